@@ -1,5 +1,6 @@
 """Errors of memory. Each message names the offending value and says what to do."""
 
+from collections.abc import Collection
 from uuid import UUID
 
 from tenants.exceptions import KonstructError
@@ -37,4 +38,37 @@ class DuplicateFact(KonstructError, ValueError):
 
     def __init__(self, memory_id: UUID) -> None:
         super().__init__(f"fact {memory_id} says the same of the same agent and user")
+        self.memory_id = memory_id
+
+
+class WrongFactState(KonstructError, ValueError):
+    """A decision about a fact does not fit its state."""
+
+    code = "wrong_state"
+
+    def __init__(self, memory_id: UUID, state: str, expected: Collection[str]) -> None:
+        super().__init__(
+            f"fact {memory_id} is {state}; this is possible for a fact that is"
+            f" {' or '.join(expected)}"
+        )
+
+
+class OwnProposal(KonstructError, ValueError):
+    """A fact was to be confirmed by the author who proposed it."""
+
+    code = "own_proposal"
+
+    def __init__(self, memory_id: UUID) -> None:
+        super().__init__(f"you proposed fact {memory_id} yourself: somebody else has to confirm it")
+
+
+class SlotTaken(KonstructError, ValueError):
+    """A single-valued slot has another active value."""
+
+    code = "slot_taken"
+
+    def __init__(self, slot: str, memory_id: UUID) -> None:
+        super().__init__(
+            f"slot {slot} has one value at a time, and fact {memory_id} is active: retract it first"
+        )
         self.memory_id = memory_id

@@ -113,6 +113,8 @@ class PersonalData:
     """Column that holds a message's id: the row is removed together with the message."""
     where: str = ""
     """Which rows are a person's, where `subject` does not say so."""
+    derived: str = ""
+    """Which rows rest on the messages %(ids)s alone, and are removed together with them."""
     before: tuple[str, ...] = ()
     """Tables that `where` reads, which are therefore deleted from later. Foreign keys are known."""
     key: str = ""

@@ -1,16 +1,40 @@
 """Facts: what is known apart from any conversation, with versions and validity."""
 
 from memory.facts.finding import nearest, selected
+from memory.facts.lifecycle import (
+    SYSTEM,
+    Author,
+    Outcome,
+    Quote,
+    Recorded,
+    confirm,
+    record_candidate,
+    reject,
+    restore,
+    retract,
+    roll_back,
+)
 from memory.facts.service import LongTermMemory, Stored, delete_facts, embed_facts, reembed_facts
 from memory.models import MemoryEntry
 
 __all__ = [
+    "SYSTEM",
+    "Author",
     "LongTermMemory",
     "MemoryEntry",
+    "Outcome",
+    "Quote",
+    "Recorded",
     "Stored",
+    "confirm",
     "delete_facts",
     "embed_facts",
     "nearest",
+    "record_candidate",
     "reembed_facts",
+    "reject",
+    "restore",
+    "retract",
+    "roll_back",
     "selected",
 ]

@@ -32,6 +32,7 @@ from memory.facts.finding import (
     selected,
     tenant_of,
 )
+from memory.facts.lifecycle import SYSTEM, Author, record_event
 from memory.facts.versions import (
     MAX_ATTEMPTS,
     UNCHANGED,
@@ -46,7 +47,7 @@ from memory.facts.versions import (
 from memory.fields import digest
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from memory.models.facts import MemoryEntry
+from memory.models.facts import FactAction, FactKind, MemoryEntry
 from tenants import transaction
 from tenants.context import asynchronous, current_tenant_id, known_tenant
 from tenants.exceptions import UnknownTenant
@@ -121,21 +122,27 @@ class LongTermMemory:
         """
         return self.remember(entry).memory_id
 
-    def remember(self, entry: MemoryEntry) -> Stored:
-        """As `store`, but tells what was known already: the same, or nearly the same.
+    def remember(self, entry: MemoryEntry, *, author: Author = SYSTEM) -> Stored:
+        """Store a fact as `store` does; report whether it existed, and facts that are similar.
 
-        Near duplicates are reported and never merged: "likes tea" and "likes no tea" are near.
+        Near duplicates are reported and never merged: "likes tea" and "likes no tea" are near. A
+        fact that was extracted, rejected or retracted becomes active, and no longer depends on its
+        evidence.
+
+        Args:
+            entry: as `store` takes it.
+            author: recorded in the fact's events.
         """
         with _inside(tenant_of(entry)) as tenant_id:
             entry.tenant_id = tenant_id
             check_entry(entry)
             for _ in range(MAX_ATTEMPTS):
-                standing = standing_entry(entry) or _inserted(entry)
+                standing = standing_entry(entry) or _inserted(entry, author)
                 if standing is entry:
                     break
                 if standing is not None:
                     with suppress(FactNotFound):  # deleted since it was found
-                        return _said_again(standing, entry)
+                        return _said_again(standing, entry, author)
             else:
                 raise FactBusy(MAX_ATTEMPTS)
             near = _near_duplicates(entry)
@@ -148,13 +155,16 @@ class LongTermMemory:
             )
         return Stored(entry.memory_id, created=True, near_duplicates=near)
 
-    def remember_all(self, entries: Sequence[MemoryEntry]) -> list[Stored]:
+    def remember_all(
+        self, entries: Sequence[MemoryEntry], *, author: Author = SYSTEM
+    ) -> list[Stored]:
         """Store several facts in one transaction: all of them, or none.
 
         Their texts are embedded together, before the transaction.
 
         Args:
             entries: new facts of one tenant, each as `store` takes it.
+            author: recorded in the facts' events.
 
         Returns:
             The result for each entry, in the order of `entries`.
@@ -167,7 +177,7 @@ class LongTermMemory:
         # Always in the same order, so that two requests with the same facts do not deadlock.
         order = sorted(range(len(entries)), key=lambda n: _lock_order(entries[n]))
         with transaction.atomic():
-            stored = {n: self.remember(entries[n]) for n in order}
+            stored = {n: self.remember(entries[n], author=author) for n in order}
         return [stored[n] for n in range(len(entries))]
 
     def update(
@@ -180,11 +190,17 @@ class LongTermMemory:
         valid_from: datetime | None = None,
         valid_to: datetime | Unchanged | None = UNCHANGED,
         expires_at: datetime | Unchanged | None = UNCHANGED,
+        author: Author = SYSTEM,
+        reason: str = "",
     ) -> MemoryEntry:
-        """Change a fact; what was known before stays, as a version that was so until now.
+        """Change a fact. The old state is kept as a version that was valid until now.
 
-        What is left out does not change. With `valid_from` (not in the future, and after the old
-        version's) the old version was so until then.
+        An argument that is left out changes nothing. With `valid_from` (not in the future, and
+        after the old version's) the old version was valid until then. With another content the fact
+        is the author's: its evidence stays with the old version.
+
+        Args:
+            author: recorded in the fact's events, with the reason.
 
         Raises:
             FactNotFound: the tenant has no such fact.
@@ -201,7 +217,7 @@ class LongTermMemory:
             # Embedded before the transaction, which others wait for.
             embedding = None if content is None else embed([content])[0]
             with transaction.atomic():
-                return replace(
+                changed = replace(
                     identity,
                     Change(
                         content=content,
@@ -212,6 +228,8 @@ class LongTermMemory:
                         expires_at=left_or_moment("expires_at", expires_at),
                     ),
                 )
+                record_event(identity, FactAction.CHANGE, author=author, reason=reason)
+                return changed
 
     def delete(self, memory_id: UUID | str, tenant_id: UUID | str) -> bool:
         """Remove a fact with all its versions; False if the tenant has no such fact."""
@@ -394,10 +412,14 @@ def _lock_order(entry: MemoryEntry) -> tuple[str, str, str]:
     return str(entry.agent_id or ""), entry.user_id or "", entry.content
 
 
-def _inserted(entry: MemoryEntry) -> MemoryEntry | None:
+def _inserted(entry: MemoryEntry, author: Author) -> MemoryEntry | None:
     entry.embedding = _vector_of(entry)
     entry.embedding_model = model_version()
-    return insert(entry)
+    with transaction.atomic():
+        standing = insert(entry)
+        if standing is entry:
+            record_event(entry.memory_id, FactAction.ENTER, author=author)
+    return standing
 
 
 def _vector_of(entry: MemoryEntry) -> list[float]:
@@ -437,10 +459,14 @@ def _will_be_so(entry: MemoryEntry) -> bool:
     )
 
 
-def _said_again(standing: MemoryEntry, entry: MemoryEntry) -> Stored:
-    """Let the entry that has the text already take in what is said beside it."""
-    # One that had run out, or was to begin later, is so from now on.
+def _said_again(standing: MemoryEntry, entry: MemoryEntry, author: Author) -> Stored:
+    """Add the other fields of `entry` to the fact that has its text."""
+    # One that has ended, or was to begin later, is valid from now on.
     revived = not _is_so(standing) and _will_be_so(entry)
     with transaction.atomic():
         add_to(standing.memory_id, entry, revived=revived)
+        if revived or standing.kind != FactKind.ENTERED:
+            # It no longer depends on evidence.
+            MemoryEntry.objects.filter(pk=standing.memory_id).update(kind=FactKind.ENTERED)
+            record_event(standing.memory_id, FactAction.ENTER, author=author)
     return Stored(standing.memory_id, created=False)

@@ -14,7 +14,14 @@ from memory.fields import digest
 from memory.models.attributes import attributes_of
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from memory.models.facts import MemoryAttribute, MemoryEntry, server_clock
+from memory.models.facts import (
+    FactEvidence,
+    FactKind,
+    FactState,
+    MemoryAttribute,
+    MemoryEntry,
+    server_clock,
+)
 from tenants import transaction
 
 # How often a write is tried again because another request deleted the conflicting entry.
@@ -63,6 +70,8 @@ class Change:
             entry.valid_to = self.valid_to
         if not isinstance(self.expires_at, Unchanged):
             entry.expires_at = self.expires_at
+        if self.from_now:
+            entry.state, entry.retracted_at, entry.review_reason = FactState.ACTIVE, None, ""
 
 
 def same_scope(entry: MemoryEntry) -> MemoryEntryQuerySet:
@@ -137,14 +146,11 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
             f"valid_from={since.isoformat()} is not between {entry.valid_from.isoformat()}, since"
             " when the old version is so, and now"
         )
-    old = MemoryEntry.objects.get(memory_id=identity)
-    old.memory_id = uuid4()
-    old.version_of = identity
-    # A version that was to begin later, or had ended before, never was so after this.
-    old.valid_to = max(old.valid_from, min(since, old.valid_to or since))
-    old.save(force_insert=True)
-    MemoryAttribute.objects.filter(memory_id=identity).update(memory_id=old.memory_id)
-
+    old = keep_version(entry, until=since)
+    if change.content is not None:
+        # The evidence is of the old words; the new ones are the caller's.
+        FactEvidence.objects.filter(memory_id=identity).update(memory_id=old.memory_id)
+        entry.kind = FactKind.ENTERED
     change.apply(entry)
     entry.valid_from = since
     entry.updated_at = now
@@ -161,6 +167,21 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
         raise FactBusy(MAX_ATTEMPTS)
     write_attributes(entry)
     return entry
+
+
+def keep_version(entry: MemoryEntry, *, until: datetime) -> MemoryEntry:
+    """Insert a copy of an entry's row as a version, which was valid until then; return it.
+
+    Inside the transaction that changes the entry, which is locked.
+    """
+    old = MemoryEntry.objects.get(memory_id=entry.memory_id)
+    old.memory_id = uuid4()
+    old.version_of = entry.memory_id
+    # A version that was to begin later, or had ended before, never was so after this.
+    old.valid_to = max(old.valid_from, min(until, old.valid_to or until))
+    old.save(force_insert=True)
+    MemoryAttribute.objects.filter(memory_id=entry.memory_id).update(memory_id=old.memory_id)
+    return old
 
 
 def _end_before(now: datetime, entry: MemoryEntry, change: Change) -> datetime | None:

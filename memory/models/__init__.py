@@ -14,13 +14,29 @@ from memory.models.conversations import (
     WindowClear,
     server_now,
 )
-from memory.models.facts import MemoryAttribute, MemoryEntry
+from memory.models.facts import (
+    AuthorKind,
+    FactAction,
+    FactEvent,
+    FactEvidence,
+    FactKind,
+    FactState,
+    MemoryAttribute,
+    MemoryEntry,
+    Precision,
+)
 from memory.models.items import ConversationItem
 
 __all__ = [
     "AgentUserModel",
+    "AuthorKind",
     "ConversationEmbedding",
     "ConversationItem",
+    "FactAction",
+    "FactEvent",
+    "FactEvidence",
+    "FactKind",
+    "FactState",
     "IndexedMessage",
     "MemoryAttribute",
     "MemoryEntry",
@@ -28,6 +44,7 @@ __all__ = [
     "MessageAttribute",
     "PendingEmbedding",
     "Posting",
+    "Precision",
     "RecallEvent",
     "Role",
     "Scope",

@@ -33,9 +33,17 @@ class MemoryEntryQuerySet(models.QuerySet):
         )
 
     def as_of(self, at: datetime | None = None) -> Self:
-        """What is so now, or was known to be so at a moment: one version of an entry at most."""
+        """Facts that are valid now, or were valid at a moment: one version of each at most.
+
+        Proposed and rejected facts never are. A superseded one was until it was superseded, and a
+        retracted one until it was retracted.
+        """
         moment = Now() if at is None else at
-        known = self.entries() if at is None else self
+        if at is None:
+            known = self.entries().filter(state="active")
+        else:
+            retracted_later = models.Q(state="retracted", retracted_at__gt=at)
+            known = self.filter(models.Q(state__in=("active", "superseded")) | retracted_later)
         return known.filter(
             models.Q(valid_to__isnull=True) | models.Q(valid_to__gt=moment),
             models.Q(expires_at__isnull=True) | models.Q(expires_at__gt=moment),

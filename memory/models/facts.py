@@ -1,4 +1,4 @@
-"""Tables of facts: what is known, since when and until when, apart from who said it."""
+"""Tables of facts: what is known, when it is valid, on which evidence, and who changed it."""
 
 import uuid
 from typing import Any, Final
@@ -9,11 +9,11 @@ from pgvector.django import HnswIndex, VectorField
 
 from memory.arguments import content_argument
 from memory.conf import EMBEDDING_DIMENSIONS
-from memory.fields import DigestField
+from memory.fields import DigestField, IdentityField, RealField
 from memory.models.attributes import Attribute
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from tenants.models import TenantModel
-from tenants.personal_data import Export, Merge, PersonalData
+from tenants.personal_data import OF_USER, Export, Merge, PersonalData
 
 
 def server_clock() -> models.Func:
@@ -21,20 +21,73 @@ def server_clock() -> models.Func:
     return models.Func(function="clock_timestamp", output_field=models.DateTimeField())
 
 
-# A fact that both users have becomes an old version of the other's.
-_MERGE_EQUAL_FACTS: Final = """
-    WITH twin AS (
-        SELECT own.memory_id, kept.memory_id AS kept FROM memory_memoryentry AS own
-        JOIN memory_memoryentry AS kept ON kept.user_id = %(to)s AND kept.version_of IS NULL
-         AND kept.content_digest = own.content_digest
-         AND kept.agent_id IS NOT DISTINCT FROM own.agent_id
-        WHERE own.user_id = %(from)s AND own.version_of IS NULL
+class FactKind(models.TextChoices):
+    """How a fact came to be known."""
+
+    OBSERVED = "observed", "stated in a message"
+    INFERRED = "inferred", "concluded from messages"
+    ENTERED = "entered", "entered by a person or a program"
+
+
+class FactState(models.TextChoices):
+    """The state of a fact. Only active facts are given to agents."""
+
+    PROPOSED = "proposed", "proposed"
+    ACTIVE = "active", "active"
+    SUPERSEDED = "superseded", "superseded"
+    RETRACTED = "retracted", "retracted"
+    REJECTED = "rejected", "rejected"
+
+
+class Precision(models.TextChoices):
+    """How exactly a date is known. Empty: as a moment."""
+
+    MOMENT = "", "moment"
+    DAY = "day", "day"
+    MONTH = "month", "month"
+    YEAR = "year", "year"
+
+
+# Both users have a fact of the same agent with the same text.
+_TWINS: Final = """
+    SELECT own.memory_id, kept.memory_id AS kept FROM memory_memoryentry AS own
+    JOIN memory_memoryentry AS kept ON kept.user_id = %(to)s AND kept.version_of IS NULL
+     AND kept.content_digest = own.content_digest
+     AND kept.agent_id IS NOT DISTINCT FROM own.agent_id
+    WHERE own.user_id = %(from)s AND own.version_of IS NULL
+"""
+_MERGE_EVIDENCE: Final = f"""
+    UPDATE memory_factevidence AS moved SET memory_id = twin.kept FROM ({_TWINS}) AS twin
+    WHERE moved.memory_id = twin.memory_id AND NOT EXISTS (
+        SELECT FROM memory_factevidence AS other
+        WHERE (other.memory_id, other.message_id, other.start, other."end")
+            = (twin.kept, moved.message_id, moved.start, moved."end")
     )
+"""  # noqa: S608  (our constants)
+_MERGE_EVENTS: Final = f"""
+    UPDATE memory_factevent AS moved SET memory_id = twin.kept FROM ({_TWINS}) AS twin
+    WHERE moved.memory_id = twin.memory_id
+"""  # noqa: S608
+# A fact that both users have becomes an old version of the other's.
+_MERGE_EQUAL_FACTS: Final = f"""
+    WITH twin AS ({_TWINS})
     UPDATE memory_memoryentry AS moved SET version_of = twin.kept, valid_to = CASE
         WHEN moved.memory_id = twin.memory_id
         THEN greatest(valid_from, least(coalesce(valid_to, now()), now())) ELSE valid_to END
     FROM twin WHERE moved.memory_id = twin.memory_id OR moved.version_of = twin.memory_id
-"""
+"""  # noqa: S608
+_ONLY_EVIDENCE: Final = """ARRAY(
+    SELECT evidence.memory_id FROM memory_factevidence AS evidence
+    WHERE evidence.message_id = ANY(%(ids)s) AND NOT EXISTS (
+        SELECT FROM memory_factevidence AS other
+        WHERE other.memory_id = evidence.memory_id AND NOT other.message_id = ANY(%(ids)s)
+    )
+)"""
+# Facts, with their versions, of which all evidence is in the messages that are removed.
+WITHOUT_OTHER_EVIDENCE: Final = (
+    f"kind <> 'entered' AND (memory_id = ANY({_ONLY_EVIDENCE})"
+    f" OR version_of = ANY({_ONLY_EVIDENCE}))"
+)
 
 
 class MemoryEntry(TenantModel):
@@ -85,6 +138,83 @@ class MemoryEntry(TenantModel):
         null=True, blank=True, editable=False, help_text="The entry that this is an old version of."
     )
 
+    # About whom or what, which of their attributes, and its value.
+    subject = models.TextField(
+        blank=True, default="", db_default="", help_text="Whom or what the fact is about, by name."
+    )
+    slot = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The attribute of the subject, in snake_case, such as home_city. Empty: none.",
+    )
+    is_multi_valued = models.BooleanField(
+        "multi-valued",
+        default=True,
+        db_default=True,
+        help_text="Whether several values of the slot can be valid at once.",
+    )
+    value = models.TextField(
+        blank=True, default="", db_default="", help_text="The value of the slot, such as Oslo."
+    )
+    kind = models.TextField(
+        choices=FactKind,
+        default=FactKind.ENTERED,
+        db_default=FactKind.ENTERED,
+        help_text="Whether it was stated in a message, concluded, or entered.",
+    )
+    asserter = models.TextField(
+        blank=True, default="", db_default="", help_text="Who stated it, by name."
+    )
+    state = models.TextField(
+        choices=FactState,
+        default=FactState.ACTIVE,
+        db_default=FactState.ACTIVE,
+        help_text="Only active facts are given to agents.",
+    )
+    valid_from_precision = models.TextField(
+        choices=Precision,
+        blank=True,
+        default=Precision.MOMENT,
+        db_default=Precision.MOMENT,
+        help_text="How exactly “valid from” is known.",
+    )
+    valid_to_precision = models.TextField(
+        choices=Precision,
+        blank=True,
+        default=Precision.MOMENT,
+        db_default=Precision.MOMENT,
+        help_text="How exactly “valid until” is known.",
+    )
+    learned_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When the earliest message of its evidence was sent. Empty: when it was stored.",
+    )
+    retracted_at = models.DateTimeField(null=True, blank=True, help_text="When it was retracted.")
+    replaces = models.UUIDField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The fact that this one supersedes, or would supersede if it is confirmed.",
+    )
+    confidence = RealField(
+        null=True, blank=True, help_text="Confidence of the language model, 0 to 1."
+    )
+    review_reason = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Why a person is to review it, such as conflict or health.",
+    )
+    run_id = models.UUIDField(
+        "extraction run",
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The extraction run that proposed it.",
+    )
+
     # Set by a search: the cosine similarity to what was asked.
     score: float
 
@@ -101,8 +231,11 @@ class MemoryEntry(TenantModel):
         agent="agent_id",
         key="memory_id",
         export=Export(kind="facts", position=14, key=("memory_id",)),
+        derived=WITHOUT_OTHER_EVIDENCE,
         merge=Merge(
             for_user=(
+                _MERGE_EVIDENCE,
+                _MERGE_EVENTS,
                 _MERGE_EQUAL_FACTS,
                 "UPDATE memory_memoryentry SET user_id = %(to)s WHERE user_id = %(from)s",
             )
@@ -117,6 +250,10 @@ class MemoryEntry(TenantModel):
                 | models.Q(valid_to__gte=models.F("valid_from")),
                 name="fact_valid_from_before_to",
             ),
+            models.CheckConstraint(
+                condition=models.Q(state__in=FactState.values), name="fact_state"
+            ),
+            models.CheckConstraint(condition=models.Q(kind__in=FactKind.values), name="fact_kind"),
             # The same text is the same fact, whoever stores it at the same moment.
             models.UniqueConstraint(
                 fields=["content_digest", "agent_id", "user_id"],
@@ -148,6 +285,24 @@ class MemoryEntry(TenantModel):
                 condition=models.Q(version_of__isnull=False),
                 name="fact_versions",
             ),
+            models.Index(
+                fields=["user_id", "agent_id", "slot"],
+                include=["tenant_id"],
+                condition=models.Q(version_of__isnull=True) & ~models.Q(slot=""),
+                name="fact_slot",
+            ),
+            # The review queue, oldest first.
+            models.Index(
+                fields=["created_at", "memory_id"],
+                include=["tenant_id"],
+                condition=models.Q(state=FactState.PROPOSED, version_of__isnull=True),
+                name="fact_proposed",
+            ),
+            models.Index(
+                fields=["run_id"],
+                condition=models.Q(run_id__isnull=False),
+                name="fact_run",
+            ),
         ]
 
     @property
@@ -169,7 +324,9 @@ class MemoryAttribute(Attribute):
     # An archive has the metadata, from which the import makes these rows again.
     personal_data = PersonalData(
         where="memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE "  # noqa: S608
-        f"{MemoryEntry.personal_data.of_person})"
+        f"{MemoryEntry.personal_data.of_person})",
+        derived="memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE "  # noqa: S608
+        f"{WITHOUT_OTHER_EVIDENCE})",
     )
 
     class Meta:
@@ -187,3 +344,146 @@ class MemoryAttribute(Attribute):
                 name="fact_attribute_number",
             ),
         ]
+
+
+OF_FACTS_OF_PERSON: Final = (
+    "memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE "  # noqa: S608
+    f"{MemoryEntry.personal_data.of_person})"
+)
+OF_FACTS_OF_USER: Final = f"memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE {OF_USER})"  # noqa: S608
+
+
+class FactEvidence(TenantModel):
+    """The words of a message that a fact rests on. Never changed."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    # Postgres deletes evidence and events with their fact: ON DELETE CASCADE in the migration.
+    memory = models.ForeignKey(
+        MemoryEntry,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        related_name="evidence",
+        help_text="The fact, or the old version of it that was stated.",
+    )
+    message = models.ForeignKey(
+        "memory.Message",
+        on_delete=models.PROTECT,
+        related_name="fact_evidence",
+        help_text="The message.",
+    )
+    start = models.PositiveIntegerField(help_text="First character of the quote in the message.")
+    end = models.PositiveIntegerField(help_text="Position after the last character of the quote.")
+    quote = models.TextField(help_text="The words of the message, verbatim.")
+    source_digest = models.BinaryField(
+        help_text="Keyed digest of the message's user, time and text: copies have the same."
+    )
+    run_id = models.UUIDField(
+        "extraction run", null=True, blank=True, help_text="The extraction run that found it."
+    )
+    created_at = models.DateTimeField(db_default=server_clock(), help_text="When it was stored.")
+
+    personal_data = PersonalData(
+        message="message_id",
+        where=OF_FACTS_OF_PERSON,
+        key="id",
+        export=Export(kind="fact_evidence", position=18, where=OF_FACTS_OF_USER),
+    )
+
+    class Meta:
+        verbose_name = "evidence of a fact"
+        verbose_name_plural = "evidence of facts"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["memory", "message", "start", "end"], name="fact_evidence_quote"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(end__gt=models.F("start")), name="fact_evidence_end"
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["run_id"],
+                condition=models.Q(run_id__isnull=False),
+                name="fact_evidence_run",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.quote[:60]
+
+
+class FactAction(models.TextChoices):
+    """Why a fact has the state that it has."""
+
+    ENTER = "enter", "entered"
+    PROPOSE = "propose", "proposed"
+    CONFIRM = "confirm", "confirmed"
+    CHANGE = "change", "changed"
+    SUPERSEDE = "supersede", "superseded"
+    RETRACT = "retract", "retracted"
+    REJECT = "reject", "rejected"
+    RESTORE = "restore", "restored"
+
+
+class AuthorKind(models.TextChoices):
+    """The kind of the author of a change."""
+
+    PERSON = "person", "person"
+    PROGRAM = "program", "program with an API key"
+    OPERATOR = "operator", "operator's command"
+    RUN = "run", "extraction run"
+    SYSTEM = "system", "the platform"
+
+
+class FactEvent(TenantModel):
+    """A change of a fact's state, and its author. Append-only."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    number = IdentityField(unique=True, help_text="Order of insertion.")
+    memory = models.ForeignKey(
+        MemoryEntry,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        related_name="events",
+        help_text="The fact.",
+    )
+    action = models.TextField(choices=FactAction, help_text="The change.")
+    author_kind = models.TextField(choices=AuthorKind, help_text="The kind of the author.")
+    author_id = models.TextField(
+        blank=True, default="", help_text="Id of the person, the API key or the extraction run."
+    )
+    author_name = models.TextField(blank=True, default="", help_text="Name of the author.")
+    reason = models.TextField(blank=True, default="", help_text="The author's reason.")
+    other_id = models.UUIDField(
+        null=True, blank=True, help_text="The fact that superseded this one, or was superseded."
+    )
+    created_at = models.DateTimeField(db_default=server_clock(), help_text="When it happened.")
+
+    personal_data = PersonalData(
+        where=OF_FACTS_OF_PERSON,
+        key="id",
+        export=Export(
+            kind="fact_events",
+            position=19,
+            order="number",
+            without=("number",),
+            where=OF_FACTS_OF_USER,
+        ),
+    )
+
+    class Meta:
+        verbose_name = "event of a fact"
+        verbose_name_plural = "events of facts"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(action__in=FactAction.values), name="fact_event_action"
+            ),
+        ]
+        indexes = [models.Index(fields=["memory", "number"], name="fact_event_fact")]
+
+    def __str__(self) -> str:
+        return f"{self.action} by {self.author_name or self.author_kind}"

@@ -2,6 +2,7 @@
 
 from konstruct.orchestrator.models.agents import (
     Agent,
+    FactReview,
     HeldFor,
     ModelTier,
     PendingReply,
@@ -9,6 +10,12 @@ from konstruct.orchestrator.models.agents import (
 )
 from konstruct.orchestrator.models.answer_options import AnswerOptions
 from konstruct.orchestrator.models.escalations import Escalation
+from konstruct.orchestrator.models.extraction import (
+    ExtractionCursor,
+    ExtractionRun,
+    ModelCall,
+    RunState,
+)
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
 from konstruct.orchestrator.models.tool_calls import ToolCall
 
@@ -17,10 +24,15 @@ __all__ = [
     "AnswerOptions",
     "ChannelIdentity",
     "Escalation",
+    "ExtractionCursor",
+    "ExtractionRun",
+    "FactReview",
     "HeldFor",
     "HistoryMerge",
+    "ModelCall",
     "ModelTier",
     "PendingReply",
     "RecallMode",
+    "RunState",
     "ToolCall",
 ]

@@ -132,6 +132,14 @@ class RecallMode(models.TextChoices):
     VECTOR = "vector", "vector: cosine similarity alone"
 
 
+class FactReview(models.TextChoices):
+    """Which extracted facts wait for a person's review."""
+
+    NONE = "none", "none: use all facts at once"
+    DOUBTFUL = "doubtful", "doubtful: conflicts, conclusions, sensitive topics, low confidence"
+    ALL = "all", "all"
+
+
 class HeldFor(models.TextChoices):
     """Whom a message waits for, whose reply is held."""
 
@@ -283,6 +291,52 @@ class Agent(TenantModel):
         help_text="Words or phrases with which a conversation that was handed to it goes back to "
         "the agent before.",
     )
+    extracts_facts = models.BooleanField(
+        "extracts facts",
+        default=False,
+        db_default=False,
+        help_text="Extract facts from conversations when they are quiet, with a language model, or "
+        "by a few rules if there is none.",
+    )
+    extraction_model = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Model that extracts facts. Blank: the agent's model.",
+    )
+    extraction_idle_seconds = models.PositiveIntegerField(
+        default=600,
+        db_default=600,
+        help_text="A conversation is quiet after so many seconds without a message.",
+    )
+    extraction_batch_size = models.PositiveSmallIntegerField(
+        default=40,
+        db_default=40,
+        help_text="Messages that one request to the language model covers at most, 1 to 200. A "
+        "conversation with so many new messages is not waited for.",
+    )
+    extraction_max_tokens_per_day = models.PositiveIntegerField(
+        "most tokens for facts a day",
+        null=True,
+        blank=True,
+        help_text="Tokens that extraction may use for this agent on a day (UTC). Blank: no limit.",
+    )
+    fact_review = models.CharField(
+        "review of facts",
+        max_length=20,
+        choices=FactReview,
+        default=FactReview.DOUBTFUL,
+        db_default=FactReview.DOUBTFUL,
+        help_text="Which extracted facts a person confirms before agents use them.",
+    )
+    fact_review_by_slot = models.JSONField(
+        "review by slot",
+        default=dict,
+        db_default=models.Value({}, output_field=models.JSONField()),
+        blank=True,
+        help_text='Other rules for single slots, such as {"diet": "all", "hobby": "none"}.',
+    )
     created_at = models.DateTimeField(
         db_default=server_now(), editable=False, help_text="When it was made."
     )
@@ -332,6 +386,14 @@ class Agent(TenantModel):
                 name="agent_max_completion_tokens",
                 violation_error_message="max_completion_tokens: Give 1 or more, or leave it out.",
             ),
+            models.CheckConstraint(
+                condition=models.Q(fact_review__in=FactReview.values), name="agent_fact_review"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(extraction_batch_size__range=(1, 200)),
+                name="agent_extraction_batch_size",
+                violation_error_message="extraction_batch_size: Give 1 to 200.",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -347,6 +409,11 @@ class Agent(TenantModel):
                 {"escalate_on": "Give phrases that say something, without NUL characters."}
             )
         refuse_unknown_handovers(self)
+        rules = self.fact_review_by_slot
+        if not isinstance(rules, dict) or not {*rules.values()} <= {*FactReview.values}:
+            raise ValidationError(
+                {"fact_review_by_slot": 'Give an object of slots with "none", "doubtful" or "all".'}
+            )
         try:
             recall_policy(self)
         except InvalidArgument as error:

@@ -123,7 +123,11 @@ def delete_rows_of_messages(cursor: Any, ids: Sequence[UUID], add: AddRows) -> N
     A worker that writes embeddings of one of them at this moment is waited for.
     """
     cursor.execute(LOCK_EMBEDDING, {"ids": ids})
-    for table, of in personal_tables().items():
+    tables = personal_tables()
+    for table, of in tables.items():
+        if of.derived:
+            _delete(cursor, table, of, of.derived, {"ids": ids}, add)
+    for table, of in tables.items():
         if of.message and table != MESSAGES:
             _delete(cursor, table, of, f"{of.message} = ANY(%(ids)s)", {"ids": ids}, add)
 

@@ -1,0 +1,213 @@
+"""Tables of fact extraction: how far conversations are processed, runs, and calls of models."""
+
+import uuid
+from typing import Final
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models.functions import Now
+
+from memory.models import AgentUserModel
+from tenants.models import TenantModel
+from tenants.personal_data import Export, Merge, NoPersonalData, PersonalData
+
+# A conversation of both users is processed from where the new one is.
+_MERGE_CURSORS: Final = (
+    """
+    DELETE FROM orchestrator_extractioncursor AS moved WHERE user_id = %(from)s AND EXISTS (
+        SELECT FROM orchestrator_extractioncursor AS other
+        WHERE (other.agent_id, other.user_id, other.thread_id)
+            = (moved.agent_id, %(to)s, moved.thread_id)
+    )
+    """,
+    "UPDATE orchestrator_extractioncursor SET user_id = %(to)s WHERE user_id = %(from)s",
+)
+
+
+class ExtractionCursor(AgentUserModel):
+    """Up to which message facts were extracted from a conversation.
+
+    The job of the kind "extraction" has its id as a key.
+    """
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    thread_id = models.TextField("thread", help_text="The conversation.")
+    last_number = models.BigIntegerField(
+        default=0, db_default=0, help_text="Number of the last message that was processed."
+    )
+    processed_at = models.DateTimeField(null=True, blank=True, help_text="When the last run ended.")
+
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        key="id",
+        merge=Merge(for_user=_MERGE_CURSORS),
+    )
+
+    class Meta:
+        verbose_name = "extraction cursor"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user_id", "agent_id", "thread_id"], name="extraction_cursor_thread"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} with {self.agent_id}, up to message {self.last_number}"
+
+
+class RunState(models.TextChoices):
+    """The state of an extraction run."""
+
+    RUNNING = "running", "running"
+    PREVIEW = "preview", "preview"
+    APPLIED = "applied", "applied"
+    FAILED = "failed", "failed"
+    ROLLED_BACK = "rolled_back", "rolled back"
+
+
+class ExtractionRun(AgentUserModel):
+    """One request for the facts of a part of a conversation, with its answer and its result."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    thread_id = models.TextField("thread", help_text="The conversation.")
+    state = models.TextField(
+        choices=RunState,
+        default=RunState.RUNNING,
+        db_default=RunState.RUNNING,
+        help_text="A preview changes no facts.",
+    )
+    message_ids = ArrayField(
+        models.UUIDField(), help_text="The messages that were processed, in their order."
+    )
+    replay_of = models.UUIDField(
+        null=True, blank=True, help_text="The run of which this one repeats the input."
+    )
+    requested_by = models.TextField(
+        blank=True, default="", db_default="", help_text="Who asked for it. Empty: the platform."
+    )
+    model = models.TextField(
+        blank=True, default="", db_default="", help_text="The language model. Empty: the rules."
+    )
+    endpoint = models.TextField(
+        blank=True, default="", db_default="", help_text="Address of the language model."
+    )
+    response_format = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="json_schema, json_object or text: what the endpoint supports.",
+    )
+    prompt_digest = models.TextField(
+        blank=True, default="", db_default="", help_text="SHA-256 of the instructions."
+    )
+    output = models.TextField(
+        blank=True, default="", db_default="", help_text="The answer of the model, verbatim."
+    )
+    prompt_tokens = models.PositiveIntegerField(default=0, db_default=0, help_text="Tokens sent.")
+    completion_tokens = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Tokens received."
+    )
+    cost = models.DecimalField(
+        max_digits=12, decimal_places=6, default=0, db_default=0, help_text="By LLM_PRICE_…."
+    )
+    result = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, output_field=models.JSONField()),
+        help_text="Counts: proposed, active, confirmed, superseded, and refused by reason.",
+    )
+    candidates = models.JSONField(
+        default=list,
+        db_default=models.Value([], output_field=models.JSONField()),
+        help_text="Each candidate with its outcome and the fact that it led to.",
+    )
+    error = models.TextField(blank=True, default="", db_default="", help_text="Why it failed.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it began.")
+    ended_at = models.DateTimeField(null=True, blank=True, help_text="When it ended.")
+
+    # The answer quotes messages: the run is deleted with any of them.
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        key="id",
+        derived="message_ids && %(ids)s::uuid[]",
+        merge=Merge(
+            for_user=(
+                "UPDATE orchestrator_extractionrun SET user_id = %(to)s WHERE user_id = %(from)s",
+            )
+        ),
+        export=Export(kind="extraction_runs", position=20, is_mutable=True),
+    )
+
+    class Meta:
+        verbose_name = "extraction run"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=RunState.values), name="extraction_run_state"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["-created_at", "id"], name="extraction_run_newest"),
+            models.Index(fields=["user_id", "-created_at"], name="extraction_run_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{len(self.message_ids)} messages of {self.user_id}"
+
+
+class CallOutcome(models.TextChoices):
+    """The outcome of a call of a language model. Empty: unknown, the caller did not come back."""
+
+    UNKNOWN = "", "unknown"
+    DONE = "done", "done"
+    FAILED = "failed", "failed"
+
+
+class ModelCall(TenantModel):
+    """A request to a language model, recorded before it is sent: the meter of tokens and money."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    agent_id = models.UUIDField("agent", null=True, blank=True, help_text="The agent.")
+    purpose = models.TextField(help_text="What the call is for, such as extraction.")
+    model = models.TextField(blank=True, default="", help_text="The language model.")
+    outcome = models.TextField(
+        choices=CallOutcome,
+        blank=True,
+        default=CallOutcome.UNKNOWN,
+        db_default=CallOutcome.UNKNOWN,
+        help_text="Empty: the process ended before the answer came.",
+    )
+    prompt_tokens = models.PositiveIntegerField(default=0, db_default=0, help_text="Tokens sent.")
+    completion_tokens = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Tokens received."
+    )
+    cost = models.DecimalField(
+        max_digits=12, decimal_places=6, default=0, db_default=0, help_text="By LLM_PRICE_…."
+    )
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was sent.")
+
+    personal_data = NoPersonalData("counts of tokens by agent, without a user or a text")
+
+    class Meta:
+        verbose_name = "call of a language model"
+        verbose_name_plural = "calls of language models"
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(outcome__in=CallOutcome.values), name="model_call_outcome"
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["created_at", "agent_id"], include=["tenant_id"], name="model_call_time"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.purpose} at {self.created_at:%Y-%m-%d %H:%M}"

@@ -1,0 +1,501 @@
+"""The life of an extracted fact: proposed, confirmed, superseded, retracted, rejected, restored.
+
+Every change is a `FactEvent` with its author. The functions work in the current tenant, each in one
+transaction, and lock the facts that they change. Candidates of one agent and user are recorded one
+after the other: the extraction job has their lane.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from memory.arguments import vector_argument
+from memory.embedding.embedder import model_version
+from memory.exceptions import (
+    FactBusy,
+    FactNotFound,
+    InvalidArgument,
+    OwnProposal,
+    SlotTaken,
+    WrongFactState,
+)
+from memory.facts.finding import check_entry
+from memory.facts.versions import MAX_ATTEMPTS, insert, keep_version, same_scope
+from memory.fields import digest
+from memory.models.conversations import Message
+from memory.models.fact_querysets import MemoryEntryQuerySet
+from memory.models.facts import (
+    AuthorKind,
+    FactAction,
+    FactEvent,
+    FactEvidence,
+    FactKind,
+    FactState,
+    MemoryEntry,
+)
+from tenants import transaction
+from tenants.context import tenant_connection
+
+CONFLICT: Final = "conflict"
+REJECTED_BEFORE: Final = "rejected before"
+
+_RECORD_EVENT: Final = """
+INSERT INTO memory_factevent
+    (memory_id, action, author_kind, author_id, author_name, reason, other_id)
+VALUES (%(memory_id)s, %(action)s, %(kind)s, %(id)s, %(name)s, %(reason)s, %(other_id)s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """The author of a change: a person, a program, an operator, an extraction run."""
+
+    kind: AuthorKind
+    id: str = ""
+    name: str = ""
+
+
+SYSTEM: Final = Author(AuthorKind.SYSTEM)
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """The words of a message from `start` to before `end`, counted in characters."""
+
+    message: Message
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        """The words."""
+        return self.message.content[self.start : self.end]
+
+    @property
+    def source_digest(self) -> bytes:
+        """Keyed digest of the message's user, time and text. Copies of a message have the same."""
+        message = self.message
+        source = "\0".join((message.user_id, message.created_at.isoformat(), message.content))
+        return salted_hmac("memory.facts.evidence", source, algorithm="sha256").digest()
+
+
+class Outcome(StrEnum):
+    """The result of recording a candidate."""
+
+    ACTIVE = "active"
+    PROPOSED = "proposed"
+    CONFIRMED = "confirmed"
+    """The fact existed; it has more evidence now."""
+    PAST = "past"
+    """It was valid before the slot's current value."""
+    UNCHANGED = "unchanged"
+    """The fact existed, with this evidence."""
+    REJECTED_BEFORE = "rejected_before"
+    """A person has rejected this value from these messages, or copies of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A recorded candidate."""
+
+    outcome: Outcome
+    memory_id: UUID
+    superseded: UUID | None = None
+
+
+def record_event(
+    memory_id: UUID,
+    action: FactAction,
+    *,
+    author: Author,
+    reason: str = "",
+    other_id: UUID | None = None,
+) -> None:
+    """Record a change of a fact, in the transaction of the change."""
+    tenant_connection().queue(
+        _RECORD_EVENT,
+        {
+            "memory_id": memory_id,
+            "action": str(action),
+            "kind": str(author.kind),
+            "id": author.id,
+            "name": author.name,
+            "reason": reason,
+            "other_id": other_id,
+        },
+    )
+
+
+# --- Candidates -----------------------------------------------------------------------------------
+
+
+def record_candidate(
+    entry: MemoryEntry,
+    quotes: Sequence[Quote],
+    *,
+    author: Author,
+    review: str = "",
+) -> Recorded:
+    """Record a fact that was extracted from messages.
+
+    The same text, or the same value of the same slot, is the same fact: its evidence is added. A
+    value of a single-valued slot supersedes an older one, or waits for a review if a person entered
+    or confirmed the older one. A candidate never deletes and never changes a fact of another slot.
+
+    Args:
+        entry: a new entry of the current tenant with its embedding, observed or inferred. Its
+            `run_id` is that of the extraction run.
+        quotes: of the messages that it rests on, at least one.
+        author: of the candidate: an extraction run, or the key that asked for the run.
+        review: why a person is to review it; empty: it is active at once.
+
+    Raises:
+        InvalidArgument: the candidate has no evidence, or a field is invalid.
+        FactBusy: others stored and deleted the same text MAX_ATTEMPTS times meanwhile.
+    """
+    check_entry(entry)
+    if not quotes or entry.kind == FactKind.ENTERED:
+        raise InvalidArgument("a candidate has quotes, and is observed or inferred")
+    entry.embedding = vector_argument("embedding", entry.embedding)
+    entry.embedding_model = model_version()
+    for _ in range(MAX_ATTEMPTS):
+        with transaction.atomic():
+            existing = _same_fact(entry)
+            if existing is not None:
+                return _record_again(existing, entry, quotes, author=author, review=review)
+            recorded = _record_new(entry, quotes, author=author, review=review)
+            if recorded is not None:
+                return recorded
+    raise FactBusy(MAX_ATTEMPTS)
+
+
+def _same_fact(entry: MemoryEntry) -> MemoryEntry | None:
+    """Return the fact with the same text, or the same value of the same slot; locked."""
+    same = Q(content_digest=digest(entry.content))
+    if entry.slot and entry.value:
+        same |= Q(slot=entry.slot, subject__iexact=entry.subject, value__iexact=entry.value)
+    found = list(
+        same_scope(entry).entries().filter(same).select_for_update().order_by("created_at")
+    )
+    rank = [FactState.ACTIVE, FactState.PROPOSED, FactState.SUPERSEDED]
+    return min(
+        found,
+        key=lambda fact: rank.index(fact.state) if fact.state in rank else len(rank),
+        default=None,
+    )
+
+
+def _record_new(
+    entry: MemoryEntry, quotes: Sequence[Quote], *, author: Author, review: str
+) -> Recorded | None:
+    """Insert a candidate as a new fact; None if another writer was first."""
+    current = None if entry.is_multi_valued else _current_value(entry)
+    times = [quote.message.created_at for quote in quotes]
+    entry.learned_at = min(times)
+    if not isinstance(entry.valid_from, datetime):
+        entry.valid_from = entry.learned_at
+    is_past = current is not None and entry.valid_from < current.valid_from
+    if is_past:
+        entry.valid_to = min(filter(None, (entry.valid_to, current.valid_from)))
+    elif current is not None:
+        entry.replaces = current.memory_id
+        if _is_a_persons(current):
+            review = _with_reason(review, CONFLICT)
+    entry.review_reason = review
+    entry.state = (
+        FactState.PROPOSED if review else FactState.SUPERSEDED if is_past else FactState.ACTIVE
+    )
+    if insert(entry) is not entry:
+        return None
+    _add_evidence(entry, quotes, entry.run_id)
+    record_event(entry.memory_id, FactAction.PROPOSE, author=author, reason=review)
+    if review:
+        return Recorded(Outcome.PROPOSED, entry.memory_id)
+    record_event(entry.memory_id, FactAction.CONFIRM, author=SYSTEM, reason="no review required")
+    if is_past:
+        return Recorded(Outcome.PAST, entry.memory_id)
+    if current is not None:
+        _supersede(current, by=entry, author=author)
+    return Recorded(Outcome.ACTIVE, entry.memory_id, current and current.memory_id)
+
+
+def _record_again(
+    existing: MemoryEntry,
+    entry: MemoryEntry,
+    quotes: Sequence[Quote],
+    *,
+    author: Author,
+    review: str,
+) -> Recorded:
+    """Record a candidate for a fact that exists."""
+    identity = existing.memory_id
+    is_closed = existing.state in (FactState.REJECTED, FactState.RETRACTED)
+    if is_closed and _source_digests(identity).issuperset(each.source_digest for each in quotes):
+        return Recorded(Outcome.REJECTED_BEFORE, identity)
+    if not _add_evidence(existing, quotes, entry.run_id):
+        return Recorded(Outcome.UNCHANGED, identity)
+    newest = max(quote.message.created_at for quote in quotes)
+    if existing.state in (FactState.ACTIVE, FactState.PROPOSED) or (
+        existing.state == FactState.SUPERSEDED and existing.valid_to and newest < existing.valid_to
+    ):
+        record_event(identity, FactAction.CONFIRM, author=author, reason="more evidence")
+        return Recorded(Outcome.CONFIRMED, identity)
+    # Stated anew after it had ended, or after a person decided against it.
+    current = None if existing.is_multi_valued else _current_value(existing)
+    if is_closed:
+        review = _with_reason(review, REJECTED_BEFORE)
+    if current is not None and _is_a_persons(current):
+        review = _with_reason(review, CONFLICT)
+    keep_version(existing, until=newest)
+    _save(
+        existing,
+        state=FactState.PROPOSED if review else FactState.ACTIVE,
+        valid_from=entry.valid_from if isinstance(entry.valid_from, datetime) else newest,
+        valid_to=None,
+        retracted_at=None,
+        review_reason=review,
+        replaces=current and current.memory_id,
+    )
+    record_event(identity, FactAction.PROPOSE, author=author, reason=review)
+    if review:
+        return Recorded(Outcome.PROPOSED, identity)
+    if current is not None:
+        _supersede(current, by=existing, author=author)
+    return Recorded(Outcome.ACTIVE, identity, current and current.memory_id)
+
+
+# --- Decisions ------------------------------------------------------------------------------------
+
+
+def confirm(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:
+    """Make a proposed fact active. It supersedes the fact that it replaces.
+
+    Raises:
+        FactNotFound: the tenant has no such fact.
+        WrongFactState: the fact is not proposed.
+        OwnProposal: the author proposed it.
+    """
+    with transaction.atomic():
+        fact = _locked(memory_id, FactState.PROPOSED)
+        proposed_by = FactEvent.objects.filter(
+            memory_id=memory_id,
+            action=FactAction.PROPOSE,
+            author_kind=author.kind,
+            author_id=author.id,
+        )
+        if author.kind in (AuthorKind.PROGRAM, AuthorKind.RUN) and proposed_by.exists():
+            raise OwnProposal(memory_id)
+        current = None if fact.is_multi_valued else _current_value(fact)
+        is_past = current is not None and fact.valid_from < current.valid_from
+        changes: dict[str, Any] = {"state": FactState.ACTIVE, "review_reason": ""}
+        if is_past:
+            changes |= {"state": FactState.SUPERSEDED, "valid_to": current.valid_from}
+        _save(fact, **changes)
+        record_event(memory_id, FactAction.CONFIRM, author=author, reason=reason)
+        if current is not None and not is_past:
+            _supersede(current, by=fact, author=author)
+    return fact
+
+
+def reject(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:
+    """Reject a proposed fact. It is not proposed again from the same messages or their copies.
+
+    Raises:
+        FactNotFound: the tenant has no such fact.
+        WrongFactState: the fact is not proposed.
+    """
+    with transaction.atomic():
+        fact = _locked(memory_id, FactState.PROPOSED)
+        _save(fact, state=FactState.REJECTED)
+        record_event(memory_id, FactAction.REJECT, author=author, reason=reason)
+    return fact
+
+
+def retract(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:
+    """Retract a fact that was wrong. Agents no longer use it; its history stays.
+
+    Raises:
+        FactNotFound: the tenant has no such fact.
+        WrongFactState: the fact is neither active nor superseded.
+    """
+    with transaction.atomic():
+        fact = _locked(memory_id, FactState.ACTIVE, FactState.SUPERSEDED)
+        _save(fact, state=FactState.RETRACTED, retracted_at=timezone.now())
+        record_event(memory_id, FactAction.RETRACT, author=author, reason=reason)
+    return fact
+
+
+def restore(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:
+    """Undo a rejection, a retraction or a supersession.
+
+    A rejected fact is proposed again; a retracted or superseded one is active again.
+
+    Raises:
+        FactNotFound: the tenant has no such fact.
+        WrongFactState: the fact is active or proposed.
+        SlotTaken: its single-valued slot has another active value, which has to be retracted first.
+    """
+    with transaction.atomic():
+        closed = (FactState.REJECTED, FactState.RETRACTED, FactState.SUPERSEDED)
+        fact = _locked(memory_id, *closed)
+        if fact.state == FactState.REJECTED:
+            changes: dict[str, Any] = {"state": FactState.PROPOSED}
+        else:
+            current = None if fact.is_multi_valued else _current_value(fact)
+            if current is not None:
+                raise SlotTaken(fact.slot, current.memory_id)
+            changes = {"state": FactState.ACTIVE, "retracted_at": None}
+            if fact.state == FactState.SUPERSEDED:
+                changes["valid_to"] = None
+        _save(fact, **changes)
+        record_event(memory_id, FactAction.RESTORE, author=author, reason=reason)
+    return fact
+
+
+def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
+    """Undo an extraction run: remove its evidence and its facts, restore what these superseded.
+
+    A fact stays if it has evidence of another run, or if a person or program changed or confirmed
+    it after the run.
+
+    Returns:
+        Counts of "removed" and "restored" facts, and of "kept" ones.
+    """
+    reason = "extraction run rolled back"
+    with transaction.atomic():
+        touched = set(
+            FactEvidence.objects.filter(run_id=run_id).values_list("memory_id", flat=True)
+        )
+        facts = list(_locked_rows().filter(Q(run_id=run_id) | Q(memory_id__in=touched)))
+        FactEvidence.objects.filter(run_id=run_id).delete()
+        decided = set(
+            FactEvent.objects.filter(
+                memory_id__in=[fact.memory_id for fact in facts],
+                action__in=(FactAction.ENTER, FactAction.CHANGE, FactAction.CONFIRM),
+                author_kind__in=(AuthorKind.PERSON, AuthorKind.PROGRAM, AuthorKind.OPERATOR),
+            ).values_list("memory_id", flat=True)
+        )
+        supported = set(
+            FactEvidence.objects.filter(
+                memory_id__in=[fact.memory_id for fact in facts]
+            ).values_list("memory_id", flat=True)
+        )
+        removed = [
+            fact
+            for fact in facts
+            if fact.run_id == run_id and fact.memory_id not in decided | supported
+        ]
+        ids = [fact.memory_id for fact in removed]
+        superseded = FactEvent.objects.filter(action=FactAction.SUPERSEDE, other_id__in=ids)
+        to_restore = list(
+            _locked_rows().filter(
+                memory_id__in=superseded.values("memory_id"), state=FactState.SUPERSEDED
+            )
+        )
+        MemoryEntry.objects.filter(Q(memory_id__in=ids) | Q(version_of__in=ids)).delete()
+        restored = 0
+        for fact in to_restore:
+            if fact.memory_id in ids or (not fact.is_multi_valued and _current_value(fact)):
+                continue
+            _save(fact, state=FactState.ACTIVE, valid_to=None)
+            record_event(fact.memory_id, FactAction.RESTORE, author=author, reason=reason)
+            restored += 1
+    return {"removed": len(ids), "restored": restored, "kept": len(facts) - len(ids)}
+
+
+# --- Rows -----------------------------------------------------------------------------------------
+
+
+def _locked_rows() -> MemoryEntryQuerySet:
+    return MemoryEntry.objects.entries().select_for_update().order_by("memory_id")
+
+
+def _locked(memory_id: UUID, *states: FactState) -> MemoryEntry:
+    fact = _locked_rows().filter(memory_id=memory_id).first()
+    if fact is None:
+        raise FactNotFound(f"there is no fact {memory_id}")
+    if fact.state not in states:
+        raise WrongFactState(memory_id, fact.state, states)
+    return fact
+
+
+def _current_value(fact: MemoryEntry) -> MemoryEntry | None:
+    """Return the active fact of the same single-valued slot, locked; None without another value."""
+    if not fact.slot:
+        return None
+    others = same_scope(fact).as_of().filter(slot=fact.slot, subject__iexact=fact.subject)
+    others = others.exclude(memory_id=fact.memory_id).exclude(value__iexact=fact.value)
+    return others.select_for_update().order_by("-valid_from").first()
+
+
+def _is_a_persons(fact: MemoryEntry) -> bool:
+    """Whether a person entered, changed or confirmed it: a model only proposes another value."""
+    return (
+        fact.kind == FactKind.ENTERED
+        or FactEvent.objects.filter(
+            memory_id=fact.memory_id,
+            action__in=(FactAction.ENTER, FactAction.CHANGE, FactAction.CONFIRM),
+            author_kind__in=(AuthorKind.PERSON, AuthorKind.PROGRAM, AuthorKind.OPERATOR),
+        ).exists()
+    )
+
+
+def _supersede(fact: MemoryEntry, *, by: MemoryEntry, author: Author) -> None:
+    """End a fact's validity where that of its successor begins."""
+    _save(
+        fact,
+        state=FactState.SUPERSEDED,
+        valid_to=max(fact.valid_from, by.valid_from),
+        valid_to_precision=by.valid_from_precision,
+    )
+    record_event(fact.memory_id, FactAction.SUPERSEDE, author=author, other_id=by.memory_id)
+
+
+def _save(fact: MemoryEntry, **changes: Any) -> None:
+    for name, value in changes.items():
+        setattr(fact, name, value)
+    fact.updated_at = timezone.now()
+    fact.save(update_fields=[*changes, "updated_at"])
+
+
+def _add_evidence(fact: MemoryEntry, quotes: Sequence[Quote], run_id: UUID | None) -> bool:
+    """Add the quotes that the fact does not have; return whether there was a new one."""
+    known = set(
+        FactEvidence.objects.filter(memory_id=fact.memory_id).values_list(
+            "message_id", "start", "end"
+        )
+    )
+    new = {
+        (quote.message.pk, quote.start, quote.end): FactEvidence(
+            memory_id=fact.memory_id,
+            message_id=quote.message.pk,
+            start=quote.start,
+            end=quote.end,
+            quote=quote.text,
+            source_digest=quote.source_digest,
+            run_id=run_id,
+        )
+        for quote in quotes
+        if (quote.message.pk, quote.start, quote.end) not in known
+    }
+    FactEvidence.objects.bulk_create(new.values())
+    return bool(new)
+
+
+def _source_digests(memory_id: UUID) -> Collection[bytes]:
+    rows = FactEvidence.objects.filter(
+        Q(memory_id=memory_id)
+        | Q(memory_id__in=MemoryEntry.objects.filter(version_of=memory_id).values("memory_id"))
+    )
+    return {bytes(each) for each in rows.values_list("source_digest", flat=True)}
+
+
+def _with_reason(review: str, reason: str) -> str:
+    return f"{review}, {reason}" if review else reason

@@ -1,0 +1,373 @@
+"""Extracted facts: proposed, confirmed, superseded, retracted, rejected, restored, rolled back."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import DatabaseError
+
+from memory.exceptions import InvalidArgument, OwnProposal, SlotTaken, WrongFactState
+from memory.facts import (
+    Author,
+    Outcome,
+    Quote,
+    Recorded,
+    confirm,
+    embed_facts,
+    record_candidate,
+    reject,
+    restore,
+    retract,
+    roll_back,
+)
+from memory.models import (
+    AuthorKind,
+    FactEvent,
+    FactEvidence,
+    FactKind,
+    FactState,
+    MemoryEntry,
+    Message,
+)
+from tenants import transaction
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.memory.facts.keeping import AGENT, MEMORY, contents, fact
+
+USER = "ada"
+CURATOR = Author(AuthorKind.PERSON, "7", "curator")
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def run() -> Author:
+    return Author(AuthorKind.RUN, str(uuid4()))
+
+
+@pytest.fixture
+def message(say: Callable[..., Message], tenant_a: Tenant) -> Callable[..., Message]:
+    """Messages of the user, each a day after the one before."""
+    days = iter(range(100))
+
+    def record(content: str, **values: Any) -> Message:
+        values = {"agent_id": AGENT, "user_id": USER, **values}
+        values.setdefault("created_at", START + timedelta(days=next(days)))
+        return say(tenant_a.id, content, **values)
+
+    return record
+
+
+def quote(message: Message, words: str) -> Quote:
+    start = message.content.index(words)
+    return Quote(message, start, start + len(words))
+
+
+def candidate(tenant: Tenant, city: str, **fields: Any) -> MemoryEntry:
+    values = {
+        "user_id": USER,
+        "subject": "Ada",
+        "slot": "home_city",
+        "is_multi_valued": False,
+        "value": city,
+        "kind": FactKind.OBSERVED,
+        **fields,
+    }
+    entry = fact(tenant, f"Ada lives in {city}.", **values)
+    embed_facts([entry])
+    return entry
+
+
+@pytest.fixture
+def record(
+    tenant_a: Tenant, message: Callable[..., Message], run: Author
+) -> Callable[..., Recorded]:
+    """Record that the user said that they live in a city."""
+
+    def record(city: str, *, review: str = "", author: Author = run, **fields: Any) -> Recorded:
+        said = fields.pop("message", None) or message(f"By the way, I live in {city} now.")
+        entry = candidate(tenant_a, city, run_id=UUID(author.id), **fields)
+        return record_candidate(entry, [quote(said, city)], author=author, review=review)
+
+    return record
+
+
+@pytest.fixture(autouse=True)
+def _inside(tenant_a: Tenant) -> Any:
+    with tenant_scope(tenant_a.id):
+        yield
+
+
+def known(tenant: Tenant, at: datetime | None = None) -> list[str]:
+    return contents(MEMORY.list_by_tenant(tenant.id, user_id=USER, at=at))
+
+
+def events(recorded: Recorded) -> list[tuple[str, str]]:
+    rows = FactEvent.objects.filter(memory_id=recorded.memory_id).order_by("number")
+    return list(rows.values_list("action", "author_kind"))
+
+
+def test_a_candidate_without_review_is_active_with_its_evidence(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    recorded = record("Rome")
+
+    assert recorded.outcome is Outcome.ACTIVE
+    assert known(tenant_a) == ["Ada lives in Rome."]
+    (evidence,) = FactEvidence.objects.filter(memory_id=recorded.memory_id)
+    assert evidence.quote == "Rome"
+    assert evidence.message.content[evidence.start : evidence.end] == "Rome"
+    assert MemoryEntry.objects.get(pk=recorded.memory_id).learned_at == START
+    assert events(recorded) == [("propose", "run"), ("confirm", "system")]
+
+
+def test_a_proposed_fact_is_used_after_its_confirmation_only(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    recorded = record("Rome", review="health")
+
+    assert recorded.outcome is Outcome.PROPOSED
+    assert known(tenant_a) == []
+    assert known(tenant_a, at=START + timedelta(days=1)) == []
+
+    confirm(recorded.memory_id, author=CURATOR)
+    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert events(recorded) == [("propose", "run"), ("confirm", "person")]
+
+
+def test_a_later_value_supersedes_the_one_of_a_single_valued_slot(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    rome, oslo = record("Rome"), record("Oslo")
+
+    assert oslo == Recorded(Outcome.ACTIVE, oslo.memory_id, superseded=rome.memory_id)
+    assert known(tenant_a) == ["Ada lives in Oslo."]
+    assert known(tenant_a, at=START + timedelta(hours=1)) == ["Ada lives in Rome."]
+    assert events(rome)[-1] == ("supersede", "run")
+
+
+def test_values_of_a_multi_valued_slot_stay_beside_each_other(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    record("Rome", is_multi_valued=True)
+    record("Oslo", is_multi_valued=True)
+
+    assert known(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Rome."]
+
+
+def test_slots_of_other_subjects_are_not_superseded(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    record("Rome")
+    oslo = record("Oslo", subject="Bo")
+
+    assert oslo.superseded is None
+    assert len(known(tenant_a)) == 2
+
+
+def test_an_older_statement_is_recorded_as_past(
+    tenant_a: Tenant, record: Callable[..., Recorded], message: Callable[..., Message]
+) -> None:
+    record("Oslo")
+    earlier = message("I live in Rome", created_at=START - timedelta(days=300))
+    rome = record("Rome", message=earlier)
+
+    assert rome.outcome is Outcome.PAST
+    assert known(tenant_a) == ["Ada lives in Oslo."]
+    assert known(tenant_a, at=START - timedelta(days=3)) == ["Ada lives in Rome."]
+
+
+def test_the_same_candidate_again_changes_nothing(
+    record: Callable[..., Recorded], message: Callable[..., Message]
+) -> None:
+    said = message("I live in Rome")
+    first = record("Rome", message=said)
+    before = (MemoryEntry.objects.count(), FactEvidence.objects.count(), FactEvent.objects.count())
+
+    again = record("Rome", message=said)
+
+    assert again == Recorded(Outcome.UNCHANGED, first.memory_id)
+    after = (MemoryEntry.objects.count(), FactEvidence.objects.count(), FactEvent.objects.count())
+    assert after == before
+
+
+def test_the_same_value_in_other_words_adds_evidence(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    first = record("Rome")
+    again = record("rome")
+
+    assert again == Recorded(Outcome.CONFIRMED, first.memory_id)
+    assert FactEvidence.objects.filter(memory_id=first.memory_id).count() == 2
+    assert known(tenant_a) == ["Ada lives in Rome."]
+
+
+def test_a_rejected_value_is_not_proposed_again_from_its_messages_or_their_copies(
+    record: Callable[..., Recorded], message: Callable[..., Message]
+) -> None:
+    said = message("I live in Rome")
+    recorded = record("Rome", message=said, review="conflict")
+    reject(recorded.memory_id, author=CURATOR, reason="a joke")
+    copy = message(said.content, created_at=said.created_at, thread_id="copy")
+
+    assert record("Rome", message=said).outcome is Outcome.REJECTED_BEFORE
+    assert record("Rome", message=copy).outcome is Outcome.REJECTED_BEFORE
+    assert MemoryEntry.objects.get(pk=recorded.memory_id).state == FactState.REJECTED
+
+
+def test_a_rejected_value_that_is_stated_anew_is_proposed_for_review(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    recorded = record("Rome", review="conflict")
+    reject(recorded.memory_id, author=CURATOR)
+
+    again = record("Rome")
+
+    assert again == Recorded(Outcome.PROPOSED, recorded.memory_id)
+    assert MemoryEntry.objects.get(pk=recorded.memory_id).review_reason == "rejected before"
+    assert known(tenant_a) == []
+
+
+def test_a_model_only_proposes_another_value_than_a_persons(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    rome = record("Rome", review="health")
+    confirm(rome.memory_id, author=CURATOR)
+
+    oslo = record("Oslo")
+
+    assert oslo.outcome is Outcome.PROPOSED
+    assert known(tenant_a) == ["Ada lives in Rome."]
+    proposed = MemoryEntry.objects.get(pk=oslo.memory_id)
+    assert (proposed.review_reason, proposed.replaces) == ("conflict", rome.memory_id)
+
+    confirm(oslo.memory_id, author=CURATOR)
+    assert known(tenant_a) == ["Ada lives in Oslo."]
+
+
+def test_a_program_cannot_confirm_what_it_proposed(record: Callable[..., Recorded]) -> None:
+    program = Author(AuthorKind.PROGRAM, str(uuid4()), "importer")
+    recorded = record("Rome", review="all", author=program)
+
+    with pytest.raises(OwnProposal):
+        confirm(recorded.memory_id, author=program)
+    other = Author(AuthorKind.PROGRAM, str(uuid4()), "other")
+    assert confirm(recorded.memory_id, author=other).state == FactState.ACTIVE
+
+
+def test_a_retracted_fact_was_known_until_it_was_retracted(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    rome = record("Rome")
+    retract(rome.memory_id, author=CURATOR, reason="wrong person")
+
+    assert known(tenant_a) == []
+    assert known(tenant_a, at=START + timedelta(hours=1)) == ["Ada lives in Rome."]
+
+    restore(rome.memory_id, author=CURATOR)
+    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert events(rome)[-2:] == [("retract", "person"), ("restore", "person")]
+
+
+def test_a_superseded_fact_is_restored_after_its_successor_is_retracted(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    rome, oslo = record("Rome"), record("Oslo")
+
+    with pytest.raises(SlotTaken, match=str(oslo.memory_id)):
+        restore(rome.memory_id, author=CURATOR)
+    retract(oslo.memory_id, author=CURATOR)
+    restore(rome.memory_id, author=CURATOR)
+
+    assert known(tenant_a) == ["Ada lives in Rome."]
+
+
+def test_a_decision_that_does_not_fit_the_state_is_refused(
+    record: Callable[..., Recorded],
+) -> None:
+    recorded = record("Rome")
+
+    for decide in (confirm, reject, restore):
+        with pytest.raises(WrongFactState, match="is active"):
+            decide(recorded.memory_id, author=CURATOR)
+
+
+def test_rolling_a_run_back_removes_its_facts_and_restores_what_they_superseded(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    first, second = (Author(AuthorKind.RUN, str(uuid4())) for _ in range(2))
+    rome = record("Rome", author=first)
+    record("Oslo", author=second)
+    record("rome", author=second, slot="birthplace")
+
+    counts = roll_back(UUID(second.id), author=CURATOR)
+
+    assert counts == {"removed": 2, "restored": 1, "kept": 0}
+    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert events(rome)[-1] == ("restore", "person")
+    assert not FactEvidence.objects.filter(run_id=second.id).exists()
+
+
+def test_rolling_a_run_back_keeps_facts_that_another_run_or_a_person_supports(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    first, second = (Author(AuthorKind.RUN, str(uuid4())) for _ in range(2))
+    rome = record("Rome", author=first)
+    record("Rome", author=second)
+    tea = record("Tea", author=second, slot="drink", review="all")
+    confirm(tea.memory_id, author=CURATOR)
+
+    counts = roll_back(UUID(second.id), author=CURATOR)
+
+    assert counts == {"removed": 0, "restored": 0, "kept": 2}
+    assert FactEvidence.objects.filter(memory_id=rome.memory_id).count() == 1
+    assert sorted(known(tenant_a)) == ["Ada lives in Rome.", "Ada lives in Tea."]
+
+
+def test_a_stored_fact_no_longer_depends_on_its_evidence(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    recorded = record("Rome", review="all")
+    program = Author(AuthorKind.PROGRAM, "1", "importer")
+    stored = MEMORY.remember(fact(tenant_a, "Ada lives in Rome.", user_id=USER), author=program)
+
+    assert (stored.memory_id, stored.created) == (recorded.memory_id, False)
+    assert known(tenant_a) == ["Ada lives in Rome."]
+    assert MemoryEntry.objects.get(pk=recorded.memory_id).kind == FactKind.ENTERED
+
+
+def test_a_changed_text_leaves_the_evidence_with_the_old_version(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    recorded = record("Rome")
+    MEMORY.update(recorded.memory_id, tenant_a.id, content="Ada lives in Turin.", author=CURATOR)
+
+    newest, old = MEMORY.history(recorded.memory_id, tenant_a.id)
+    assert (newest.kind, old.kind) == (FactKind.ENTERED, FactKind.OBSERVED)
+    assert list(FactEvidence.objects.values_list("memory_id", flat=True)) == [old.memory_id]
+    assert events(recorded)[-1] == ("change", "person")
+
+
+def test_a_candidate_without_evidence_is_refused(tenant_a: Tenant, run: Author) -> None:
+    with pytest.raises(InvalidArgument, match="has quotes"):
+        record_candidate(candidate(tenant_a, "Rome"), [], author=run)
+
+
+def test_the_application_cannot_change_or_delete_events(record: Callable[..., Recorded]) -> None:
+    recorded = record("Rome")
+    events = FactEvent.objects.filter(memory_id=recorded.memory_id)
+
+    for forbidden in (lambda: events.update(reason="x"), lambda: events._raw_delete(events.db)):
+        with pytest.raises(DatabaseError, match="permission denied"), transaction.atomic():
+            forbidden()
+
+
+def test_events_and_evidence_are_deleted_with_their_fact(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    recorded = record("Rome")
+
+    assert MEMORY.delete(recorded.memory_id, tenant_a.id)
+    assert not FactEvent.objects.exists()
+    assert not FactEvidence.objects.exists()
