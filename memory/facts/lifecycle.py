@@ -5,7 +5,7 @@ transaction, and lock the facts that they change. Candidates of one agent and us
 after the other: the extraction job has their lane.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -202,7 +202,7 @@ def _record_new(
     if not isinstance(entry.valid_from, datetime):
         entry.valid_from = entry.learned_at
     is_past = current is not None and entry.valid_from < current.valid_from
-    if is_past:
+    if current is not None and is_past:
         entry.valid_to = min(filter(None, (entry.valid_to, current.valid_from)))
     elif current is not None:
         entry.replaces = current.memory_id
@@ -223,7 +223,7 @@ def _record_new(
         return Recorded(Outcome.PAST, entry.memory_id)
     if current is not None:
         _supersede(current, by=entry, author=author)
-    return Recorded(Outcome.ACTIVE, entry.memory_id, current and current.memory_id)
+    return Recorded(Outcome.ACTIVE, entry.memory_id, current.memory_id if current else None)
 
 
 def _record_again(
@@ -261,14 +261,14 @@ def _record_again(
         valid_to=None,
         retracted_at=None,
         review_reason=review,
-        replaces=current and current.memory_id,
+        replaces=current.memory_id if current else None,
     )
     record_event(identity, FactAction.PROPOSE, author=author, reason=review)
     if review:
         return Recorded(Outcome.PROPOSED, identity)
     if current is not None:
         _supersede(current, by=existing, author=author)
-    return Recorded(Outcome.ACTIVE, identity, current and current.memory_id)
+    return Recorded(Outcome.ACTIVE, identity, current.memory_id if current else None)
 
 
 # --- Decisions ------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def confirm(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
         current = None if fact.is_multi_valued else _current_value(fact)
         is_past = current is not None and fact.valid_from < current.valid_from
         changes: dict[str, Any] = {"state": FactState.ACTIVE, "review_reason": ""}
-        if is_past:
+        if current is not None and is_past:
             changes |= {"state": FactState.SUPERSEDED, "valid_to": current.valid_from}
         _save(fact, **changes)
         record_event(memory_id, FactAction.CONFIRM, author=author, reason=reason)
@@ -489,7 +489,7 @@ def _add_evidence(fact: MemoryEntry, quotes: Sequence[Quote], run_id: UUID | Non
     return bool(new)
 
 
-def _source_digests(memory_id: UUID) -> Collection[bytes]:
+def _source_digests(memory_id: UUID) -> set[bytes]:
     rows = FactEvidence.objects.filter(
         Q(memory_id=memory_id)
         | Q(memory_id__in=MemoryEntry.objects.filter(version_of=memory_id).values("memory_id"))

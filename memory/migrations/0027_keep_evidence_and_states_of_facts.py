@@ -377,6 +377,7 @@ class Migration(migrations.Migration):
             name="memory",
             field=models.ForeignKey(
                 db_constraint=False,
+                db_index=False,
                 help_text="The fact.",
                 on_delete=django.db.models.deletion.DO_NOTHING,
                 related_name="events",
@@ -388,6 +389,7 @@ class Migration(migrations.Migration):
             name="memory",
             field=models.ForeignKey(
                 db_constraint=False,
+                db_index=False,
                 help_text="The fact, or the old version of it that was stated.",
                 on_delete=django.db.models.deletion.DO_NOTHING,
                 related_name="evidence",

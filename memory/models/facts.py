@@ -364,6 +364,7 @@ class FactEvidence(TenantModel):
         MemoryEntry,
         on_delete=models.DO_NOTHING,
         db_constraint=False,
+        db_index=False,
         related_name="evidence",
         help_text="The fact, or the old version of it that was stated.",
     )
@@ -448,6 +449,7 @@ class FactEvent(TenantModel):
         MemoryEntry,
         on_delete=models.DO_NOTHING,
         db_constraint=False,
+        db_index=False,
         related_name="events",
         help_text="The fact.",
     )
