@@ -1,16 +1,71 @@
-"""The Celery application of web, worker and beat."""
+"""The Celery application of web, worker and beat, with its broker's transport and scheduler."""
 
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from celery import Celery, Task
+from celery.beat import Scheduler as CeleryScheduler
 from celery.signals import task_postrun, task_prerun, worker_init, worker_shutting_down
 from django.utils.module_loading import import_string
 from kombu import Connection
 from kombu.transport import TRANSPORT_ALIASES
+from kombu.transport import redis as kombu_redis
+from redis.exceptions import ConnectionError as BrokerDown
 from structlog.contextvars import bind_contextvars, reset_contextvars
 
+from konstruct.heartbeats import BEAT, write_heartbeat
 from konstruct.processes import wait_for_migrations
+from tenants.outages import outage_reason
+
+logger = logging.getLogger(__name__)
+
+
+class Scheduler(CeleryScheduler):
+    """Celery's scheduler with the schedule in memory: all tasks are due within seconds."""
+
+    _is_failing = False
+
+    def apply_entry(self, entry: Any, producer: Any = None) -> None:
+        """Send a task that is due. A broker that is down is logged once, not at each task."""
+        try:
+            self.apply_async(entry, producer=producer, advance=False)
+        except Exception as error:  # it is tried again when the task is due again
+            if not self._is_failing:
+                logger.error("No task can be sent: %s", outage_reason(error))  # noqa: TRY400
+            self._is_failing = True
+            return
+        if self._is_failing:
+            self._is_failing = False
+            logger.warning("Tasks are sent again")
+        write_heartbeat(BEAT)
+
+
+class Channel(kombu_redis.Channel):
+    """A channel that raises BrokerDown after it is closed.
+
+    When the broker is lost, Celery closes the channel. Later calls, such as the acknowledgement of
+    a task that was running, need the connection that kombu 5.7.0 has just removed: the worker ends
+    with AttributeError: 'NoneType' object has no attribute 'hostname' or 'client'. Celery handles a
+    lost connection. A task that is lost with it loses no work: the outbox sends it again.
+    """
+
+    @contextmanager
+    def conn_or_acquire(self, client: Any = None) -> Iterator[Any]:
+        """Yield a client of the broker; raise BrokerDown if the channel is closed."""
+        if client is None and getattr(self.connection, "client", None) is None:
+            raise BrokerDown("the connection to the broker is closed")
+        with super().conn_or_acquire(client) as connected:
+            yield connected
+
+
+class Transport(kombu_redis.Transport):
+    """Kombu's transport for Redis with this Channel."""
+
+    Channel = Channel
+
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
 
@@ -34,7 +89,7 @@ def _prepare_broker() -> None:
         import_string(settings.BROKER_BEFORE_CONNECT)()
 
 
-TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "konstruct.broker:Transport"))
+TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "konstruct.celery:Transport"))
 app = KonstructCelery("konstruct")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

@@ -15,9 +15,24 @@ import structlog
 from django.views.debug import SafeExceptionReporterFilter
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from konstruct.printable import one_line
 from tenants.log_context import log_ids
 from tenants.redaction import redact
+
+
+def one_line(text: str) -> str:
+    """Return the text with whatever is no visible character, but for spaces, written as its escape.
+
+    Those are line breaks and their Unicode kin, control characters with which a terminal is told
+    what to do, marks that change the direction of text, characters without width, and halves of
+    surrogate pairs: whatever `str.isprintable` says no to.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
+
 
 # What the standard library's loggers take beside the message.
 _LOGGER_OPTIONS = ("exc_info", "stack_info", "stacklevel")

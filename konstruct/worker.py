@@ -17,7 +17,7 @@ from django.conf import settings
 
 from konstruct.heartbeats import INTERVAL_SECONDS, write_heartbeat
 from tenants import jobs
-from tenants.checks.writable import require_writable
+from tenants.checks.connections import require_writable
 from tenants.jobs import worker
 from tenants.outages import OUTAGES, outage_reason
 from tenants.tasks import overdue_jobs, stop_claiming

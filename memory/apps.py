@@ -2,8 +2,6 @@
 
 from django.apps import AppConfig
 
-from memory.embedding.vectors import send_vectors_in_binary
-
 
 class MemoryConfig(AppConfig):
     name = "memory"
@@ -11,4 +9,6 @@ class MemoryConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from memory.embedding.vectors import send_vectors_in_binary  # needs the app registry
+
         send_vectors_in_binary()

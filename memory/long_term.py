@@ -25,8 +25,7 @@ from memory.conf import (
     TOP_K,
 )
 from memory.embedding.embedder import model_version
-from memory.embedding.hnsw import walking_hnsw
-from memory.embedding.vectors import vector_literal
+from memory.embedding.vectors import vector_literal, walking_hnsw
 from memory.ids import new_id_argument
 from memory.indexing.service import index_words
 from memory.models import ConversationEmbedding, Message

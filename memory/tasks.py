@@ -6,7 +6,7 @@ from celery import Task, shared_task
 
 from memory.conf import OUTBOX_TASK_LIMIT
 from memory.indexing import outbox
-from tenants.serving.tenant_task import TenantTask
+from tenants.serving import TenantTask
 
 
 @shared_task(bind=True, base=TenantTask)

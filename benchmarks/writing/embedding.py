@@ -51,17 +51,17 @@ def main() -> None:
 
 def embedder_of(runtime: str) -> Any:
     """An embedder of the packaged model under that runtime."""
-    from memory.embedding import loading
+    from memory.embedding import embedder
     from memory.embedding.embedder import Embedder
     from memory.embedding.model_files import model_files
 
-    graphs = loading.GRAPHS
+    graphs = embedder.GRAPHS
     if runtime == "torch":
-        loading.GRAPHS = Path("/nowhere")  # type: ignore[misc]  # as for a model that has no graph
+        embedder.GRAPHS = Path("/nowhere")  # type: ignore[misc]  # as for a model that has no graph
     try:
         return Embedder(model_files(""))
     finally:
-        loading.GRAPHS = graphs  # type: ignore[misc]
+        embedder.GRAPHS = graphs  # type: ignore[misc]
 
 
 def print_loading(runtime: str) -> None:

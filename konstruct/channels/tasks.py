@@ -8,7 +8,7 @@ from konstruct.channels import inbox
 from konstruct.channels.delivery import worker
 from konstruct.channels.slack import inbound
 from konstruct.channels.slack.users import learn_name
-from tenants.serving.tenant_task import TenantTask
+from tenants.serving import TenantTask
 
 __all__ = ["deliver", "learn_name", "process", "process_arrival"]
 

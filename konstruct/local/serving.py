@@ -7,6 +7,7 @@ konstruct/local/die_with_parent.py), so that nothing goes on as nobody's child.
 
 import contextlib
 import fcntl
+import io
 import os
 import signal
 import socket
@@ -28,12 +29,55 @@ from konstruct.heartbeats import WORKERS
 from konstruct.local import embedded
 from konstruct.local.embedded.paths import make_home, migrating_lock, serve_lock
 from konstruct.local.embedded.supervision import try_lock
-from konstruct.local.log_tail import LogTail
+from konstruct.logs import one_line
 from konstruct.processes import bound_to_us, end
 from tenants.checks.at_start import refuse_unsafe_role
 from tenants.context import connection
 from tenants.exceptions import KonstructError
 from tenants.management.base import SOME_BEHIND
+
+
+class LogTail:
+    """What is appended from now on, line by line."""
+
+    def __init__(self, path: Path, prefix: str, say: Callable[[str], None]) -> None:
+        self._path = path
+        self._prefix = prefix
+        self._say = say
+        self._file: io.BufferedReader | None = None
+        self._rest = b""
+        if path.exists():
+            self._file = path.open("rb")
+            self._file.seek(0, io.SEEK_END)
+
+    def show(self) -> None:
+        """Pass on the lines that were completed since the last time."""
+        self._read()
+        if self._was_replaced():
+            self._read()  # what was written just before
+            self.close()
+            self._file = self._path.open("rb")
+            self._read()
+
+    def close(self) -> None:
+        """Follow it no more."""
+        if self._file is not None:
+            self._file.close()
+
+    def _read(self) -> None:
+        if self._file is None:
+            return
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        for line in lines:
+            self._say(self._prefix + one_line(line.decode(errors="replace")))
+
+    def _was_replaced(self) -> bool:
+        try:
+            now = self._path.stat()
+        except FileNotFoundError:
+            return False
+        return self._file is None or not os.path.samestat(now, os.fstat(self._file.fileno()))
+
 
 READY_SECONDS = 120
 STOP_SECONDS = 30

@@ -12,7 +12,7 @@ from konstruct.orchestrator.exceptions import Busy
 from tenants import transaction
 from tenants.context import connection
 from tenants.jobs import Lease
-from tenants.locking.polling import poll
+from tenants.locking import poll
 
 # An erasure or a merge of a long conversation locks the window for seconds.
 WINDOW_SECONDS = 60.0

@@ -7,7 +7,7 @@ from celery import shared_task
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound
 from konstruct.orchestrator.replies import queue
-from tenants.serving.tenant_task import TenantTask
+from tenants.serving import TenantTask
 
 
 @shared_task(base=TenantTask)

@@ -28,7 +28,7 @@ from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
 from tenants.context import connection, required_tenant_id
-from tenants.locking.schema_locks import MERGE, owner_lock
+from tenants.locking import MERGE, owner_lock
 from tenants.personal_data import Merge, PersonalData, personal_tables
 from tenants.redis_keys import (
     escalation_status_key,

@@ -5,8 +5,6 @@ import gc
 from konstruct.settings.agents import *
 from konstruct.settings.applications import *
 from konstruct.settings.deployment import *
-from konstruct.settings.logs import *
-from konstruct.settings.pages import *
 from konstruct.settings.processes import *
 from konstruct.settings.rest_api import *
 from konstruct.settings.stores import *

@@ -1,4 +1,4 @@
-"""Processes: threads of the web, and Celery's broker, workers and beat."""
+"""Processes: threads of the web, Celery's broker, workers and beat, and the logs of all."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from konstruct.local import embedded
 from konstruct.settings.agents import LLM_TIMEOUT
 from konstruct.settings.deployment import REDIS_URL
-from konstruct.settings.environment import number, text, url
+from konstruct.settings.environment import number, refuse, text, url
 from konstruct.settings.stores import EMBEDDED_CACHE
 
 # Worker, beat and owner worker touch this file while they do their work, for health checks. Each
@@ -74,11 +74,51 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BEAT_SCHEDULER = "konstruct.beat:Scheduler"
+CELERY_BEAT_SCHEDULER = "konstruct.celery:Scheduler"
 CELERY_BEAT_SCHEDULE = {
     "sweep": {
         "task": "tenants.tasks.sweep",
         "schedule": 5.0,
         "options": {"expires": 5.0},
+    },
+}
+
+LOG_LEVEL = text("LOG_LEVEL", "INFO")
+# text: lines that people read; json: an object a line, for programs.
+LOG_FORMAT = text("LOG_FORMAT", "text")
+if LOG_FORMAT not in ("text", "json"):
+    refuse(f"LOG_FORMAT={LOG_FORMAT!r} is neither text nor json")
+# Django's own, and structlog through it.
+LOGGING_CONFIG = "konstruct.logs.configure"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "konstruct.logs.UrlHidingFilter"
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "text": {
+            "()": "konstruct.logs.RedactingFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s [%(ids)s]: %(message)s",
+        },
+        "json": {"()": "konstruct.logs.JsonFormatter"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
+    "loggers": {
+        # Instead of the handlers that they bring along, whose lines hold whatever a request holds.
+        "django": {"level": "INFO", "propagate": True},
+        "django.server": {"level": "INFO", "propagate": True},
+        "gunicorn.error": {"handlers": ["console"], "propagate": False},
+        # Every task at INFO: the sweepers alone are four lines every five seconds.
+        "celery.app.trace": {"level": "WARNING"},
+        "celery.worker.request": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+        "httpx": {"level": "WARNING"},
+        # At DEBUG it would log prompts.
+        "openai": {"level": "WARNING"},
+        # At INFO three lines for each connection that is taken from the pool and given back.
+        "psycopg.pool": {"level": "WARNING"},
+        "sentence_transformers": {"level": "WARNING"},
+        # At DEBUG it would log what Slack answers, tokens of new workspaces too.
+        "slack_sdk": {"level": "CRITICAL"},
     },
 }

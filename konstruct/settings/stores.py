@@ -7,7 +7,7 @@ import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
 from konstruct.local import embedded
-from konstruct.local.cache import EmbeddedConnection
+from konstruct.local.embedded.supervision import EmbeddedConnection
 from konstruct.settings.deployment import (
     DATABASE_OWNER_URL,
     DATABASE_URL,

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+from konstruct.channels.slack import views as slack
 from tenants.admin.sites import operator_site
 
 admin.autodiscover()  # before the sites tell their URLs
@@ -13,7 +14,9 @@ urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
     path("admin/", operator_site.urls),
     path("api/", include("konstruct.urls.api")),
-    path("channels/", include("konstruct.channels.urls")),
+    path("channels/slack/events/", slack.events, name="slack-events"),
+    path("channels/slack/interactions/", slack.interactions, name="slack-interactions"),
+    path("channels/slack/oauth/", slack.oauth, name="slack-oauth"),
     path("health/", include("konstruct.api.health")),
     path("", include("konstruct.urls.interfaces")),
 ]

@@ -29,8 +29,7 @@ from konstruct.channels.slack.web_api import NotSigned, signed_body
 from konstruct.web.pool import Overloaded, Share
 from tenants.exceptions import KonstructError
 from tenants.http.client_address import address_of, throttled_address
-from tenants.http.middleware import TenantMiddleware, host_name
-from tenants.http.sessions import SessionMiddleware
+from tenants.http.middleware import SessionMiddleware, TenantMiddleware, host_name
 
 V = TypeVar("V")
 InThread = Callable[[Share, Callable[[], str | None]], Awaitable[str | None]]

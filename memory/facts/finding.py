@@ -10,7 +10,7 @@ from django.db.models.expressions import DatabaseDefault
 from memory.arguments import content_argument, id_argument, uuid_argument
 from memory.conf import EXACT_ROWS, HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH
 from memory.embedding.embedder import model_version
-from memory.embedding.hnsw import walking_hnsw
+from memory.embedding.vectors import walking_hnsw
 from memory.exceptions import InvalidArgument
 from memory.facts.versions import Unchanged
 from memory.ids import new_id_argument

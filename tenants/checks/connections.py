@@ -1,12 +1,17 @@
-"""Why a connection could show one tenant's rows to another: its role, or the pooler before it."""
+"""Checks of connections: their role, a pooler before them, and room to write."""
 
+from contextlib import closing
+from typing import cast
 from uuid import uuid4
 
-from django.db import DatabaseError
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
 from tenants import transaction
 from tenants.context import tenant_connection, tenant_scope
 from tenants.naming import SCHEMA_PATTERN
+from tenants.outages import outage_reason
+from tenants.postgresql.base import DatabaseWrapper
+from tenants.postgresql.exceptions import NotWritable
 from tenants.servers import note_server
 
 # What the connection's role could do to get round row-level security; no row: nothing.
@@ -74,3 +79,30 @@ def _session_and_tenant() -> tuple[int, str]:
         )
         found: tuple[int, str] = cursor.fetchone()
         return found
+
+
+# Sorts more rows than fit into work_mem, so Postgres writes a temporary file of a megabyte. Like an
+# INSERT this fails when the disk is full. It takes some milliseconds, needs no table, and leaves no
+# file. A standby or read-only server reports transaction_read_only.
+_LITTLE_MEMORY = "SET LOCAL work_mem = '64kB'"
+_SPILL = """
+SELECT current_setting('transaction_read_only')
+FROM (SELECT count(*) FROM (SELECT n FROM generate_series(1, 20000) AS n ORDER BY -n) AS sorted)
+"""
+
+
+def require_writable() -> None:
+    """Open a new connection to the main database, and let it write a temporary file.
+
+    Raises:
+        OperationalError: it takes no connection, or refuses the login.
+        NotWritable: it has no room left, or is read-only.
+    """
+    with closing(cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS].copy())) as probe:
+        probe.ensure_connection()
+        try:
+            is_read_only = probe.ask(_SPILL, first=_LITTLE_MEMORY) != b"off"
+        except DatabaseError as error:
+            raise NotWritable(outage_reason(error)) from error
+    if is_read_only:
+        raise NotWritable("transaction_read_only is on")

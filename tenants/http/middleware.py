@@ -1,21 +1,24 @@
-"""Host name -> tenant. Every request is served inside exactly one tenant, or in none."""
+"""Middleware: the tenant of a request by its host name, sessions, and streamed responses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
+from typing import Any, TypeVar, cast
+from uuid import UUID
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.contrib.sessions import middleware
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
 from django.http.request import split_domain_port
+from django.http.response import StreamingHttpResponse
 
 from tenants.context import leave_tenant, require_server_up, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
 from tenants.http.refusals import refuse, refuse_later
-from tenants.http.streaming import streamed_inside
 from tenants.log_context import bind_request_ids
 from tenants.models import Domain, Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import note_server
-from tenants.serving.rule import moved_meanwhile, refuse_unless_serving
+from tenants.serving import moved_meanwhile, refuse_unless_serving
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -94,3 +97,46 @@ def _tenant_at(host: str) -> Tenant:
     note_server(tenant.id, tenant.server)
     refuse_unless_serving(tenant)
     return tenant
+
+
+class SessionMiddleware(middleware.SessionMiddleware):
+    """Django's middleware, which takes no cookie with a NUL character for a session's.
+
+    In quotes a cookie may have any character, by its number. Postgres refuses a text with NUL, and
+    the error would be answered with 500.
+    """
+
+    def process_request(self, request: HttpRequest) -> None:
+        """Give the request its session."""
+        if "\0" in request.COOKIES.get(settings.SESSION_COOKIE_NAME, ""):
+            del request.COOKIES[settings.SESSION_COOKIE_NAME]
+        super().process_request(request)
+
+
+R = TypeVar("R", bound=HttpResponseBase)
+
+
+def streamed_inside(response: R, tenant_id: UUID) -> R:
+    """Return the response; if it is streamed, each piece of it is made inside the tenant.
+
+    A file is left as it is, for it asks the database nothing.
+    """
+    if (
+        isinstance(response, StreamingHttpResponse)
+        and not isinstance(response, FileResponse)
+        and not response.is_async
+    ):
+        pieces = cast(Iterator[bytes], response.streaming_content)
+        response.streaming_content = _inside(tenant_id, iter(pieces))
+    return response
+
+
+def _inside(tenant_id: UUID, pieces: Any) -> Iterator[bytes]:
+    finished = object()
+    # Ends: with the pieces of the answer.
+    while True:
+        with tenant_scope(tenant_id, pinned=True):
+            piece = next(pieces, finished)
+        if piece is finished:
+            return
+        yield cast(bytes, piece)

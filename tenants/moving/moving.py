@@ -29,7 +29,7 @@ from tenants.exceptions import (
     SchemaOutdated,
     UnknownTenant,
 )
-from tenants.locking.schema_locks import refuse_a_pooled_owner, schema_lock
+from tenants.locking import refuse_a_pooled_owner, schema_lock
 from tenants.models import Job, Tenant
 from tenants.moving.rows import count_of, run, session_on
 from tenants.moving.transfer import TAKE_OUTBOX, UNCHANGED, Transfer, Watch, enter, entered

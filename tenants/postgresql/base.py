@@ -27,7 +27,6 @@ from psycopg.pq.abc import PGresult
 
 from tenants.exceptions import TenantPinned
 from tenants.naming import tenant_id_of
-from tenants.postgresql.allowed import refuse_unless_of_the_application
 from tenants.postgresql.connecting import (
     abandon,
     call_before_connect,
@@ -39,10 +38,9 @@ from tenants.postgresql.connecting import (
 from tenants.postgresql.cursors import TenantCursor, TenantNamedCursor
 from tenants.postgresql.entering import Queued, begin_exchange, statements_entering
 from tenants.postgresql.exchange import Exchange
-from tenants.postgresql.introspection import OwnSchemaIntrospection
-from tenants.postgresql.operations import TenantOperations
-from tenants.postgresql.placeholders import numbered, values_of
+from tenants.postgresql.operations import OwnSchemaIntrospection, TenantOperations
 from tenants.postgresql.prepared import PreparedStatements, TenantPreparedCursor
+from tenants.postgresql.statements import numbered, refuse_unless_of_the_application, values_of
 from tenants.roles import OWNER_ROLE
 
 

@@ -18,7 +18,7 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from tenants.postgresql.entering import Wrapper, begin_exchange
-from tenants.postgresql.placeholders import numbered, values_of
+from tenants.postgresql.statements import numbered, values_of
 
 
 class Column(NamedTuple):

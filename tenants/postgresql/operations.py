@@ -1,9 +1,11 @@
-"""Operations of Django's backend, for values that Postgres binds."""
+"""Operations and introspection of Django's backend: bound values, and the schema's own tables."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
+import django.db.backends.postgresql.base  # noqa: F401  (Django 6.1: base before introspection)
 import psycopg
+from django.db.backends.postgresql.introspection import DatabaseIntrospection
 from django.db.backends.postgresql.operations import DatabaseOperations
 
 # What the protocol has room for in one message.
@@ -26,3 +28,32 @@ class TenantOperations(DatabaseOperations):
             return str(self.compose_sql(sql, params))
         except psycopg.Error:
             return str(sql)
+
+
+class OwnSchemaIntrospection(DatabaseIntrospection):
+    """Hides the public schema, which a tenant's search_path ends with.
+
+    Otherwise a table that a tenant lacks would be taken for there if public has it.
+    """
+
+    connection: Any  # our DatabaseWrapper, which imports this module
+
+    def get_table_list(self, cursor: Any) -> Any:
+        with self.connection.own_schema_only():
+            return super().get_table_list(cursor)
+
+    def get_table_description(self, cursor: Any, table_name: str) -> Any:
+        with self.connection.own_schema_only():
+            return super().get_table_description(cursor, table_name)
+
+    def get_sequences(self, cursor: Any, table_name: str, table_fields: Any = ()) -> Any:
+        with self.connection.own_schema_only():
+            return super().get_sequences(cursor, table_name, table_fields)
+
+    def get_relations(self, cursor: Any, table_name: str) -> Any:
+        with self.connection.own_schema_only():
+            return super().get_relations(cursor, table_name)
+
+    def get_constraints(self, cursor: Any, table_name: str) -> Any:
+        with self.connection.own_schema_only():
+            return super().get_constraints(cursor, table_name)

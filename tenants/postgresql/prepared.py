@@ -18,7 +18,7 @@ from psycopg.pq.abc import PGresult
 
 from tenants.postgresql.entering import Wrapper, begin_exchange
 from tenants.postgresql.exchange import Exchange
-from tenants.postgresql.placeholders import numbered, values_of
+from tenants.postgresql.statements import numbered, values_of
 
 # The statements of a recall take Postgres 0.23 MB, those of a large scope 0.5, on each connection
 # and for each tenant. Of more than these the ones longest unused are given up, and prepared anew

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from django.db import connections
 
-from tenants.locking.schema_locks import WAIT_SECONDS
+from tenants.locking import WAIT_SECONDS
 from tenants.schemas.migrating import MigrationResult, migrate_schema
 
 # A pool of processes costs more than it gains below this many schemas (about 100 ms each).

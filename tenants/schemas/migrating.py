@@ -24,7 +24,7 @@ from psycopg import errors
 
 from tenants.context import server_scope, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
-from tenants.locking.schema_locks import WAIT_SECONDS, schema_lock
+from tenants.locking import WAIT_SECONDS, schema_lock
 from tenants.models import SchemaState, Tenant
 from tenants.naming import tenant_id_of
 from tenants.roles import APP_ROLE

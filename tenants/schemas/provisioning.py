@@ -14,7 +14,7 @@ from django_redis import get_redis_connection
 
 from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import InvalidTenant, ProvisioningFailed
-from tenants.locking.schema_locks import refuse_a_pooled_owner, schema_lock
+from tenants.locking import refuse_a_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.redis_keys import all_keys_pattern

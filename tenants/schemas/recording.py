@@ -26,7 +26,7 @@ from django.db.migrations.operations.base import Operation
 
 from tenants.context import public_scope, tenant_connection
 from tenants.exceptions import KonstructError
-from tenants.locking.schema_locks import schema_lock
+from tenants.locking import schema_lock
 from tenants.models import SchemaState
 from tenants.naming import schema_name_of
 from tenants.operations.policies import protect_sql

@@ -12,8 +12,7 @@ from celery.schedules import schedule
 from kombu import Connection
 from kombu.common import ignore_errors
 
-from konstruct.beat import Scheduler
-from konstruct.celery import app
+from konstruct.celery import Scheduler, app
 from konstruct.heartbeats import BEAT, has_heartbeat
 from tests.konstruct.running import forget_heartbeats
 

@@ -17,7 +17,7 @@ from konstruct.management.commands.owner_worker import LOOPS
 from memory.context import SessionStore
 from memory.context.checkpoints.connections import APPLICATION_NAME, MAX_CONNECTIONS, close_pools
 from memory.conversations.transcript import record_message
-from tenants.checks.writable import require_writable
+from tenants.checks.connections import require_writable
 from tenants.context import connections_released, tenant_scope
 from tenants.models import Tenant
 from tests import database

@@ -24,8 +24,7 @@ def test_every_pattern_stands_where_the_attacks_find_it() -> None:
     assert set(hidden) <= {
         "konstruct.privacy.erasure.residue re.compile",  # escaped ids between boundaries
         "konstruct.privacy.erasure.residue re.escape",  # a pattern for Postgres
-        "konstruct.interfaces.mem0.urls re_path",  # of a path, anchored, one repetition each
-        "konstruct.interfaces.openai.urls re_path",  # of how a path begins
+        "konstruct.urls.interfaces re_path",  # of a path, anchored, one repetition each
         "konstruct.settings.weak_values re.sub",  # of an operator's own settings
     }
 

@@ -8,7 +8,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from memory import long_term
-from memory.embedding import hnsw
+from memory.embedding import vectors
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import InvalidArgument
 from memory.long_term import (
@@ -122,7 +122,7 @@ def test_hnsw_finds_what_exact_finds(tenant_a, monkeypatch):
 
 def test_where_hnsw_stops_early_every_vector_is_compared(tenant_a, monkeypatch):
     monkeypatch.setattr(long_term, "EXACT_ROWS", 0)
-    monkeypatch.setattr(hnsw, "HNSW_MAX_SCAN_TUPLES", 1)
+    monkeypatch.setattr(vectors, "HNSW_MAX_SCAN_TUPLES", 1)
     for number in range(60):
         store(tenant_a.id, f"near {number}", at_similarity(0.999), user="crowd")
     store(tenant_a.id, "far", at_similarity(0.8))

@@ -21,7 +21,7 @@ from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from memory.context.checkpoints.connections import close_pools
 from tenants import servers as known
-from tenants.locking.polling import poll
+from tenants.locking import poll
 from tenants.models import Tenant
 from tenants.moving.moving import move_tenant
 from tenants.postgresql import connecting

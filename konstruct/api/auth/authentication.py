@@ -32,7 +32,7 @@ from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import strange_request
 from tenants.models import Tenant
 from tenants.servers import MAIN
-from tenants.serving.rule import refuse_unless_serving, require_serving
+from tenants.serving import refuse_unless_serving, require_serving
 
 M = TypeVar("M", bound=Model)
 

@@ -41,7 +41,7 @@ from tenants.exceptions import KonstructError, TenantPaused
 from tenants.http.refusals import note_outage
 from tenants.outages import is_outage
 from tenants.postgresql.exceptions import ServerDown
-from tenants.serving.rule import moved_meanwhile
+from tenants.serving import moved_meanwhile
 
 logger = logging.getLogger(__name__)
 

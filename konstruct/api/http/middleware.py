@@ -17,11 +17,11 @@ from konstruct.api.auth.keys import bearer_key, parse_key
 from konstruct.api.http.problems import FieldError, Problem, problem_response, takes_keys
 from tenants.context import current_tenant_id, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
+from tenants.http.middleware import streamed_inside
 from tenants.http.refusals import refuse_later
-from tenants.http.streaming import streamed_inside
 from tenants.log_context import bind_request_ids
 from tenants.postgresql.exceptions import ServerDown
-from tenants.serving.rule import require_serving
+from tenants.serving import require_serving
 
 HEADER = "X-Request-ID"
 # What goes back into a header and into log lines must not be able to make new ones.

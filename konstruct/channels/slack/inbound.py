@@ -44,8 +44,7 @@ from tenants.jobs import enqueue_task
 from tenants.limits.rate_limit import take
 from tenants.models import Tenant
 from tenants.redis_keys import engaged_thread_key, idempotency_key
-from tenants.serving.claims import find_claim
-from tenants.serving.rule import refuse_unless_serving
+from tenants.serving import find_claim, refuse_unless_serving
 
 logger = logging.getLogger(__name__)
 

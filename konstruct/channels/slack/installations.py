@@ -21,7 +21,7 @@ from konstruct.channels.slack.web_api import ask
 from tenants import transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.context import required_tenant_id, tenant_scope
-from tenants.serving.claims import claim_workspace, release_workspace
+from tenants.serving import claim_workspace, release_workspace
 
 logger = logging.getLogger(__name__)
 

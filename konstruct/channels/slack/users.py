@@ -12,7 +12,7 @@ from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack.installations import CHANNEL, token_of
 from konstruct.channels.slack.web_api import ask
 from memory.models import Message
-from tenants.serving.tenant_task import TenantTask
+from tenants.serving import TenantTask
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from tenants.audit.models import ErasureRequest
 from tenants.audit.pseudonyms import pseudonym
 from tenants.context import required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
-from tenants.locking.schema_locks import ERASURE, owner_lock, schema_lock
+from tenants.locking import ERASURE, owner_lock, schema_lock
 from tenants.schemas.old_copies import drop_old_copies
 
 logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from memory.context.checkpoints.connections import (
 )
 from memory.context.checkpoints.serializer import strict
 from memory.context.exceptions import SessionTablesOutdated, ThreadExists
-from tenants.locking.schema_locks import schema_lock
+from tenants.locking import schema_lock
 from tenants.naming import as_tenant_id, schema_name_of
 
 _TABLES = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")

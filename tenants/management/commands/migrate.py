@@ -15,7 +15,7 @@ from django.db import ProgrammingError, connections
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
 from tenants.context import server_scope, tenant_connection
-from tenants.locking.schema_locks import only_one_migrate
+from tenants.locking import only_one_migrate
 from tenants.management.base import NOTHING_DONE, SOME_BEHIND, KonstructCommand, UsageError
 from tenants.management.migration_report import Report
 from tenants.models import SchemaState, Tenant

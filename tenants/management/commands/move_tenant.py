@@ -6,7 +6,7 @@ from django.core.management.base import CommandParser, OutputWrapper
 from django.template.defaultfilters import filesizeformat
 
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
-from tenants.management.progress import Progress
+from tenants.management.migration_report import Progress
 from tenants.moving.moving import Estimate, estimate, move_tenant
 from tenants.moving.transfer import Watch
 from tenants.schemas.old_copies import KEPT

@@ -16,7 +16,7 @@ from memory.long_term import store_embedding
 from memory.models import ConversationItem
 from tenants.context import tenant_scope
 from tenants.redis_keys import idempotency_key
-from tenants.serving.claims import claim_workspace
+from tenants.serving import claim_workspace
 
 # The item and the Slack workspace of each tenant, by its id.
 items: dict[UUID, int] = {}

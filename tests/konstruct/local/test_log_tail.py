@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from konstruct.local.log_tail import LogTail
+from konstruct.local.serving import LogTail
 
 
 def append(path: Path, text: bytes) -> None:

@@ -20,7 +20,7 @@ from konstruct.privacy.erasure import erasing
 from tenants.audit.access_log import Actor
 from tenants.audit.models import OF_THE_TENANT, ActorKind, ErasureRequest, RetentionRule
 from tenants.context import public_scope, tenant_scope
-from tenants.locking.schema_locks import ERASURE, owner_lock
+from tenants.locking import ERASURE, owner_lock
 from tenants.models import Job, Tenant
 from tests import database
 

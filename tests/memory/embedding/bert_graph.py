@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from memory.embedding.loading import GRAPHS
+from memory.embedding.embedder import GRAPHS
 from memory.embedding.model_files import model_files
 
 WEIGHTS = "model.safetensors"

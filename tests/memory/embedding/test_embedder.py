@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from asgiref.sync import async_to_sync
 
-from memory.embedding import embedder, loading, model_files
+from memory.embedding import embedder, model_files
 from memory.embedding.embedder import Embedder, embed, get_embedder, model_version
 from memory.embedding.model_files import ModelFiles
 from memory.embeddings import aembed
@@ -163,7 +163,7 @@ def test_weights_that_are_no_model_are_named(tmp_path):
 
 def test_a_graph_that_is_damaged_is_named(tmp_path, monkeypatch):
     files = model_files.model_files("")
-    monkeypatch.setattr(loading, "GRAPHS", tmp_path)
+    monkeypatch.setattr(embedder, "GRAPHS", tmp_path)
     (tmp_path / f"{files.digest}.onnx").write_bytes(b"nonsense")
     with pytest.raises(EmbeddingModelError, match=f"the embedding model in {files.path} cannot be"):
         Embedder(files)
@@ -189,7 +189,7 @@ def test_another_model_is_served_by_sentence_transformers(tmp_path, settings, pa
     packaged.save(str(tmp_path / "another"))
     settings.EMBEDDING_MODEL = str(tmp_path / "another")
     files = model_files.model_files()
-    assert loading.needs_torch(files)
+    assert embedder.needs_torch(files)
     texts = ["Hello", "", "word " * 400, *(f"{'word ' * n}{n}" for n in range(40))]
     other = Embedder(files)
     assert (other.max_tokens, other.count_tokens("word " * 400)) == (256, 402)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.embedding.loading import GRAPHS
+from memory.embedding.embedder import GRAPHS
 from memory.embedding.model_files import model_files
 from memory.embedding.onnx_model import OnnxModel
 from tests.memory.embedding import bert_graph

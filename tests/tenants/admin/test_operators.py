@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models.functions import Now
 from django.test import Client
 
-from tenants.admin.sizes import sizes_of
+from tenants.admin.tenants import sizes_of
 from tenants.context import public_scope
 from tenants.models import Domain, Tenant
 from tenants.schemas.migration_state import number_of_tenant_tables

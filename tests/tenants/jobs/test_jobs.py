@@ -21,7 +21,7 @@ from tenants.jobs import kind as kinds
 from tenants.models import Job, Tenant
 from tenants.schemas.provisioning import resume_tenant, suspend_tenant
 from tenants.servers import MAIN
-from tenants.serving.tenant_task import TenantTask
+from tenants.serving import TenantTask
 from tests import database
 from tests.jobs import claimed
 

@@ -16,7 +16,7 @@ from tenants.jobs import claims
 from tenants.jobs import kind as kinds
 from tenants.limits.fair_shares import FairShares
 from tenants.models import Tenant
-from tenants.serving.tenant_task import TenantTask
+from tenants.serving import TenantTask
 from tests import database
 from tests.konstruct.running import eventually
 

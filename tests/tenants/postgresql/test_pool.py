@@ -30,7 +30,7 @@ from psycopg_pool import ConnectionPool
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants import transaction
-from tenants.checks.writable import require_writable
+from tenants.checks.connections import require_writable
 from tenants.context import connection, connections_released, tenant_scope
 from tenants.models import Tenant
 from tenants.outages import is_outage

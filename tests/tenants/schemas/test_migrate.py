@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tenants.context import connection, tenant_scope
-from tenants.locking.schema_locks import MIGRATE_ALL
+from tenants.locking import MIGRATE_ALL
 from tenants.models import Tenant
 from tenants.schemas import fleet, provisioning
 from tests import database

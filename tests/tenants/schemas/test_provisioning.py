@@ -19,7 +19,7 @@ from tenants.naming import schema_name_of, tenant_id_of
 from tenants.redis_keys import rate_limit_key, session_key
 from tenants.schemas import provisioning
 from tenants.schemas.rls_enforcement import unprotected_relations
-from tenants.serving.rule import require_serving
+from tenants.serving import require_serving
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ import psycopg
 import pytest
 from django.db import connections
 
+from tenants import locking
 from tenants.context import connection, server_scope
 from tenants.exceptions import ProvisioningFailed, SchemaBusy
-from tenants.locking import schema_locks
-from tenants.locking.schema_locks import schema_lock
+from tenants.locking import schema_lock
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migrating import migrate_schema
@@ -136,7 +136,7 @@ def test_create_tenant_waits_for_the_worker_and_takes_its_tenant(
             if len(asked) == 3:
                 worker.close()
 
-        monkeypatch.setattr(schema_locks.time, "sleep", sleep)
+        monkeypatch.setattr(locking.time, "sleep", sleep)
         assert provisioning.create_tenant(slug="begun").state == "active"
     assert len(asked) == 3
 
@@ -200,7 +200,7 @@ def test_waiting_for_a_lock_keeps_no_snapshot(as_owner: AsOwner, tenant_a: Tenan
         another_holds(tenant_a),
         server_scope(tenant_a.server),
     ):
-        patch.setattr(schema_locks.time, "sleep", look)
+        patch.setattr(locking.time, "sleep", look)
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_backend_pid()")
             (waiting,) = cursor.fetchone()

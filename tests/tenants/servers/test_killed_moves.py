@@ -15,14 +15,14 @@ from django.db import connections
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
-from tenants.locking.polling import poll
+from tenants.locking import poll
 from tenants.models import Job, Tenant
 from tenants.moving.moving import move_tenant, settle_moves
 from tenants.postgresql.exchange import Exchange
 from tenants.schemas import provisioning
 from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, forget_servers
-from tenants.serving.rule import require_serving
+from tenants.serving import require_serving
 from tests import database
 from tests.memory.said import say
 from tests.servers.postgres import Server

@@ -28,7 +28,7 @@ from tenants.moving.transfer import CopyDiffers, Watch
 from tenants.schemas import old_copies, provisioning
 from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, note_server
-from tenants.serving.rule import moved_meanwhile, require_serving
+from tenants.serving import moved_meanwhile, require_serving
 from tests import database
 from tests.memory.said import say
 from tests.servers.postgres import Server

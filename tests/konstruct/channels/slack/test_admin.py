@@ -15,7 +15,7 @@ from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack.installations import token_of
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tenants.serving.claims import tenant_of_workspace
+from tenants.serving import tenant_of_workspace
 from tests.konstruct.admin.conftest import browser  # noqa: F401  (a fixture)
 from tests.konstruct.channels.conftest import answer_all, install, messages, show_all
 from tests.konstruct.conftest import Program

@@ -19,7 +19,7 @@ from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.jobs import JobKind
 from tenants.models import Tenant
-from tenants.serving.claims import tenant_of_workspace
+from tenants.serving import tenant_of_workspace
 from tests.jobs import claimed, work
 from tests.konstruct.channels.conftest import install, messages
 from tests.konstruct.conftest import Program

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from konstruct.interfaces.mcp import urls
+from konstruct.urls import interfaces
 from tests.described import described, errors_in, schema_of_answer
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mcp.speaking import ENDPOINT, NEW, OLD, ask, body_of, headers_of
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_every_route_is_described() -> None:
-    named = {f"/{each.pattern}" for each in urls.urlpatterns if each.name}
+    named = {f"/{each.pattern}" for each in interfaces.mcp_urls if each.name}
     assert set(described("mcp")["paths"]) == named
 
 

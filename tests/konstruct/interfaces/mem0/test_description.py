@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from konstruct.interfaces.mem0 import serializers, urls
+from konstruct.interfaces.mem0 import serializers
 from konstruct.interfaces.mem0.base import Mem0View
+from konstruct.urls import interfaces
 from tests.described import described, errors_in, schema_of_answer
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mem0.calls import add
@@ -40,7 +41,7 @@ def operations() -> dict[tuple[str, str], Any]:
 
 def test_every_route_is_described() -> None:
     served = set()
-    for pattern in urls.urlpatterns:
+    for pattern in interfaces.mem0_urls:
         view = getattr(pattern.callback, "view_class", None)
         if view is not None and issubclass(view, Mem0View):
             path = re.sub(r"<uuid:(\w+)>|\(\?P<(\w+)>[^)]*\)", r"{\1\2}", str(pattern.pattern))

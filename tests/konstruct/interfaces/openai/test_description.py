@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from konstruct.interfaces.openai import requests, urls
+from konstruct.interfaces.openai import requests
+from konstruct.urls import interfaces
 from tests.described import described, errors_in
 from tests.konstruct.interfaces.openai.test_chat_completions import events_of
 from tests.konstruct.interfaces.openai.test_tools import (
@@ -24,7 +25,7 @@ errors = partial(errors_in, "openai")
 
 
 def test_every_route_is_described() -> None:
-    views = [each for each in urls.urlpatterns if each.name]
+    views = [each for each in interfaces.openai_urls if each.name]
     routes = {str(each.pattern).replace("<path:model>", "{model}") for each in views}
     assert {f"v1{path}" for path in described("openai")["paths"]} == routes
     read = described("openai")["components"]["schemas"]["Message"]["properties"]["role"]["enum"]

@@ -11,9 +11,8 @@ import pytest
 import redis
 
 from konstruct.local import embedded
-from konstruct.local.cache import EmbeddedConnection
 from konstruct.local.embedded import paths
-from konstruct.local.embedded.supervision import SERVICES
+from konstruct.local.embedded.supervision import SERVICES, EmbeddedConnection
 from konstruct.processes import is_alive
 from tests.konstruct.local.embedded.services import postmaster, sql, supervisor, valkey_server
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in

@@ -1,6 +1,6 @@
 """Polling for a lock: until it is there, or for so long."""
 
-from tenants.locking.polling import MAX_PAUSE_SECONDS, poll
+from tenants.locking import MAX_PAUSE_SECONDS, poll
 
 
 class Clock:

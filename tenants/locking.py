@@ -9,7 +9,7 @@ INDEX CONCURRENTLY of the database waits, in the session that holds the lock too
 
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 from uuid import UUID
@@ -18,6 +18,33 @@ from django.db import InterfaceError, OperationalError
 
 from tenants.context import tenant_connection
 from tenants.exceptions import PooledOwner, SchemaBusy
+
+FIRST_PAUSE_SECONDS = 0.005
+MAX_PAUSE_SECONDS = 0.1
+
+
+def poll(
+    try_lock: Callable[[], bool],
+    *,
+    seconds: float,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bool:
+    """Call `try_lock` until it returns True; False if it has not after so many seconds.
+
+    Args:
+        try_lock: such as one that runs `SELECT pg_try_advisory_lock(…)`.
+    """
+    deadline = clock() + seconds
+    pause = FIRST_PAUSE_SECONDS
+    while not try_lock():
+        left = deadline - clock()
+        if left <= 0:
+            return False
+        sleep(min(pause, left))
+        pause = min(2 * pause, MAX_PAUSE_SECONDS)
+    return True
+
 
 MIGRATE_ALL: Final = (7_401, 0)
 MIGRATE_SCHEMA: Final = 7_402

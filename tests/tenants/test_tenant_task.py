@@ -12,7 +12,7 @@ from tenants.context import connection, current_tenant_id, tenant_scope
 from tenants.exceptions import InvalidTenantId, TenantNotServing, TenantPinned, UnknownTenant
 from tenants.models import Tenant
 from tenants.schemas import provisioning
-from tenants.serving.tenant_task import TenantTask
+from tenants.serving import TenantTask
 
 app = Celery("test", set_as_current=False)
 
@@ -82,7 +82,7 @@ def test_a_suspended_tenants_task_is_dropped_with_a_line(
     tenant_a: Tenant, caplog: pytest.LogCaptureFixture
 ) -> None:
     provisioning.suspend_tenant(tenant_a)
-    with caplog.at_level(logging.WARNING, "tenants.serving.tenant_task"):
+    with caplog.at_level(logging.WARNING, "tenants.serving"):
         assert seen_inside.apply([str(tenant_a.id)]).state == "IGNORED"
     assert caplog.messages == [f"task {seen_inside.name} dropped: tenant 'tenant-a' is suspended"]
     with pytest.raises(TenantNotServing):
