@@ -27,7 +27,13 @@ from memory.exceptions import (
     WrongFactState,
 )
 from memory.facts.finding import check_entry
-from memory.facts.versions import MAX_ATTEMPTS, insert, keep_version, same_scope
+from memory.facts.versions import (
+    MAX_ATTEMPTS,
+    insert,
+    keep_version,
+    same_scope,
+    write_attributes,
+)
 from memory.fields import digest
 from memory.models.conversations import Message
 from memory.models.fact_querysets import MemoryEntryQuerySet
@@ -263,6 +269,7 @@ def _record_again(
         review_reason=review,
         replaces=current.memory_id if current else None,
     )
+    write_attributes(existing)
     record_event(identity, FactAction.PROPOSE, author=author, reason=review)
     if review:
         return Recorded(Outcome.PROPOSED, identity)

@@ -229,6 +229,21 @@ def test_a_rejected_value_that_is_stated_anew_is_proposed_for_review(
     assert known(tenant_a) == []
 
 
+def test_a_fact_that_is_stated_anew_keeps_its_metadata(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    rome = record("Rome", metadata={"topic": "home"})
+    record("Oslo")
+    record("Rome")
+
+    found = MEMORY.list_by_tenant(tenant_a.id, filters={"topic": "home"})
+    assert [each.memory_id for each in found] == [rome.memory_id]
+    assert [each.content for each in MEMORY.history(rome.memory_id, tenant_a.id)] == [
+        "Ada lives in Rome.",
+        "Ada lives in Rome.",
+    ]
+
+
 def test_a_model_only_proposes_another_value_than_a_persons(
     tenant_a: Tenant, record: Callable[..., Recorded]
 ) -> None:
