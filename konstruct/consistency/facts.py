@@ -1,17 +1,24 @@
-"""What facts can be found by is what their metadata say."""
+"""Facts can be found by their metadata, and extracted facts rest on words of messages."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from uuid import UUID
+
+from django.db.models import F
+from django.db.models.functions import Substr
 
 from konstruct.consistency.records import Finding
+from memory.facts import SYSTEM, retract
 from memory.facts.versions import write_attributes
-from memory.models import MemoryAttribute, MemoryEntry
+from memory.models import FactEvidence, FactKind, FactState, MemoryAttribute, MemoryEntry
 from memory.models.attributes import Attribute
 from memory.models.fact_filters import values_of
 from tenants import transaction
 
 DIFFERENT = "fact whose attributes are not those of its metadata"
 NO_ENTRY = "version of a fact that is not there"
+NO_EVIDENCE = "active extracted fact without evidence"
+WRONG_QUOTE = "active extracted fact with a quote that is not in its message"
 
 
 def count() -> dict[str, int]:
@@ -29,6 +36,15 @@ def check() -> Iterator[Finding]:
     versions = MemoryEntry.objects.filter(version_of__isnull=False)
     for pk in versions.exclude(version_of__in=entries).values_list("pk", flat=True):
         yield Finding(NO_ENTRY, str(pk))
+    extracted = MemoryEntry.objects.entries().filter(state=FactState.ACTIVE)
+    extracted = extracted.exclude(kind=FactKind.ENTERED)
+    for pk in extracted.filter(evidence__isnull=True).values_list("pk", flat=True):
+        yield Finding(NO_EVIDENCE, str(pk))
+    # Postgres counts characters from 1.
+    words = Substr("message__content", F("start") + 1, F("end") - F("start"))
+    wrong = FactEvidence.objects.annotate(words=words).exclude(words=F("quote"))
+    for pk in extracted.filter(pk__in=wrong.values("memory_id")).values_list("pk", flat=True):
+        yield Finding(WRONG_QUOTE, str(pk))
 
 
 def differ(metadata: Mapping[str, Any], attributes: Iterable[Attribute]) -> bool:
@@ -56,4 +72,15 @@ def remove(findings: Sequence[Finding]) -> None:
     MemoryEntry.objects.filter(pk__in=[each.subject for each in findings]).delete()
 
 
-REPAIRS = {DIFFERENT: write_anew, NO_ENTRY: remove}
+def retract_all(findings: Sequence[Finding]) -> None:
+    """Retract facts that no message proves."""
+    for finding in findings:
+        retract(UUID(finding.subject), author=SYSTEM, reason=finding.kind)
+
+
+REPAIRS = {
+    DIFFERENT: write_anew,
+    NO_ENTRY: remove,
+    NO_EVIDENCE: retract_all,
+    WRONG_QUOTE: retract_all,
+}

@@ -21,7 +21,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
 from konstruct.orchestrator.models import Agent, HistoryMerge, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.conversations.short_term import append_message, clear_window
-from memory.facts import LongTermMemory
+from memory.facts import SYSTEM, LongTermMemory, Quote, embed_facts, record_candidate
 from memory.indexing import outbox
 from memory.models import (
     MemoryAttribute,
@@ -234,6 +234,31 @@ def test_attributes_of_facts_are_recounted(tenant_a: Tenant) -> None:
         assert kinds(tenant_a) == [facts.DIFFERENT]
         assert kinds(tenant_a, repair=True) == []
         assert sorted(MemoryAttribute.objects.values_list("key", flat=True)) == ["a", "c"]
+
+
+def test_extracted_facts_without_words_of_a_message_are_retracted(
+    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], as_owner: Any
+) -> None:
+    message = talk("I live in Lisbon, and I drink tea.")
+    with tenant_scope(tenant_a.id):
+        for words in ("Lisbon", "tea"):
+            entry = MemoryEntry(
+                tenant_id=tenant_a.id, agent_id=agent.id, user_id="maria", content=words,
+                kind="observed",
+            )  # fmt: skip
+            embed_facts([entry])
+            start = message.content.index(words)
+            record_candidate(entry, [Quote(message, start, start + len(words))], author=SYSTEM)
+    assert kinds(tenant_a) == []
+
+    execute(tenant_a, "DELETE FROM memory_factevidence WHERE quote = 'tea'")
+    assert kinds(tenant_a) == [facts.NO_EVIDENCE]
+    with as_owner():
+        execute(tenant_a, "UPDATE memory_factevidence SET quote = 'Porto'")
+    assert kinds(tenant_a) == [facts.NO_EVIDENCE, facts.WRONG_QUOTE]
+    assert kinds(tenant_a, repair=True) == []
+    with tenant_scope(tenant_a.id):
+        assert {*MemoryEntry.objects.values_list("state", flat=True)} == {"retracted"}
 
 
 def test_attributes_of_messages_are_recounted(
