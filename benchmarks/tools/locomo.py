@@ -46,6 +46,12 @@ class Dialogue:
         return re.sub("|".join(map(re.escape, names)), lambda name: names[name[0]], question.text)
 
 
+def numbers(text: str) -> range:
+    """The dialogues that an argument such as "0-3" names."""
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
 def read_dialogues(path: Path, numbers: range | None = None) -> list[Dialogue]:
     """The dialogues of a LoCoMo file, or those with the given numbers."""
     data = json.loads(path.read_text())

@@ -1,0 +1,222 @@
+"""Facts without a language model: plain statements of users about themselves. Pure.
+
+Precision comes before recall. A statement counts only in the present tense, from the beginning of a
+clause to its end. A sentence that may be a question, a hypothesis or a quotation gives nothing, nor
+does a message that may be a joke or a text to work on. docs/measurements.md has the precision.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, Final, NamedTuple, Protocol
+
+import regex
+
+from konstruct.orchestrator.extraction.rule_patterns import (
+    ABOUT_ME,
+    ABOUT_ONESELF,
+    ASKS_AFTERWARDS,
+    CLAUSE,
+    DOUBT,
+    FOREIGN,
+    GREETING,
+    INTRODUCES_A_TEXT,
+    LEAD,
+    LIST,
+    MULTI_VALUED,
+    NO_ALLERGEN,
+    NO_LIKING,
+    NO_NAME,
+    NO_OBJECT,
+    NO_PROSE,
+    NO_STATEMENT,
+    OPEN_QUOTE,
+    ORDINAL,
+    POINT,
+    QUESTION,
+    RELATIONS,
+    RELATIVE,
+    REPORTED,
+    RULES,
+    SENTENCES,
+    SPEAKER,
+)
+from memory.models import FactKind, Role
+from memory.text.chunking import split_sentences
+
+REVIEW_REASON: Final = "found by a rule"
+# A longer message is mostly a pasted text, such as a letter of another person.
+MAX_CHARACTERS: Final = 2_000
+MAX_EVIDENCE: Final = 3
+
+
+class Evidence(NamedTuple):
+    """Words of a message that a candidate rests on."""
+
+    message: Any
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A proposed fact with the words that it rests on."""
+
+    id: str
+    subject: str
+    slot: str
+    is_multi_valued: bool
+    value: str
+    fact: str
+    kind: str
+    speaker: str
+    evidence: tuple[Evidence, ...]
+    valid_from: date | None = None
+    precision: str = ""
+    supersedes: str | None = None
+    confidence: float | None = None
+
+
+class Source(Protocol):
+    """The fields of a message that the rules read."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def speaker(self) -> str: ...
+    @property
+    def content(self) -> str: ...
+
+
+def candidates(messages: Iterable[Source]) -> list[Candidate]:
+    """Find plain statements of users about themselves, in English, German and Spanish.
+
+    Every candidate is to be reviewed, with `REVIEW_REASON` as the reason.
+
+    Args:
+        messages: of one conversation, in their order. Those of the agent give nothing.
+
+    Returns:
+        One candidate for each value of a slot, with up to MAX_EVIDENCE quotes: clauses, as they are
+        in the messages.
+    """
+    found: dict[tuple[str, str, str], Candidate] = {}
+    for message in messages:
+        if message.role != Role.USER:
+            continue
+        for statement in _statements(message.content):
+            key = (message.speaker, statement.slot, statement.value.casefold())
+            quote = Evidence(message.label, message.content[statement.start : statement.end])
+            known = found.get(key)
+            if known is None:
+                found[key] = Candidate(
+                    id=f"r{len(found) + 1}",
+                    subject=message.speaker,
+                    slot=statement.slot,
+                    is_multi_valued=statement.slot in MULTI_VALUED,
+                    value=statement.value,
+                    fact=statement.sentence.replace(SPEAKER, message.speaker),
+                    kind=FactKind.OBSERVED,
+                    speaker=message.speaker,
+                    evidence=(quote,),
+                )
+            elif len(known.evidence) < MAX_EVIDENCE and quote not in known.evidence:
+                found[key] = replace(known, evidence=(*known.evidence, quote))
+    return list(found.values())
+
+
+# --- Reading --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    slot: str
+    value: str
+    sentence: str
+    start: int
+    end: int
+
+
+def _statements(text: str) -> Iterator[_Statement]:
+    """Find the statements of a message, with their places in it."""
+    if len(text) > MAX_CHARACTERS:
+        return
+    masked = FOREIGN.sub(lambda found: "_" * len(found[0]), ORDINAL.sub(POINT, text))
+    if NO_STATEMENT.search(masked) or OPEN_QUOTE.search(masked):
+        return
+    position = 0
+    for sentence in split_sentences(masked):
+        position = masked.index(sentence, position)
+        for found, language in _matches(sentence, masked[:position].strip()):
+            for statement in _read(found, language):
+                start, end = position + found.start(), position + found.end()
+                yield replace(statement, start=start, end=end)
+        if INTRODUCES_A_TEXT.search(sentence) and not ABOUT_ME.search(sentence):
+            return
+        position += len(sentence)
+
+
+def _matches(sentence: str, before: str) -> Iterator[tuple[regex.Match[str], str]]:
+    """Match the rules where a clause begins, and names of relatives anywhere."""
+    if NO_PROSE.search(sentence):
+        return
+    lead = LEAD.match(sentence)
+    begin = lead.end() if lead else 0
+    starts = [begin]
+    if ABOUT_ONESELF.match(sentence, begin):
+        starts += [clause.end() for clause in CLAUSE.finditer(sentence, begin)]
+    is_greeted = GREETING.fullmatch(f"{before} {sentence[:begin]}".strip())
+    for start in starts:
+        for language, rules in RULES.items():
+            found = rules.match(sentence, start)
+            if found and found.groupdict().get("introduced") and not is_greeted:
+                continue
+            if found and _is_plain(sentence, found):
+                yield found, language
+    if not REPORTED.search(sentence):
+        for found in RELATIVE.finditer(sentence):
+            yield found, "en"
+
+
+def _is_plain(sentence: str, found: regex.Match[str]) -> bool:
+    """Whether the rest of the sentence leaves no doubt about the statement."""
+    is_asked_afterwards = ASKS_AFTERWARDS.match(sentence, found.end())
+    after = "" if is_asked_afterwards else sentence[found.end() :]
+    rest = f"{sentence[: found.start()]} {after}"
+    return not any(each.search(rest) for each in (DOUBT, REPORTED, QUESTION))
+
+
+def _read(found: regex.Match[str], language: str) -> Iterator[_Statement]:
+    """Make statements of the groups of a rule; a list of things gives one for each."""
+    groups = {name: text for name, text in found.groupdict().items() if text}
+    of = next((text for name, text in groups.items() if name.endswith("_of")), "")
+    for group in sorted(groups, key=found.start):
+        if group.endswith("_of"):
+            continue
+        text = groups[group].replace(POINT, ".").removesuffix("'s").removesuffix("’s")
+        name = "name" if group == "introduced" else group
+        values = LIST.split(text) if name == "allergy" else [text]
+        if not all(_is_value(name, value) for value in values):
+            continue
+        slot = {"relative": RELATIONS.get(of.lower(), of.lower()), "favorite": f"favorite_{of}"}
+        for value in values:
+            sentence = SENTENCES[language][name]
+            yield _Statement(
+                slot.get(name, name).replace(" ", "_"),
+                value,
+                sentence.format(SPEAKER, value=value, of=of),
+                0,
+                0,
+            )
+
+
+def _is_value(name: str, value: str) -> bool:
+    words = value.casefold().replace(",", "").split()
+    if name == "likes":
+        return words[0] not in NO_LIKING and words[-1] not in NO_OBJECT
+    if name == "allergy":
+        return words[0] not in NO_ALLERGEN
+    if name == "favorite":
+        return words[0] not in NO_OBJECT
+    return value.casefold() not in NO_NAME
