@@ -321,6 +321,7 @@ def _status_error(
     refused = _UnknownPath if status in UNKNOWN_PATH_STATUSES else LLMRefused
     return refused(
         f"The language model refused the request (HTTP {status}). Check the agent's model.",
+        status=status,
         detail=f"{detail} Check LLM_POOL_URL, LLM_API, LLM_API_KEY and the agent's model.",
     )
 

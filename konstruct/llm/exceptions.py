@@ -41,9 +41,16 @@ class LLMTimeout(LLMUnavailable):
 
 
 class LLMRefused(LLMError):
-    """The server refused the request (a 4xx): a later request would fail too."""
+    """The server refused the request (a 4xx): a later request would fail too.
+
+    `status` is the HTTP status of the server's answer, if there was one.
+    """
 
     code = "llm_refused"
+
+    def __init__(self, message: str, *, status: int | None = None, detail: str = "") -> None:
+        super().__init__(message, detail=detail)
+        self.status = status
 
 
 class LLMReplyInvalid(LLMError):

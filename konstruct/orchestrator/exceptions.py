@@ -92,3 +92,23 @@ class PersonBeingErased(KonstructError):
 
 class NothingToLink(KonstructError):
     """The identity speaks as this user already, or is not linked."""
+
+
+class ExtractionFailed(KonstructError):
+    """A language model's answer has no list of facts, or there is nothing to extract from."""
+
+    code = "extraction_failed"
+
+
+class ExtractionLimitReached(KonstructError):
+    """The agent has used its tokens for facts of today (UTC)."""
+
+    code = "extraction_limit_reached"
+
+
+class ExtractionRunNotFound(KonstructError):
+    """This tenant has no such extraction run."""
+
+
+class WrongRunState(KonstructError):
+    """The extraction run has another state than this needs."""

@@ -12,6 +12,8 @@ from django.conf import settings
 from django.utils.dateparse import parse_datetime
 
 from konstruct.orchestrator.agents import find_agents
+from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
+from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent
 from memory.arguments import is_unicode, role_argument, text_argument
 from memory.conversations.importing import MAX_EXTERNAL_ID, DerivedIds, ImportedTurn, import_turns
@@ -119,7 +121,11 @@ def import_history(
             results[index] = LineResult.invalid(index, line, turn)
     with transaction.atomic():
         imported = import_turns(tenant_id, list(turns.values()), ids=ids)
-        if any(each.created for each in imported):
+        new = [each.message for each in imported if each.created]
+        extracting = {agent.id for agent in agents.values() if agent.extracts_facts}
+        threads = {Thread.of(message) for message in new if message.agent_id in extracting}
+        enqueue_extraction(tenant_id, threads)
+        if new:
             transaction.on_commit(partial(enqueue_task, embed_and_store, str(tenant_id)))
     for index, each in zip(turns, imported, strict=True):
         status = ImportStatus.CREATED if each.created else ImportStatus.EXISTS

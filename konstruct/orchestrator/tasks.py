@@ -6,6 +6,7 @@ from celery import shared_task
 
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound
+from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.replies import queue
 from tenants.serving import TenantTask
 
@@ -20,3 +21,9 @@ def handle_message(tenant_id: str, message_id: str) -> None:
             UUID(message_id)
         )  # it was removed, as by a restore of this tenant alone
         raise
+
+
+@shared_task(base=TenantTask)
+def extract_facts(tenant_id: str, cursor_id: str) -> None:
+    """Extract facts from a conversation. Safe to run twice; the job table owns the retries."""
+    runs.extract(UUID(cursor_id))

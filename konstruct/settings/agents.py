@@ -6,7 +6,7 @@ import sys
 from django.core.exceptions import ImproperlyConfigured
 
 from konstruct.settings.deployment import CHANNEL_TOKEN_KEYS, PRODUCTION
-from konstruct.settings.environment import class_names, names, number, text
+from konstruct.settings.environment import class_names, names, number, price, text
 
 # Classes of the graphs' own that may be built when a checkpoint is read; see docs/context.md.
 CHECKPOINT_TYPES = class_names("CHECKPOINT_TYPES")
@@ -26,6 +26,11 @@ LLM_MODEL = text("LLM_MODEL")
 LLM_MAX_CONCURRENT = number("LLM_MAX_CONCURRENT", 0, least=0)
 LLM_TIMEOUT = number("LLM_TIMEOUT", 60)
 LLM_MAX_REPLY_CHARACTERS = number("LLM_MAX_REPLY_CHARACTERS", 65_536)
+# Money for a million tokens, in the currency of the deployment.
+LLM_PRICE_PROMPT = price("LLM_PRICE_PROMPT")
+LLM_PRICE_COMPLETION = price("LLM_PRICE_COMPLETION")
+# Pauses double from a minute: five attempts give a language model a quarter of an hour.
+EXTRACTION_MAX_ATTEMPTS = number("EXTRACTION_MAX_ATTEMPTS", 5)
 # Pauses double from two seconds: six attempts give a language model a minute to come back.
 REPLY_MAX_ATTEMPTS = number("REPLY_MAX_ATTEMPTS", 6)
 # How long a user may think about a tool call before it is not done.

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from decimal import Decimal, InvalidOperation
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -27,6 +28,18 @@ def number(name: str, default: int, *, least: int = 1) -> int:
         kind = "a positive whole number" if least else "a whole number, 0 or more"
         raise ImproperlyConfigured(f"{name}={value!r} is not {kind}")
     return int(value)
+
+
+def price(name: str) -> Decimal:
+    """Read an amount of money from the environment, 0 or more; by default 0."""
+    value = os.environ.get(name, "").strip() or "0"
+    try:
+        amount = Decimal(value)
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or not 0 <= amount < 1_000_000:
+        raise ImproperlyConfigured(f"{name}={value!r} is not a price such as 2.50")
+    return amount
 
 
 def url(name: str) -> str:

@@ -23,6 +23,8 @@ MEM0_CONCURRENCY = number("MEM0_CONCURRENCY", max(1, WEB_THREADS // 2))
 REPLY_CONCURRENCY = number("REPLY_CONCURRENCY", 500)
 DELIVERY_CONCURRENCY = number("DELIVERY_CONCURRENCY", 32)
 EMBEDDING_CONCURRENCY = number("EMBEDDING_CONCURRENCY", 1)
+# Conversations from which facts are extracted. Each job mostly waits for the language model.
+EXTRACTION_CONCURRENCY = number("EXTRACTION_CONCURRENCY", 8)
 # Replies only for tenants that have none in work (tenants/limits/fair_shares.py).
 REPLY_RESERVE = number("REPLY_RESERVE", REPLY_CONCURRENCY // 10, least=0)
 # By queue: slots of a worker process, and how many of them are the reserve.
@@ -30,6 +32,7 @@ JOB_SLOTS = {
     "replies": (REPLY_CONCURRENCY, REPLY_RESERVE),
     "deliveries": (DELIVERY_CONCURRENCY, DELIVERY_CONCURRENCY // 10),
     "embeddings": (EMBEDDING_CONCURRENCY, 0),
+    "extractions": (EXTRACTION_CONCURRENCY, EXTRACTION_CONCURRENCY // 4),
     "sweeps": (1, 0),
 }
 

@@ -1,1 +1,1 @@
-"""Extraction: facts are found in conversations by a language model or by rules."""
+"""Extraction: a language model, or rules, find facts in conversations; code checks them."""

@@ -7,11 +7,11 @@ does a message that may be a joke or a text to work on. docs/measurements.md has
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import date
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import regex
 
+from konstruct.orchestrator.extraction.candidates import Candidate, Evidence
 from konstruct.orchestrator.extraction.rule_patterns import (
     ABOUT_ME,
     ABOUT_ONESELF,
@@ -48,32 +48,6 @@ REVIEW_REASON: Final = "found by a rule"
 # A longer message is mostly a pasted text, such as a letter of another person.
 MAX_CHARACTERS: Final = 2_000
 MAX_EVIDENCE: Final = 3
-
-
-class Evidence(NamedTuple):
-    """Words of a message that a candidate rests on."""
-
-    message: Any
-    quote: str
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A proposed fact with the words that it rests on."""
-
-    id: str
-    subject: str
-    slot: str
-    is_multi_valued: bool
-    value: str
-    fact: str
-    kind: str
-    speaker: str
-    evidence: tuple[Evidence, ...]
-    valid_from: date | None = None
-    precision: str = ""
-    supersedes: str | None = None
-    confidence: float | None = None
 
 
 class Source(Protocol):

@@ -22,6 +22,7 @@ from konstruct.orchestrator.exceptions import (
     NothingToEscalate,
     WithAnotherAgent,
 )
+from konstruct.orchestrator.extraction import queue as extraction_queue
 from konstruct.orchestrator.handoff import thread_turns
 from konstruct.orchestrator.handoff.detection import asks_for_a_person, phrase_in
 from konstruct.orchestrator.messages import (
@@ -316,6 +317,7 @@ def answer_as_person(
         for each in earlier:
             reason = f"Answered by {name} together with a later message."
             queue.close(konstruct_message(each.message), reason)
+        extraction_queue.enqueue(turn.tenant_id, [Thread.of(turn)])
         on_change(turn)
     turns = [] if newest is None else [Turn.of(newest.message)]
     short_term.append_turns(turn.tenant_id, turn.agent_id, turn.user_id, [*turns, Turn.of(turn)])

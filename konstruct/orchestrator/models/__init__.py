@@ -11,6 +11,7 @@ from konstruct.orchestrator.models.agents import (
 from konstruct.orchestrator.models.answer_options import AnswerOptions
 from konstruct.orchestrator.models.escalations import Escalation
 from konstruct.orchestrator.models.extraction import (
+    CallOutcome,
     ExtractionCursor,
     ExtractionRun,
     ModelCall,
@@ -22,6 +23,7 @@ from konstruct.orchestrator.models.tool_calls import ToolCall
 __all__ = [
     "Agent",
     "AnswerOptions",
+    "CallOutcome",
     "ChannelIdentity",
     "Escalation",
     "ExtractionCursor",

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from konstruct.llm.completions import Completion
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
+from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.escalations import OpenedBy, who_answers
 from konstruct.orchestrator.messages import KonstructMessage, Thread, locked_windows
@@ -196,7 +197,9 @@ def write_reply(snapshot: Snapshot, draft: Draft | Message, lease: Lease) -> Non
         return
     append_to_window(message, reply)
     has_options = bool(snapshot.options or snapshot.instructions)
-    finish(message, reply, lease, has_options=has_options)
+    agents = [agent for agent in (snapshot.own, snapshot.guest) if agent is not None]
+    extracting = {agent.id for agent in agents if agent.extracts_facts}
+    finish(message, reply, lease, has_options=has_options, extracting=extracting)
     if (guest := guest_of(reply)) is not None:
         append_copies(message, reply, guest)
 
@@ -274,11 +277,23 @@ def append_to_window(message: KonstructMessage, reply: Message) -> None:
 
 
 def finish(
-    message: KonstructMessage, reply: Message, lease: Lease, *, has_options: bool = False
+    message: KonstructMessage,
+    reply: Message,
+    lease: Lease,
+    *,
+    has_options: bool = False,
+    extracting: Collection[UUID] = (),
 ) -> None:
-    """Remove the job of the reply, and enqueue the embedding of both turns.
+    """Remove the job of the reply, and enqueue the embedding of both turns and the extraction.
 
     An agent that answered in another's thread remembers the exchange by copies of its own.
+
+    Args:
+        message: the user's message.
+        reply: the reply.
+        lease: of the reply.
+        has_options: whether the message has AnswerOptions.
+        extracting: the agents, of those that remember the exchange, that extract facts.
 
     Raises:
         LeaseLost: another worker has the message. Nothing was written.
@@ -288,10 +303,13 @@ def finish(
         if has_options:
             AnswerOptions.objects.filter(pk=message.id).delete()
         delivery_hooks.changed(message)
-        turns = [str(message.id), str(reply.id)]
+        turns, threads = [str(message.id), str(reply.id)], [Thread.of(message)]
         if (agent_id := guest_of(reply)) is not None:
             copies = copy_for_agent([message.id, reply.id], agent_id)
             turns += [str(copy.id) for copy in copies]
+            threads.append(replace(threads[0], agent_id=agent_id))
+        wanted = [thread for thread in threads if thread.agent_id in extracting]
+        enqueue_extraction(message.tenant_id, wanted)
         task = memory_tasks.embed_and_store
         transaction.on_commit(partial(enqueue_task, task, str(message.tenant_id), turns))
 

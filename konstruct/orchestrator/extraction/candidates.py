@@ -1,0 +1,502 @@
+"""Candidates: the facts that a language model proposes, parsed strictly and checked in code. Pure.
+
+A candidate is accepted or refused with a reason; it is never repaired. Texts of conversations and
+of models are data: a candidate that reads as an instruction is refused.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from konstruct.orchestrator.extraction.wording import (
+    is_instruction,
+    is_other_language,
+    orders_agent,
+    sensitive_topic,
+)
+from konstruct.orchestrator.models.agents import FactReview
+from konstruct.strict_json import NotStrictJSON, read_json
+from memory.arguments import is_unicode
+from memory.models import FactKind, Precision, Role
+
+MAX_CANDIDATES: Final = 200
+MAX_EVIDENCE: Final = 5
+MAX_ID_CHARACTERS: Final = 40
+MAX_NAME_CHARACTERS: Final = 100
+MAX_VALUE_CHARACTERS: Final = 300
+MAX_FACT_CHARACTERS: Final = 500
+MAX_QUOTE_CHARACTERS: Final = 1_000
+MIN_QUOTE_LETTERS: Final = 3
+MIN_CONFIDENCE: Final = 0.6
+# How often a JSON object is looked for in an answer: text with more braces than that is no answer.
+MAX_OBJECT_STARTS: Final = 20
+# The date of a plan.
+MAX_YEARS_AHEAD: Final = 50
+
+_SLOT: Final = re.compile(r"[a-z][a-z0-9]{0,39}(?:_[a-z0-9]{1,20}){0,6}")
+_DATE: Final = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
+_DAYS: Final = {"day": 1, "month": 31, "year": 366}
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+
+# Reasons for a review.
+INFERRED: Final = "inferred"
+UNVERIFIED: Final = "unverified"
+CONFLICT: Final = "conflict"
+LOW_CONFIDENCE: Final = "low confidence"
+ALL: Final = "all facts are reviewed"
+
+
+class AnswerInvalid(ValueError):
+    """The answer of a language model is no list of candidates."""
+
+
+class MalformedCandidate(ValueError):
+    """An object of an answer is no candidate."""
+
+
+class Evidence(NamedTuple):
+    """Words of a message that a candidate rests on."""
+
+    message: Any
+    """The label or the id of the message."""
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A proposed fact with the words that it rests on."""
+
+    id: str
+    subject: str
+    slot: str
+    is_multi_valued: bool
+    value: str
+    fact: str
+    kind: str
+    """observed or inferred."""
+    speaker: str
+    evidence: tuple[Evidence, ...]
+    valid_from: date | None = None
+    """A date, or a datetime with a time zone."""
+    precision: str = ""
+    supersedes: str | None = None
+    """The label of a known fact, or the id of an earlier candidate."""
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A message that candidates may cite."""
+
+    label: str
+    id: Any
+    role: str
+    speaker: str
+    """The author's name; without one "user" or "assistant"."""
+    content: str
+    created_at: datetime
+    user_id: str = ""
+
+    @property
+    def name(self) -> str:
+        """The author's name."""
+        return self.speaker
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An active fact of the same agent and user."""
+
+    label: str
+    id: UUID | None
+    subject: str
+    slot: str
+    is_multi_valued: bool
+    value: str
+    fact: str
+    valid_from: datetime
+
+    def is_of(self, candidate: Candidate) -> bool:
+        """Whether it has the candidate's subject and slot."""
+        return self.slot == candidate.slot and _same(self.subject, candidate.subject)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which facts of an agent are reviewed."""
+
+    review: str = FactReview.DOUBTFUL
+    by_slot: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+    """Why every fact is reviewed, whatever the agent's rule is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A quote's place in its message."""
+
+    source: Source
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A candidate that passed all checks."""
+
+    candidate: Candidate
+    spans: tuple[Span, ...]
+    asserter: str
+    valid_from: datetime | None
+    """None: since it was stated."""
+    supersedes: UUID | None
+    review: str
+    """Why a person is to review it; empty: no review is required."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A candidate that failed a check."""
+
+    id: str
+    reason: str
+    fact: str = ""
+
+
+# --- Parsing --------------------------------------------------------------------------------------
+
+
+def parse(answer: str) -> tuple[list[Candidate], list[Refused]]:
+    """Parse the answer of a language model.
+
+    Args:
+        answer: a JSON object `{"facts": […]}`, or text that contains exactly one.
+
+    Returns:
+        The well-formed candidates, and those that are refused as malformed, in their order.
+
+    Raises:
+        AnswerInvalid: there is no such object, or it has too many facts.
+    """
+    document = _only_object(answer)
+    facts = document.get("facts")
+    if not isinstance(facts, list):
+        raise AnswerInvalid('the answer has no list "facts"')
+    if len(facts) > MAX_CANDIDATES:
+        raise AnswerInvalid(f"the answer has {len(facts)} facts, more than {MAX_CANDIDATES}")
+    candidates: list[Candidate] = []
+    refused: list[Refused] = []
+    for position, entry in enumerate(facts, start=1):
+        try:
+            candidates.append(read_candidate(entry))
+        except ValueError as error:
+            refused.append(Refused(f"#{position}", "malformed", str(error)))
+    return candidates, refused
+
+
+def _only_object(answer: str) -> dict[str, Any]:
+    found: list[str] = []
+    at, starts = answer.find("{"), 0
+    decoder = json.JSONDecoder()
+    while at >= 0:  # ends: each iteration moves on, MAX_OBJECT_STARTS times at most
+        starts += 1
+        if starts > MAX_OBJECT_STARTS:
+            raise AnswerInvalid("the answer is no JSON object")
+        try:
+            _, end = decoder.raw_decode(answer, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            found.append(answer[at:end])
+        at = answer.find("{", end)
+    if len(found) != 1:
+        raise AnswerInvalid(f"the answer contains {len(found) or 'no'} JSON objects instead of one")
+    try:
+        document = read_json(found[0])
+    except NotStrictJSON as error:
+        raise AnswerInvalid(str(error)) from error
+    return dict(document)
+
+
+def read_candidate(entry: Any) -> Candidate:
+    """Read one object of an answer. Unknown members are ignored.
+
+    Raises:
+        ValueError: a member is missing, has another type, or is too long (MalformedCandidate).
+    """
+    if not isinstance(entry, dict):
+        raise MalformedCandidate("it is no object")
+    valid_from, precision = _date(entry.get("valid_from"), entry.get("precision"))
+    supersedes = entry.get("supersedes")
+    return Candidate(
+        id=_text(entry, "id", MAX_ID_CHARACTERS),
+        subject=_text(entry, "subject", MAX_NAME_CHARACTERS),
+        slot=_text(entry, "slot", MAX_NAME_CHARACTERS),
+        is_multi_valued=_flag(entry.get("multi", True)),
+        value=_text(entry, "value", MAX_VALUE_CHARACTERS),
+        fact=_text(entry, "fact", MAX_FACT_CHARACTERS),
+        kind=_text(entry, "kind", MAX_NAME_CHARACTERS),
+        speaker=_text(entry, "speaker", MAX_NAME_CHARACTERS),
+        evidence=_evidence(entry.get("evidence")),
+        valid_from=valid_from,
+        precision=precision,
+        supersedes=_text(entry, "supersedes", MAX_ID_CHARACTERS) if supersedes else None,
+        confidence=_confidence(entry.get("confidence")),
+    )
+
+
+def _text(entry: Mapping[str, Any], name: str, limit: int) -> str:
+    value = entry.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise MalformedCandidate(f"{name} is no text")
+    if len(value) > limit:
+        raise MalformedCandidate(f"{name} has more than {limit} characters")
+    if not is_unicode(value) or any(unicodedata.category(each) in _UNSEEN for each in value):
+        raise MalformedCandidate(f"{name} has control characters")
+    return " ".join(value.split())
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise MalformedCandidate("multi is neither true nor false")
+    return value
+
+
+def _evidence(value: Any) -> tuple[Evidence, ...]:
+    if not isinstance(value, list) or not 0 < len(value) <= MAX_EVIDENCE:
+        raise MalformedCandidate(f"evidence is no list of 1 to {MAX_EVIDENCE} quotes")
+    quotes = []
+    for each in value:
+        if not isinstance(each, dict) or not isinstance(each.get("quote"), str):
+            raise MalformedCandidate("evidence has no quote")
+        # A quote is compared as it is: its white space and its characters are the message's.
+        if not 0 < len(each["quote"]) <= MAX_QUOTE_CHARACTERS:
+            raise MalformedCandidate(f"a quote has not 1 to {MAX_QUOTE_CHARACTERS} characters")
+        quotes.append(Evidence(_text(each, "message", MAX_NAME_CHARACTERS), each["quote"]))
+    return tuple(quotes)
+
+
+def _confidence(value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise MalformedCandidate("confidence is not between 0 and 1")
+    return float(value)
+
+
+def _date(value: Any, precision: Any) -> tuple[date | None, str]:
+    """Read YYYY, YYYY-MM or YYYY-MM-DD with its precision, or a time with a time zone."""
+    if precision not in (None, *Precision.values):
+        raise MalformedCandidate("precision is not day, month or year")
+    if value in (None, ""):
+        return None, ""
+    if not isinstance(value, str):
+        raise MalformedCandidate("valid_from is no date")
+    found = _DATE.fullmatch(value)
+    if found is None:
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            raise MalformedCandidate("valid_from has no time zone")
+        return moment.astimezone(UTC), ""
+    year, month, day = (int(part) if part else None for part in found.groups())
+    written = Precision.DAY if day else Precision.MONTH if month else Precision.YEAR
+    order = [Precision.DAY, Precision.MONTH, Precision.YEAR]
+    given = precision or written
+    if order.index(given) < order.index(written):
+        raise MalformedCandidate("precision is finer than valid_from")
+    return date(year or 0, month or 1, day or 1), given
+
+
+def dump(candidates: Sequence[Candidate]) -> str:
+    """Return candidates as the answer of a language model, which `parse` reads."""
+    facts = [
+        {
+            "id": each.id,
+            "subject": each.subject,
+            "slot": each.slot,
+            "multi": each.is_multi_valued,
+            "value": each.value,
+            "fact": each.fact,
+            "kind": each.kind,
+            "speaker": each.speaker,
+            "evidence": [{"message": str(at), "quote": quote} for at, quote in each.evidence],
+            "valid_from": each.valid_from.isoformat() if each.valid_from else None,
+            "precision": each.precision or None,
+            "supersedes": each.supersedes,
+            "confidence": each.confidence,
+        }
+        for each in candidates
+    ]
+    return json.dumps({"facts": facts}, ensure_ascii=False)
+
+
+# --- Checks ---------------------------------------------------------------------------------------
+
+
+def check(
+    candidates: Sequence[Candidate],
+    *,
+    sources: Sequence[Source],
+    known: Sequence[Known] = (),
+    policy: Policy = Policy(),
+) -> tuple[list[Accepted], list[Refused]]:
+    """Check candidates against the messages that they cite and the facts that are known.
+
+    Args:
+        candidates: in the order of the answer. A later one may supersede an earlier one.
+        sources: the messages that may be cited, by label or id.
+        known: the active facts of the same agent and user.
+        policy: of the agent, for reviews.
+
+    Returns:
+        The accepted candidates with the places of their quotes, and the refused ones with reasons.
+    """
+    by_label: dict[Any, Source] = {source.label: source for source in sources}
+    by_label |= {str(source.id): source for source in sources}
+    facts = {fact.label: fact for fact in known}
+    accepted: list[Accepted] = []
+    refused: list[Refused] = []
+    for candidate in candidates:
+        reason = ""
+        cited = [by_label.get(str(each.message)) for each in candidate.evidence]
+        spans = tuple(_spans(candidate, cited))
+        if None in cited:
+            reason = "unknown message"
+        elif len(spans) < len(cited):
+            reason = "quote not in message"
+        else:
+            reason = _refusal(candidate, spans, facts)
+        if reason:
+            refused.append(Refused(candidate.id, reason, candidate.fact))
+            continue
+        checked = _accept(candidate, spans, facts, policy)
+        accepted.append(checked)
+        facts.setdefault(candidate.id, _as_known(checked))
+    return accepted, refused
+
+
+def _spans(candidate: Candidate, cited: Sequence[Source | None]) -> Iterator[Span]:
+    for (_, quote), source in zip(candidate.evidence, cited, strict=True):
+        start = -1 if source is None else source.content.find(quote)
+        is_weighty = sum(map(str.isalnum, quote)) >= MIN_QUOTE_LETTERS
+        if source is not None and start >= 0 and (is_weighty or quote == source.content):
+            yield Span(source, start, start + len(quote))
+
+
+def _refusal(candidate: Candidate, spans: Sequence[Span], facts: Mapping[str, Known]) -> str:
+    """Return why a candidate with these quotes is refused; empty: it is not."""
+    authors = {span.source.speaker for span in spans}
+    if len(authors) > 1 or not any(
+        _same(candidate.speaker, name) for name in (spans[0].source.speaker, spans[0].source.role)
+    ):
+        return "speaker is not the author"
+    if _SLOT.fullmatch(candidate.slot) is None:
+        return "slot is not snake_case"
+    if candidate.kind not in (FactKind.OBSERVED, FactKind.INFERRED):
+        return "unknown kind"
+    texts = (candidate.fact, candidate.value, candidate.subject)
+    if is_instruction(*texts) or any(orders_agent(_words(span)) for span in spans):
+        return "instruction"
+    if is_other_language(candidate.fact, " ".join(span.source.content for span in spans)):
+        return "other language"
+    if candidate.valid_from and candidate.valid_from.year > _latest(spans).year + MAX_YEARS_AHEAD:
+        return "date out of range"
+    superseded = facts.get(candidate.supersedes or "")
+    if candidate.supersedes and (superseded is None or not superseded.is_of(candidate)):
+        return "supersedes another slot" if superseded else "supersedes an unknown fact"
+    return ""
+
+
+def _accept(
+    candidate: Candidate, spans: tuple[Span, ...], facts: Mapping[str, Known], policy: Policy
+) -> Accepted:
+    of_slot = [fact for fact in facts.values() if fact.is_of(candidate)]
+    is_multi_valued = of_slot[0].is_multi_valued if of_slot else candidate.is_multi_valued
+    is_unverified = any(span.source.role != Role.USER for span in spans)
+    kind = FactKind.INFERRED if is_unverified else candidate.kind
+    candidate = replace(candidate, is_multi_valued=is_multi_valued, kind=kind)
+    superseded = facts.get(candidate.supersedes or "")
+    others = [fact for fact in of_slot if not _same(fact.value, candidate.value)]
+    begins = _valid_from(candidate, spans)
+    if superseded is not None and begins is not None and superseded.valid_from <= _latest(spans):
+        # The date of the former value may be that of its statement, and it may have ended before.
+        begins = max(begins, superseded.valid_from)
+    is_contradicted = not is_multi_valued and any(
+        fact is not superseded and fact.valid_from <= (begins or _latest(spans)) for fact in others
+    )
+    is_low = candidate.confidence is not None and candidate.confidence < MIN_CONFIDENCE
+    doubts = [
+        CONFLICT if is_contradicted else "",
+        UNVERIFIED if is_unverified or any(orders_agent(s.source.content) for s in spans) else "",
+        INFERRED if candidate.kind == FactKind.INFERRED and not is_unverified else "",
+        sensitive_topic(candidate.slot, f"{candidate.value} {candidate.fact}"),
+        LOW_CONFIDENCE if is_low else "",
+    ]
+    return Accepted(
+        candidate=candidate,
+        spans=spans,
+        asserter=spans[0].source.speaker,
+        valid_from=begins,
+        supersedes=superseded.id if superseded else None,
+        review=_review(candidate.slot, [each for each in doubts if each], policy),
+    )
+
+
+def _review(slot: str, doubts: Sequence[str], policy: Policy) -> str:
+    rule = policy.by_slot.get(slot, policy.review)
+    reasons = [policy.reason] if policy.reason else []
+    if rule != FactReview.NONE or policy.reason:
+        reasons += doubts
+    if rule == FactReview.ALL and not reasons:
+        reasons = [ALL]
+    return ", ".join(reasons)
+
+
+def _valid_from(candidate: Candidate, spans: Sequence[Span]) -> datetime | None:
+    """Return the beginning of the validity; None: since it was stated.
+
+    A period that is not over when the fact was stated, such as “this month”, begins with the
+    statement at the latest. The date of a plan is later: the plan is so since it was stated.
+    """
+    value, stated = candidate.valid_from, _latest(spans)
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        begin = end = value
+    else:
+        begin = datetime(value.year, value.month, value.day, tzinfo=UTC)
+        end = begin + timedelta(days=_DAYS.get(candidate.precision, 0))
+    if begin > stated:
+        return None
+    return stated if stated < end else begin
+
+
+def _latest(spans: Sequence[Span]) -> datetime:
+    return max(span.source.created_at for span in spans)
+
+
+def _words(span: Span) -> str:
+    return span.source.content[span.start : span.end]
+
+
+def _as_known(accepted: Accepted) -> Known:
+    candidate = accepted.candidate
+    return Known(
+        label=candidate.id,
+        id=None,
+        subject=candidate.subject,
+        slot=candidate.slot,
+        is_multi_valued=candidate.is_multi_valued,
+        value=candidate.value,
+        fact=candidate.fact,
+        valid_from=accepted.valid_from or _latest(accepted.spans),
+    )
+
+
+def _same(one: str, other: str) -> bool:
+    return one.strip().casefold() == other.strip().casefold()

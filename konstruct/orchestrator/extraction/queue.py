@@ -1,0 +1,114 @@
+"""The queue of extractions: a conversation with new messages has a job until they are processed.
+
+The job's key is the id of the conversation's `ExtractionCursor`. It is enqueued in the transaction
+that writes messages, or after it, and the row is locked there: a worker that finds nothing more to
+process, and removes the job, has seen every message that was written before.
+"""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from konstruct.llm.exceptions import LLMRefused
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import Agent
+from tenants.context import tenant_connection
+from tenants.jobs import JobKind, Lease
+from tenants.jobs.kind import NOT_BEGUN
+
+EXTRACTIONS: Final = JobKind(
+    name="extraction",
+    # Given by name: the task imports the runs, which import this module.
+    task="konstruct.orchestrator.tasks.extract_facts",
+    queue="extractions",
+    max_attempts=lambda: settings.EXTRACTION_MAX_ATTEMPTS,
+    first_backoff=60.0,
+    max_backoff=6 * 3600.0,
+    is_final=lambda error: isinstance(error, LLMRefused),
+)
+
+# A job that was given up gets new attempts with a new message, once a day at most.
+_ENQUEUE: Final = """
+WITH wanted AS (
+    SELECT DISTINCT user_id, agent.id AS agent_id, thread_id, agent.extraction_idle_seconds AS idle
+    FROM unnest(%(agents)s::uuid[], %(users)s::text[], %(threads)s::text[])
+      AS thread (agent_id, user_id, thread_id)
+    JOIN orchestrator_agent AS agent ON agent.id = thread.agent_id AND agent.extracts_facts
+), created AS (
+    INSERT INTO orchestrator_extractioncursor (agent_id, user_id, thread_id)
+    SELECT agent_id, user_id, thread_id FROM wanted ORDER BY agent_id, user_id, thread_id
+    ON CONFLICT DO NOTHING
+    RETURNING id, agent_id, user_id, thread_id
+), cursors AS (
+    SELECT id, agent_id, user_id, thread_id FROM created UNION ALL
+    SELECT known.id, known.agent_id, known.user_id, known.thread_id
+    FROM orchestrator_extractioncursor AS known JOIN wanted USING (user_id, agent_id, thread_id)
+)
+INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at)
+SELECT %(tenant_id)s, 'extraction', cursors.id, at, at
+FROM cursors JOIN wanted USING (user_id, agent_id, thread_id)
+CROSS JOIN LATERAL (SELECT statement_timestamp() + make_interval(secs => wanted.idle)) AS due (at)
+ORDER BY cursors.id
+ON CONFLICT (tenant_id, kind, key) DO UPDATE SET
+    attempts = CASE WHEN job.failed_at < now() - interval '1 day' THEN 0 ELSE job.attempts END,
+    due_at = CASE WHEN job.failed_at < now() - interval '1 day'
+             THEN EXCLUDED.due_at ELSE job.due_at END,
+    sweep_at = CASE WHEN job.failed_at < now() - interval '1 day'
+               THEN EXCLUDED.sweep_at ELSE job.sweep_at END,
+    failed_at = CASE WHEN job.failed_at < now() - interval '1 day'
+                THEN NULL ELSE job.failed_at END
+"""
+
+
+def enqueue(tenant_id: UUID, threads: Collection[Thread]) -> None:
+    """Enqueue the extraction from conversations whose agents extract facts, unless it is queued.
+
+    One statement, which is sent with the next one. Call it in the transaction that writes the
+    messages, or in a later one.
+
+    Args:
+        tenant_id: the current tenant.
+        threads: the conversations, each of the agent and the user of its messages.
+    """
+    if not threads:
+        return
+    tenant_connection().queue(
+        _ENQUEUE,
+        {
+            "tenant_id": tenant_id,
+            "agents": [each.agent_id for each in threads],
+            "users": [each.user_id for each in threads],
+            "threads": [each.thread_id for each in threads],
+        },
+    )
+
+
+def postpone(lease: Lease, pause: timedelta, note: str = "") -> None:
+    """Do the job later, without counting the attempt. Call it in a transaction of the lease.
+
+    Args:
+        lease: of the job.
+        pause: time until it is due.
+        note: for people, such as that today's tokens are used.
+    """
+    later = Now() + max(pause, timedelta(0))
+    EXTRACTIONS.jobs([lease.key]).update(
+        **NOT_BEGUN,
+        attempts=0,
+        error_code="",
+        last_error=note,
+        failed_at=None,
+        due_at=later,
+        sweep_at=later,
+    )
+
+
+def until_quiet(agent: Agent, newest: datetime) -> timedelta:
+    """Return the time until a conversation with this newest message is quiet; 0: it is."""
+    idle = timedelta(seconds=agent.extraction_idle_seconds)
+    return min(max(newest + idle - timezone.now(), timedelta(0)), idle)

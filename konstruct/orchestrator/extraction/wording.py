@@ -1,0 +1,241 @@
+"""What the words of a candidate show: instructions, another language, sensitive topics. Pure.
+
+The checks err on the side of a refusal or a review. Lists of words are in English, German, French
+and Spanish; the check of languages knows more.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from typing import Final
+
+from memory.text.english import STOP_WORDS
+
+# A language is recognized by so many of its stop words, and so many more than of the other one.
+MIN_STOP_WORDS: Final = 2
+MIN_LEAD: Final = 2
+# Fewer letters do not show a script.
+MIN_LETTERS: Final = 6
+
+_WORD: Final = re.compile(r"[^\W\d_]+")
+
+
+def _plain(text: str) -> str:
+    """Return the text in lower case, without characters that hide words from a search."""
+    shown = unicodedata.normalize("NFKC", text)
+    shown = "".join(each for each in shown if unicodedata.category(each) not in ("Cf", "Mn"))
+    return " ".join(shown.casefold().split())
+
+
+# --- Instructions ---------------------------------------------------------------------------------
+
+# Texts that only address a language model. Nobody says them of themselves.
+_ORDERS: Final = re.compile(
+    r"""
+      \b(?:ignore|disregard|forget|override|bypass)\b[ ](?:\w+[ ]){0,4}
+        (?:instructions?|rules|guidelines|prompts?|restrictions|safeguards|policies)\b
+    | \b(?:ignorier\w*|vergiss|missacht\w*)\b[ ](?:\w+[ ]){0,4}(?:anweisung\w*|regeln|vorgaben)\b
+    | \b(?:ignore[zr]?|oublie[zr]?)\b[ ](?:\w+[ ]){0,4}(?:instructions|consignes|regles|règles)\b
+    | \b(?:ignora|ignore|olvida|olvide)\b[ ](?:\w+[ ]){0,4}(?:instrucciones|reglas)\b
+    | \b(?:your|the)[ ]system[ ]prompt\b
+    | \b(?:reveal|print|show|leak|send|repeat|output|disclose)[ ](?:me[ ])?(?:your|the|all|every)[ ]
+        (?:\w+[ ]){0,2}(?:prompt|instructions|api[ ]keys?|passwords?|credentials|secrets|tokens?)\b
+    | <\|? /? (?:system|assistant|user|developer|im_start|im_end|tool|message|instructions?)\b
+    | \[/?(?:inst|system)\] | (?:^|\s)(?:system|assistant|developer)[ ]?:[ ] | ``` | \#\#\#[ ]?\w
+    | \b(?:begin|end)[ ](?:of[ ])?(?:system|prompt|conversation|messages|instructions)\b
+    | \byou[ ]are[ ](?:now|no[ ]longer)[ ](?:an?|the|in|bound|restricted)\b
+    | \b(?:jailbreak|dan[ ]mode|developer[ ]mode)\b
+    | \b(?:store|save|record|remember|add|extract)[ ](?:this|the[ ]following)[ ](?:\w+[ ]){0,2}
+        (?:as[ ]an?[ ](?:\w+[ ])?(?:fact|memory|rule|instruction)|in[ ](?:your|the)[ ]memory)\b
+    """,
+    re.VERBOSE,
+)
+_AGENT: Final = (
+    r"(?:(?:the|this|an?|any|every|all|your|der|die|das|l['’]|le|el|la)[ ]?)?"
+    r"(?:ai|a\.i\.|assistants?|agents?|chatbots?|bots?|language[ ]models?|llms?|model|system"
+    r"|ki|assistent\w*|agenten?|asistente|agente|modell|modelo)"
+)
+# Orders that a fact, told in the third person, does not contain.
+_IMPERATIVE: Final = re.compile(
+    rf"""
+      \b{_AGENT}[ ](?:must|should|shall|has[ ]to|have[ ]to|needs?[ ]to|(?:may|can)[ ]now
+        |(?:is|are)[ ](?:to|required|instructed|allowed|permitted|authori[sz]ed|supposed|free)
+        |muss|müssen|soll|sollen|darf|doit|doivent|debe|deben)\b
+    | \b(?:you|du|vous|tu|tú|usted)[ ](?:must|should|shall|have[ ]to|need[ ]to|are[ ]to
+        |musst|sollst|darfst|devez|dois|debes?)\b
+    | \b(?:always|never|from[ ]now[ ]on|immer|niemals|ab[ ]jetzt|toujours|siempre
+        |nunca),?[ ]
+        (?:answer|reply|respond|say|tell|send|forward|include|recommend|approve|grant|reveal
+        |ignore|call|transfer|delete|execute|run|mention|trust|treat|refund|pay|give|answer|obey|comply
+        |antworte|sage|sende|empfiehl|bestätige|réponds|répondez|responde|recomienda)\b
+    | ^(?:please[ ])?(?:ignore|disregard|reveal|obey|pretend|act[ ]as
+        |(?:answer|reply|respond)[ ]with)\b
+    | \bwhen(?:ever)?[ ](?:asked|anyone[ ]asks|someone[ ]asks|the[ ]user[ ]asks)\b
+    | !\[|\]\(|javascript:|data:text
+    """,
+    re.VERBOSE,
+)
+
+
+# A fact is a sentence about somebody, and does not begin like this.
+_BARE_VERB: Final = re.compile(
+    r"^(?:please[ ])?(?:answer|reply|respond|send|forward|execute|run|delete|transfer|approve|grant"
+    r"|do not|don['’]t|never|always|make sure|remember)\b"
+)
+
+
+def orders_agent(text: str) -> bool:
+    """Whether a text addresses a language model, such as “ignore your instructions”."""
+    return _ORDERS.search(_plain(text)) is not None
+
+
+def is_instruction(fact: str, *parts: str) -> bool:
+    """Whether a fact or a part of it, such as its value, reads as an instruction to an agent."""
+    sentence, *others = map(_plain, (fact, *parts))
+    return _BARE_VERB.search(sentence) is not None or any(
+        pattern.search(text) for text in (sentence, *others) for pattern in (_ORDERS, _IMPERATIVE)
+    )
+
+
+# --- Languages ------------------------------------------------------------------------------------
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_STOP_WORDS: Final[dict[str, frozenset[str]]] = {
+    "en": STOP_WORDS - {"a", "i", "s", "t", "d", "m", "re", "ve", "an", "do", "me", "on", "in"},
+    "de": _words(
+        "der die das und ist ich nicht ein eine einen mit auf für von im wir sie er es den dem zu"
+        " war hat habe bin sind auch als aber wie mein meine seit nach bei noch"
+    ),
+    "fr": _words(
+        "le la les et est je ne pas un une des du dans pour avec sur il elle nous vous que qui mon"
+        " ma mes son sa ses suis ai au aux ce cette depuis chez"
+    ),
+    "es": _words(
+        "el la los las y es yo no un una de del en para con por que mi mis su sus soy estoy tengo"
+        " está muy pero como desde al se lo"
+    ),
+    "it": _words(
+        "il lo la gli le e è io non un una di del della in per con che mi mio mia sono ho ha si ma"
+        " come da nel alla"
+    ),
+    "pt": _words(
+        "o os as e é eu não um uma de do da em para com por que meu minha seu sua sou estou tenho"
+        " muito mas como desde ao no na"
+    ),
+    "nl": _words(
+        "de het een en is ik niet met op voor van in wij zij hij zijn was heeft heb ben ook maar"
+        " mijn naar bij nog sinds"
+    ),
+}
+# Scripts by the first word of a character's name. A Japanese text has two of them.
+_SCRIPTS: Final = {
+    "LATIN": "latin", "CYRILLIC": "cyrillic", "GREEK": "greek", "ARABIC": "arabic",
+    "HEBREW": "hebrew", "DEVANAGARI": "devanagari", "THAI": "thai", "HANGUL": "hangul",
+    "CJK": "han", "HIRAGANA": "han", "KATAKANA": "han",
+}  # fmt: skip
+
+
+def is_other_language(fact: str, evidence: str) -> bool:
+    """Whether a fact is clearly in another language than the messages that it rests on.
+
+    Names and borrowed words do not make a difference: the scripts of most letters are compared, and
+    for the Latin script the stop words.
+    """
+    scripts = {_script(fact), _script(evidence)} - {""}
+    if len(scripts) > 1:
+        return True
+    written, spoken = _stop_words(fact), _stop_words(evidence)
+    ours, theirs = _language(written), _language(spoken)
+    return bool(ours and theirs and ours != theirs and spoken[theirs] - spoken[ours] >= MIN_LEAD
+                and written[ours] - written[theirs] >= MIN_LEAD)  # fmt: skip
+
+
+def _script(text: str) -> str:
+    """Return the script of more than half of the letters; empty if none has, or there are few."""
+    found = Counter(
+        _SCRIPTS.get(unicodedata.name(each, "").split(" ")[0].split("-")[0], "other")
+        for each in text
+        if each.isalpha()
+    )
+    if found.total() < (MIN_LETTERS if "han" not in found else 2):
+        return ""
+    script, count = found.most_common(1)[0]
+    return script if 2 * count > found.total() else ""
+
+
+def _stop_words(text: str) -> Counter[str]:
+    words = {word.casefold() for word in _WORD.findall(text)}
+    return Counter({name: len(words & known) for name, known in _STOP_WORDS.items()})
+
+
+def _language(counts: Counter[str]) -> str:
+    (first, most), (_, second) = counts.most_common(2)
+    return first if most >= MIN_STOP_WORDS and most > second else ""
+
+
+# --- Sensitive topics -----------------------------------------------------------------------------
+
+
+def _topic(words: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(words.split())})\b".replace("_", "[ _-]"))
+
+
+# By GDPR, article 9 and 10; and claims of permissions, which agents must not take from a message.
+_TOPICS: Final = {
+    "health": _topic(
+        r"""health\w* medical\w* medicin\w* medicat\w* diagnos\w* diseases? disorders? illness\w*
+        sick\w* allerg\w* diabet\w* cancer\w* tumou?rs? depress\w* anxiety adhd autis\w* bipolar
+        therap(?:y|ist\w*) psych\w* surger\w* surgical hospital\w* pregnan\w* miscarr\w* abortion\w*
+        disab\w* hiv aids epilep\w* asthma\w* addict\w* alcoholi\w* overdos\w* prescri\w* injur\w*
+        vaccin\w* symptom\w* chronic\w* insulin antidepress\w* blood_pressure infertil\w* ivf
+        suicid\w* self_harm gesundheit\w* krank\w* krebs\w* schwanger\w* behinder\w* operation
+        medikament\w* santé malad\w* enceinte cancer\w* handicap\w* salud enferm\w* embaraz\w*
+        cáncer discapacid\w*"""
+    ),
+    "religion": _topic(
+        r"""religio\w* faith christian\w* catholic\w* protestant\w* muslims? islam\w* jew(?:s|ish)?
+        juda\w* hindu\w* buddhis\w* sikh\w* atheis\w* agnostic\w* church\w* mosques? synagogues?
+        baptis\w* prayers? bible quran koran torah spiritual\w* kirche\w* christlich katholisch\w*
+        evangelisch\w* muslim\w* jüdisch\w* église catholique musulman\w* iglesia católic\w*
+        musulmán\w*"""
+    ),
+    "politics": _topic(
+        r"""politic\w* democrats? republicans? conservative\w* socialis\w* communis\w* liberals?
+        left_wing right_wing votes? voted voting elections? activis\w* protest(?:s|ed|ing)?
+        party_member\w* parliament\w* politisch\w* partei\w* wähl(?:t|te|en) politique\w* vote
+        político\w* política\w* partido"""
+    ),
+    "ethnicity": _topic(
+        r"""ethnic\w* racial\w* race_\w* ancestry indigenous hispanic latin[oax]s? african_american
+        roma sinti ethnisch\w* ethnique\w* étnic\w* skin_colou?r"""
+    ),
+    "sexuality": _topic(
+        r"""sexual\w* gay lesbian\w* bisexual\w* homosexual\w* heterosexual\w* transgender trans
+        transition\w* queer lgbt\w* nonbinary non_binary pride gender_identity schwul\w*
+        lesbisch\w* sexuell\w* homosexuel\w* lesbiana\w* gender_\w*"""
+    ),
+    "trade union": _topic(
+        r"""trade_unions? labou?r_unions? union_members?\w* gewerkschaft\w* syndicat\w*
+        sindicat\w* sindicalist\w*"""
+    ),
+    "crime": _topic(
+        r"""crim(?:e|es|inal\w*) convict\w* arrest\w* prison\w* jail\w* felon\w* probation parole
+        lawsuits? fraud\w* stole theft vorbestraft\w* gefängnis\w* straftat\w* haft condamn\w*
+        délit\w* cárcel delito\w* condenad\w*"""
+    ),
+    "permission": _topic(
+        r"""administrators? admin root superuser authori[sz](?:ed|ation) entitled
+        permission\w* permitted approved clearance unlimited refunds? discounts? passwords?
+        credentials api_keys? berechtig\w* autorisiert\w* autorisé\w* autorizad\w*"""
+    ),
+}
+
+
+def sensitive_topic(slot: str, text: str) -> str:
+    """Return the sensitive topic of a slot or a text, such as "health"; empty: none."""
+    plain = f"{slot.replace('_', ' ')} | {slot} | {unicodedata.normalize('NFKC', text).casefold()}"
+    return next((name for name, words in _TOPICS.items() if words.search(plain)), "")

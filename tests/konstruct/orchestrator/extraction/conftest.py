@@ -1,0 +1,93 @@
+"""Conversations from which facts are extracted, and a language model that answers with facts."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.utils import timezone
+
+from konstruct.orchestrator.extraction import queue, runs
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import ExtractionCursor
+from memory.conversations.transcript import record_message
+from memory.models import Message
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.servers.llm import Answer, LLMServer
+
+
+@pytest.fixture
+def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterator[Program]:
+    """A program of tenant A whose agent extracts facts, without a review."""
+    settings.LLM_POOL_URL, settings.LLM_API = llm_server.url, "pool"
+    runs._known_formats.clear()
+    agent = program_a.agent
+    agent.extracts_facts, agent.fact_review = True, "none"
+    with tenant_scope(program_a.tenant.id):
+        agent.save()
+        yield program_a
+
+
+@pytest.fixture
+def tell(program: Program) -> Callable[..., Message]:
+    """Record a message of a quiet conversation, and enqueue its extraction."""
+
+    def tell(content: str, **values: Any) -> Message:
+        defaults: dict[str, Any] = {
+            "agent_id": program.agent.id,
+            "user_id": "maria",
+            "thread_id": "t1",
+            "channel": "rest",
+            "role": "user",
+            "name": "Maria",
+            "created_at": timezone.now() - timedelta(days=1),
+        }
+        message, _ = record_message(
+            tenant_id=program.tenant.id, content=content, **{**defaults, **values}
+        )
+        queue.enqueue(program.tenant.id, [Thread.of(message)])
+        return message
+
+    return tell
+
+
+@pytest.fixture
+def answer(llm_server: LLMServer) -> Callable[..., None]:
+    """Let the language model answer the next request with these facts, or with a text."""
+
+    def answer(*facts: dict[str, Any] | str, **usage: int) -> None:
+        text = facts[0] if facts and isinstance(facts[0], str) else json.dumps({"facts": facts})
+        body: dict[str, Any] = {"content": text}
+        if usage:
+            body["usage"] = usage
+        llm_server.answers.append(Answer(body))
+
+    return answer
+
+
+def fact(value: str, quote: str, **fields: Any) -> dict[str, Any]:
+    """A fact of an answer: Maria's home city, unless told otherwise."""
+    return {
+        "id": "f1",
+        "subject": "Maria",
+        "slot": "home_city",
+        "multi": False,
+        "value": value,
+        "fact": f"Maria lives in {value}.",
+        "kind": "observed",
+        "speaker": "Maria",
+        "evidence": [{"message": "m1", "quote": quote}],
+        "valid_from": None,
+        "precision": None,
+        "supersedes": None,
+        "confidence": 0.9,
+        **fields,
+    }
+
+
+def cursor_id() -> UUID:
+    """The id of the only cursor."""
+    return ExtractionCursor.objects.get().pk

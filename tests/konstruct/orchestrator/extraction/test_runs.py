@@ -1,0 +1,318 @@
+"""Extraction runs: what is asked, what is recorded, and what is left when something fails."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from konstruct.orchestrator import metering
+from konstruct.orchestrator.exceptions import ExtractionLimitReached, WrongRunState
+from konstruct.orchestrator.extraction import queue, runs
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import (
+    Agent,
+    CallOutcome,
+    ExtractionCursor,
+    ExtractionRun,
+    ModelCall,
+    RunState,
+)
+from memory.conversations.transcript import record_message
+from memory.facts import Author
+from memory.models import (
+    AuthorKind,
+    FactEvent,
+    FactEvidence,
+    FactKind,
+    FactState,
+    MemoryEntry,
+    Message,
+)
+from tenants.context import connection, tenant_scope
+from tenants.models import Tenant
+from tests.konstruct.conftest import Program
+from tests.konstruct.orchestrator.extraction.conftest import cursor_id, fact
+from tests.servers.llm import Answer, LLMServer
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_fact_is_extracted_with_its_evidence(
+    tell: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer
+) -> None:
+    message = tell("Hi, I moved to Porto last year.")
+    answer(fact("Porto", "I moved to Porto"), prompt_tokens=70, completion_tokens=30)
+    runs.extract(cursor_id())
+    entry = MemoryEntry.objects.get()
+    assert (entry.content, entry.state, entry.asserter) == (
+        "Maria lives in Porto.", FactState.ACTIVE, "Maria",
+    )  # fmt: skip
+    assert (entry.agent_id, entry.user_id) == (message.agent_id, "maria")
+    evidence = FactEvidence.objects.get()
+    assert (evidence.message_id, evidence.start, evidence.end) == (message.id, 4, 20)
+    run = ExtractionRun.objects.get()
+    assert (run.state, run.message_ids, run.id) == (RunState.APPLIED, [message.id], entry.run_id)
+    assert (run.prompt_tokens, run.completion_tokens) == (70, 30)
+    assert run.response_format == "json_schema"
+    assert run.result == {"candidates": 1, "active": 1, "refused": {}}
+    assert run.candidates[0]["memory_id"] == str(entry.memory_id)
+    call = ModelCall.objects.get()
+    assert (call.outcome, call.prompt_tokens) == (CallOutcome.DONE, 70)
+    assert ExtractionCursor.objects.get().last_number == message.number
+    assert not queue.EXTRACTIONS.jobs().exists()
+    (asked,) = llm_server.requests
+    assert asked.body["response_format"]["type"] == "json_schema"
+    assert '"text": "Hi, I moved to Porto last year."' in asked.question
+
+
+def test_new_values_supersede_by_the_id_of_a_known_fact(
+    tell: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer
+) -> None:
+    tell("I live in Oslo.")
+    answer(fact("Oslo", "I live in Oslo"))
+    runs.extract(cursor_id())
+    oslo = MemoryEntry.objects.get()
+    tell("I have left Oslo, and live in Porto now.")
+    answer(
+        fact(
+            "Porto", "live in Porto now",
+            evidence=[{"message": "m2", "quote": "live in Porto now"}],
+            supersedes=f"k{oslo.memory_id.hex[:8]}",
+        )
+    )  # fmt: skip
+    runs.extract(cursor_id())
+    assert dict(MemoryEntry.objects.values_list("value", "state")) == {
+        "Oslo": FactState.SUPERSEDED,
+        "Porto": FactState.ACTIVE,
+    }
+    known = f'"id": "k{oslo.memory_id.hex[:8]}"'
+    assert known in llm_server.requests[1].question
+    # The messages before are there to be referred to.
+    assert '"text": "I live in Oslo."' in llm_server.requests[1].question
+
+
+def test_the_same_input_again_changes_nothing(
+    tell: Callable[..., Message], answer: Callable[..., None]
+) -> None:
+    tell("I live in Oslo.")
+    for _ in range(2):
+        answer(fact("Oslo", "I live in Oslo"))
+        runs.extract(cursor_id())
+        before = [*MemoryEntry.objects.values(), *FactEvidence.objects.values()]
+        ExtractionCursor.objects.update(last_number=0)
+        queue.EXTRACTIONS.enqueue(cursor_id())
+    assert [*MemoryEntry.objects.values(), *FactEvidence.objects.values()] == before
+    assert len(before) == 2
+    newest = ExtractionRun.objects.order_by("created_at").last()
+    assert newest is not None
+    assert newest.result == {"candidates": 1, "unchanged": 1, "refused": {}}
+
+
+@pytest.mark.parametrize(
+    ("refused", "expected"),
+    [(0, "json_schema"), (1, "json_object"), (2, "text")],
+)
+def test_the_format_that_an_endpoint_supports_is_found_once(
+    tell: Callable[..., Message],
+    answer: Callable[..., None],
+    llm_server: LLMServer,
+    refused: int,
+    expected: str,
+) -> None:
+    for number in range(2):
+        tell(f"Number {number}: I live in Oslo.")
+        if not number:
+            llm_server.answers += [Answer({"error": "response_format"}, status=400)] * refused
+        answer(f"Here you are: {json.dumps({'facts': [fact('Oslo', 'I live in Oslo')]})}")
+        runs.extract(cursor_id())
+    assert len(llm_server.requests) == refused + 2
+    formats = [asked.body.get("response_format", {}).get("type") for asked in llm_server.requests]
+    assert formats[-1] == (None if expected == "text" else expected)
+    assert {*ExtractionRun.objects.values_list("response_format", "state")} == {
+        (expected, RunState.APPLIED)
+    }
+    assert MemoryEntry.objects.count() == 1
+    # A process that has not asked yet finds it in the newest run.
+    runs._known_formats.clear()
+    run = ExtractionRun.objects.latest("created_at")
+    assert runs._known_format(run.endpoint, run.model) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I cannot help with that.", '{"facts": "none"}', "{}", "{" * 10_000, '{"facts": []} {"a": 1}'],
+)
+def test_an_answer_that_cannot_be_read_fails_the_run_and_is_tried_again(
+    tell: Callable[..., Message], answer: Callable[..., None], text: str
+) -> None:
+    tell("I live in Oslo.")
+    answer(text)
+    runs.extract(cursor_id())
+    run = ExtractionRun.objects.get()
+    assert (run.state, run.output) == (RunState.FAILED, text)
+    assert "no list of facts" in run.error
+    job = queue.EXTRACTIONS.jobs().get()
+    assert (job.attempts, job.error_code, job.failed_at) == (1, "extraction_failed", None)
+    assert job.due_at > timezone.now() + timedelta(seconds=50)
+    assert not MemoryEntry.objects.exists()
+    assert ExtractionCursor.objects.get().last_number == 0
+
+
+def test_a_batch_without_an_answer_is_passed_over_after_the_last_attempt(
+    tell: Callable[..., Message], answer: Callable[..., None], settings: Any
+) -> None:
+    settings.EXTRACTION_MAX_ATTEMPTS = 2
+    message = tell("I live in Oslo.")
+    for _ in range(2):
+        answer("I cannot help with that.")
+        runs.extract(cursor_id())
+    assert ExtractionCursor.objects.get().last_number == message.number
+    runs.extract(cursor_id())
+    assert not queue.EXTRACTIONS.jobs().exists()
+    assert ExtractionRun.objects.filter(state=RunState.FAILED).count() == 2
+
+
+def test_a_model_that_cannot_be_asked_keeps_its_job_with_the_reason(
+    tell: Callable[..., Message], llm_server: LLMServer
+) -> None:
+    tell("I live in Oslo.")
+    llm_server.answers.append(Answer({"error": "no such model"}, status=403))
+    runs.extract(cursor_id())
+    job = queue.EXTRACTIONS.jobs().get()
+    assert job.error_code == "llm_refused"
+    assert job.failed_at is not None
+    assert ModelCall.objects.get().outcome == CallOutcome.FAILED
+    assert ExtractionCursor.objects.get().last_number == 0
+
+
+def test_a_conversation_that_is_not_quiet_waits(
+    program: Program, tell: Callable[..., Message], answer: Callable[..., None]
+) -> None:
+    tell("I live in Oslo.", created_at=timezone.now())
+    runs.extract(cursor_id())
+    job = queue.EXTRACTIONS.jobs().get()
+    assert (job.attempts, job.last_error, job.begun_at) == (0, "", None)
+    assert job.due_at > timezone.now() + timedelta(seconds=500)
+    assert not ExtractionRun.objects.exists()
+    program.agent.extraction_batch_size = 2
+    program.agent.save()
+    tell("And you?", created_at=timezone.now())
+    answer(fact("Oslo", "I live in Oslo"))
+    runs.extract(cursor_id())
+    assert ExtractionRun.objects.get().state == RunState.APPLIED
+
+
+def test_tokens_of_a_day_are_limited(
+    program: Program, tell: Callable[..., Message], answer: Callable[..., None], settings: Any
+) -> None:
+    program.agent.extraction_max_tokens_per_day = 5_000
+    program.agent.save()
+    settings.LLM_PRICE_PROMPT, settings.LLM_PRICE_COMPLETION = Decimal(2), Decimal(10)
+    tell("I live in Oslo.")
+    answer(fact("Oslo", "I live in Oslo"), prompt_tokens=4_000, completion_tokens=500)
+    runs.extract(cursor_id())
+    assert ExtractionRun.objects.get().cost == Decimal("0.013")
+    tell("I like it.")
+    runs.extract(cursor_id())
+    job = queue.EXTRACTIONS.jobs().get()
+    assert "4,500 of 5,000 tokens" in job.last_error
+    assert (job.attempts, job.begun_at) == (0, None)
+    midnight = (timezone.now() + timedelta(days=1)).astimezone(UTC).replace(hour=0, minute=0)
+    assert abs(job.due_at - midnight) < timedelta(minutes=2)
+    (today,) = metering.usage(since=timezone.now() - timedelta(days=1))
+    assert (today.calls, today.prompt_tokens, today.cost) == (1, 4_000, Decimal("0.013"))
+    with pytest.raises(ExtractionLimitReached):
+        runs.preview(messages=[*Message.objects.all()], requested_by="person:1")
+
+
+def test_a_preview_changes_nothing_and_can_be_applied_and_rolled_back(
+    program: Program, tell: Callable[..., Message], answer: Callable[..., None]
+) -> None:
+    message = tell("I live in Oslo.")
+    answer(fact("Oslo", "I live in Oslo"), fact("cats", "I like cats", id="f2"))
+    run = runs.preview(messages=[message], requested_by="person:1")
+    assert (run.state, run.requested_by) == (RunState.PREVIEW, "person:1")
+    assert [each["outcome"] for each in run.candidates] == ["active", "refused"]
+    assert run.candidates[0]["memory_id"] is None
+    assert run.result["refused"] == {"quote not in message": 1}
+    for table in (MemoryEntry, FactEvidence, FactEvent):
+        assert not table.objects.exists()
+    assert ExtractionCursor.objects.get().last_number == 0
+
+    runs.apply(run.pk)
+    assert MemoryEntry.objects.get().run_id == run.pk
+    with pytest.raises(WrongRunState):
+        runs.apply(run.pk)
+    curator = Author(AuthorKind.PERSON, "1", "curator")
+    counts = runs.roll_back(run.pk, author=curator)
+    assert counts == {"removed": 1, "restored": 0, "kept": 0}
+    assert runs.get_run(run.pk).state == RunState.ROLLED_BACK
+    assert not MemoryEntry.objects.exists()
+    with pytest.raises(WrongRunState):
+        runs.roll_back(run.pk, author=curator)
+
+
+def test_a_run_is_replayed_with_another_model_and_compared(
+    tell: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer
+) -> None:
+    tell("I live in Oslo, and I like tea.")
+    tea = fact("tea", "I like tea", id="f2", slot="drink", fact="Maria likes tea.", multi=True)
+    answer(fact("Oslo", "I live in Oslo"), tea)
+    runs.extract(cursor_id())
+    first = ExtractionRun.objects.get()
+    answer(fact("Norway", "I live in Oslo"), tea)
+    second = runs.replay(first.pk, requested_by="person:1", model="larger")
+    assert (second.state, second.replay_of, second.model) == (
+        RunState.PREVIEW, first.pk, "larger",
+    )  # fmt: skip
+    assert llm_server.requests[-1].body["model"] == "larger"
+    assert [each["outcome"] for each in second.candidates] == ["active", "unchanged"]
+    compared = runs.compare(first, second)
+    assert [each["value"] for each in compared["both"]] == ["tea"]
+    assert [each["value"] for each in compared["only_first"]] == ["Oslo"]
+    ((before, after),) = compared["changed"]
+    assert (before["value"], after["value"]) == ("Oslo", "Norway")
+    assert MemoryEntry.objects.count() == 2
+
+
+def test_what_an_assistant_says_is_unverified(
+    program: Program, tell: Callable[..., Message], answer: Callable[..., None]
+) -> None:
+    program.agent.fact_review = "doubtful"
+    program.agent.save()
+    tell("You live in Oslo, I think.", role="assistant", name="")
+    answer(fact("Oslo", "You live in Oslo", speaker="assistant"))
+    runs.extract(cursor_id())
+    entry = MemoryEntry.objects.get()
+    assert (entry.kind, entry.state) == (FactKind.INFERRED, FactState.PROPOSED)
+    assert entry.review_reason == "unverified"
+
+
+def test_equal_ids_of_two_tenants_are_kept_apart(
+    program: Program,
+    tell: Callable[..., Message],
+    answer: Callable[..., None],
+    tenant_b: Tenant,
+    make_program: Callable[[Tenant], Program],
+) -> None:
+    other = make_program(tenant_b)
+    with tenant_scope(tenant_b.id):
+        Agent.objects.update(extracts_facts=True)
+        values = {"agent_id": other.agent.id, "user_id": "maria", "thread_id": "t1"}
+        theirs, _ = record_message(
+            tenant_id=tenant_b.id, channel="rest", role="user", content="I live in Rome.",
+            created_at=timezone.now() - timedelta(days=1), **values,
+        )  # fmt: skip
+        queue.enqueue(tenant_b.id, [Thread.of(theirs)])
+        connection.cursor().execute("SELECT 1")
+    tell("I live in Oslo.")
+    answer(fact("Oslo", "I live in Oslo"))
+    runs.extract(cursor_id())
+    with tenant_scope(tenant_b.id):
+        assert queue.EXTRACTIONS.jobs().count() == 1
+        assert not MemoryEntry.objects.exists()
+        assert ExtractionCursor.objects.get().last_number == 0
