@@ -14,8 +14,10 @@ from redis.exceptions import RedisError
 
 logger = logging.getLogger(__name__)
 
-# Workers, by their queues.
+# Worker processes, by their first queues.
 WORKERS: Final = ("replies", "deliveries", "embeddings", "sweeps")
+# A worker writes a heartbeat for each of its queues. That of embeddings has two.
+QUEUES: Final = (*WORKERS, "extractions")
 BEAT: Final = "beat"
 OWNER: Final = "owner"
 # How often a heartbeat is written, and how old it may be.

@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 # Of the ten seconds that a container has for its end, and the fifteen under `manage.py serve`.
 STOP_SECONDS: Final = 7.0
 # What needs the embedding model. Other processes never load it.
-EMBEDDING_QUEUES: Final = frozenset({"replies", "embeddings"})
+EMBEDDING_QUEUES: Final = frozenset({"replies", "embeddings", "extractions"})
+LANGUAGE_MODEL_QUEUES: Final = frozenset({"replies", "extractions"})
 
 
 def run(queues: Sequence[str]) -> None:
@@ -40,8 +41,8 @@ def run(queues: Sequence[str]) -> None:
         from memory.embedding.embedder import load_in_background  # numpy, ONNX Runtime
 
         load_in_background()
-    if "replies" in queues and settings.LLM_POOL_URL:
-        import openai  # noqa: F401  (the import takes a second; no reply waits for it)
+    if LANGUAGE_MODEL_QUEUES.intersection(queues) and settings.LLM_POOL_URL:
+        import openai  # noqa: F401  (the import takes a second; no job waits for it)
     slots = sum(settings.JOB_SLOTS[queue][0] for queue in queues)
     current_app.worker_main(
         ["--quiet", "worker", "--hostname", f"{'-'.join(queues)}@%h", "--queues", ",".join(queues),

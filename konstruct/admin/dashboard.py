@@ -54,6 +54,7 @@ def _limits() -> list[tuple[str, str, int, int]]:
         ("Replies", "REPLY_CONCURRENCY", *slots["replies"]),
         ("Deliveries", "DELIVERY_CONCURRENCY", *slots["deliveries"]),
         ("Embeddings", "EMBEDDING_CONCURRENCY", *slots["embeddings"]),
+        ("Extractions", "EXTRACTION_CONCURRENCY", *slots["extractions"]),
         ("Requests to the language model", "LLM_MAX_CONCURRENT", at_model, at_model // 10),
         ("Extractions for mem0's API", "MEM0_CONCURRENCY", of_mem0, of_mem0 // 4),
     ]

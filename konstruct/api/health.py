@@ -19,7 +19,7 @@ from django.views.decorators.http import require_safe
 from django_redis import get_redis_connection
 
 from konstruct.celery import app
-from konstruct.heartbeats import BEAT, OWNER, WORKERS, has_heartbeat
+from konstruct.heartbeats import BEAT, OWNER, QUEUES, has_heartbeat
 from memory.embedding.embedder import is_loaded, load_in_background, model_version
 from memory.exceptions import EmbeddingModelError
 from tenants.checks.connections import require_writable
@@ -192,7 +192,7 @@ CHECKS: Final[Mapping[str, Callable[[], str]]] = {
 # Without these requests are served and accepted, and something waits: replies without their worker,
 # retries without sweeps or beat, erasures and new tenants without the owner's worker, some tenants.
 DEGRADING: Final[Mapping[str, Callable[[], str]]] = {
-    process: partial(_heartbeat, process) for process in (*WORKERS, BEAT, OWNER)
+    process: partial(_heartbeat, process) for process in (*QUEUES, BEAT, OWNER)
 }
 
 urlpatterns = [

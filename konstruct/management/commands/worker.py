@@ -13,8 +13,8 @@ class Command(KonstructCommand):
     """Runs Celery's worker: the one place that chooses its queues, its threads and their number."""
 
     help = (
-        "Writes replies, delivers them, computes embeddings or sweeps, until it is ended. A"
-        " deployment needs a worker for each queue."
+        "Writes replies, delivers them, computes embeddings, extracts facts or sweeps, until it is"
+        " ended. A deployment needs a worker for each queue."
     )
     requires_system_checks = ()
 

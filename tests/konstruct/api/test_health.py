@@ -16,7 +16,7 @@ from kombu.exceptions import OperationalError
 
 from konstruct.api import health
 from konstruct.api.auth.keys import issue_key
-from konstruct.heartbeats import BEAT, OWNER, WORKERS, write_heartbeat
+from konstruct.heartbeats import BEAT, OWNER, QUEUES, write_heartbeat
 from memory.embedding import embedder
 from memory.embedding.embedder import get_embedder
 from memory.exceptions import EmbeddingModelError
@@ -25,7 +25,7 @@ from tenants.models import Tenant
 from tenants.naming import schema_name_of
 from tests.konstruct.running import eventually, forget_heartbeats
 
-CHECKS = ("database", "cache", "broker", "model", "migrations", *WORKERS, BEAT, OWNER)
+CHECKS = ("database", "cache", "broker", "model", "migrations", *QUEUES, BEAT, OWNER)
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def _nothing_is_known_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(health, "_up_to_date", threading.Event())
     monkeypatch.setattr(health, "_readiness", health.Readiness())
     monkeypatch.setattr(health, "KEPT_SECONDS", 0.0)
-    write_heartbeats(*WORKERS, BEAT, OWNER)
+    write_heartbeats(*QUEUES, BEAT, OWNER)
     yield
     forget_heartbeats()
 
@@ -220,12 +220,12 @@ def test_migrations_are_asked_for_once(
     assert get("/health/ready").status_code == 200
 
 
-@pytest.mark.parametrize("process", [*WORKERS, BEAT, OWNER])
+@pytest.mark.parametrize("process", [*QUEUES, BEAT, OWNER])
 def test_a_process_without_a_heartbeat_degrades_and_the_web_still_serves(
     transactional_db: None, process: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     forget_heartbeats()
-    write_heartbeats(*{*WORKERS, BEAT, OWNER} - {process})
+    write_heartbeats(*{*QUEUES, BEAT, OWNER} - {process})
     for _ in range(2):
         response = get("/health/ready")
         assert (response.status_code, response.json()) == (
