@@ -84,6 +84,13 @@ class ApiKey(TenantModel):
     created_at = models.DateTimeField(
         db_default=Now(), editable=False, help_text="When it was made."
     )
+    created_by = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Id of the person who made it. Empty: an operator's command made it.",
+    )
     last_used_at = models.DateTimeField(
         null=True,
         blank=True,

@@ -5,6 +5,14 @@ from django.urls import path
 from konstruct.api.resources.agents.agents import AgentsView, AgentView
 from konstruct.api.resources.memory.checkpoints import CheckpointsView, CheckpointWritesView
 from konstruct.api.resources.memory.conversations import ConversationsView, TranscriptView
+from konstruct.api.resources.memory.fact_review import (
+    FactConfirmationView,
+    FactEventsView,
+    FactRejectionView,
+    FactRepliesView,
+    FactRestorationView,
+    FactRetractionView,
+)
 from konstruct.api.resources.memory.facts import (
     FactBatchView,
     FactHistoryView,
@@ -50,7 +58,13 @@ urlpatterns = [
     path("facts/batch/", FactBatchView.as_view(), name="fact-batch"),
     path("facts/search/", FactSearchView.as_view(), name="search-facts"),
     path("facts/<uuid:memory_id>/", FactView.as_view(), name="fact"),
+    path("facts/<uuid:memory_id>/confirm/", FactConfirmationView.as_view(), name="confirm-fact"),
+    path("facts/<uuid:memory_id>/events/", FactEventsView.as_view(), name="fact-events"),
     path("facts/<uuid:memory_id>/history/", FactHistoryView.as_view(), name="fact-history"),
+    path("facts/<uuid:memory_id>/reject/", FactRejectionView.as_view(), name="reject-fact"),
+    path("facts/<uuid:memory_id>/replies/", FactRepliesView.as_view(), name="fact-replies"),
+    path("facts/<uuid:memory_id>/restore/", FactRestorationView.as_view(), name="restore-fact"),
+    path("facts/<uuid:memory_id>/retract/", FactRetractionView.as_view(), name="retract-fact"),
     path("identities/", IdentitiesView.as_view(), name="identities"),
     path("identities/<uuid:identity_id>/", IdentityView.as_view(), name="identity"),
     path("identities/<uuid:identity_id>/link/", LinkView.as_view(), name="identity-link"),

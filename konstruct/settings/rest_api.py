@@ -50,7 +50,12 @@ SPECTACULAR_SETTINGS = {
         "drf_spectacular.hooks.postprocess_schema_enums",
         "konstruct.api.http.schema.describe_errors",
     ],
-    "ENUM_NAME_OVERRIDES": {"RoleEnum": "memory.models.Role"},
+    "ENUM_NAME_OVERRIDES": {
+        "RoleEnum": "memory.models.Role",
+        "FactKindEnum": "memory.models.facts.FactKind",
+        "FactStateEnum": "memory.models.facts.FactState",
+        "PrecisionEnum": "memory.models.facts.Precision",
+    },
     "SERVERS": [{"url": "/", "description": "Any host of the deployment."}],
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],

@@ -1,6 +1,6 @@
 """Facts: what is known apart from any conversation, with versions and validity."""
 
-from memory.facts.finding import nearest, selected
+from memory.facts.finding import nearest, recalls_with, selected
 from memory.facts.lifecycle import (
     SYSTEM,
     Author,
@@ -30,6 +30,7 @@ __all__ = [
     "delete_facts",
     "embed_facts",
     "nearest",
+    "recalls_with",
     "record_candidate",
     "reembed_facts",
     "reject",

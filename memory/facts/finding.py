@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.db.models.expressions import DatabaseDefault
 
 from memory.arguments import content_argument, id_argument, uuid_argument
@@ -14,10 +15,14 @@ from memory.embedding.vectors import walking_hnsw
 from memory.exceptions import InvalidArgument
 from memory.facts.versions import Unchanged
 from memory.ids import new_id_argument
+from memory.models.conversations import RecallEvent
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from memory.models.facts import MemoryEntry
+from memory.models.facts import FactState, MemoryEntry
 from tenants.context import current_tenant_id
+
+# A fact about no user may be in any prompt: so many of the newest recalls are searched for it.
+MAX_RECALLS_SEARCHED: Final = 20_000
 
 
 def tenant_of(entry: MemoryEntry) -> UUID | str:
@@ -64,13 +69,21 @@ def selected(
     shared_only: bool = False,
     filters: Mapping[str, Any] | None = None,
     at: datetime | None = None,
+    state: FactState | str = FactState.ACTIVE,
 ) -> MemoryEntryQuerySet:
     """The facts that `LongTermMemory.search` would choose from, as a lazy query inside the tenant.
+
+    Args:
+        state: with another state than active, the facts in that state, valid or not.
 
     Raises:
         InvalidArgument: a value cannot be what it should be.
     """
-    rows = MemoryEntry.objects.of_tenant(tenant_id).as_of(moment_argument("at", at))
+    rows = MemoryEntry.objects.of_tenant(tenant_id)
+    if state == FactState.ACTIVE:
+        rows = rows.as_of(moment_argument("at", at))
+    else:
+        rows = rows.entries().filter(state=state)
     if agent_id is not None:
         rows = rows.known_to(uuid_argument("agent_id", agent_id))
     if shared_only:
@@ -105,3 +118,21 @@ def nearest_rows(
         if len(near) == candidates:
             rows = rows.filter(memory_id__in=near)
     return [*rows.nearest(vector)[:limit]]
+
+
+def recalls_with(fact: MemoryEntry) -> QuerySet[RecallEvent]:
+    """Return the recall events of the replies with the fact in their prompt, as a lazy query.
+
+    They are those of the fact's agent and user since it was stored. For a fact about no user, the
+    newest MAX_RECALLS_SEARCHED of the agent, or of all agents, are searched.
+    """
+    events = RecallEvent.objects.filter(created_at__gte=fact.created_at)
+    if fact.agent_id is not None:
+        events = events.filter(agent_id=fact.agent_id)
+    if fact.user_id is not None:
+        events = events.filter(user_id=fact.user_id)
+    else:
+        newest = events.order_by("-created_at", "id").values("pk")[:MAX_RECALLS_SEARCHED]
+        events = RecallEvent.objects.filter(pk__in=newest)
+    # An empty reason: the prompt had room for it.
+    return events.filter(facts__contains=[{"memory_id": str(fact.fact_id), "reason": ""}])

@@ -5,7 +5,7 @@ transaction, and lock the facts that they change. Candidates of one agent and us
 after the other: the extraction job has their lane.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -281,23 +281,29 @@ def _record_again(
 # --- Decisions ------------------------------------------------------------------------------------
 
 
-def confirm(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:
+def confirm(
+    memory_id: UUID, *, author: Author, reason: str = "", own_keys: Collection[str] = ()
+) -> MemoryEntry:
     """Make a proposed fact active. It supersedes the fact that it replaces.
+
+    Args:
+        memory_id: the fact.
+        author: a person or a program.
+        reason: recorded in the fact's events.
+        own_keys: ids of API keys of the same person: what these proposed, they do not confirm.
 
     Raises:
         FactNotFound: the tenant has no such fact.
         WrongFactState: the fact is not proposed.
-        OwnProposal: the author proposed it.
+        OwnProposal: the author proposed it, or one of `own_keys`.
     """
     with transaction.atomic():
         fact = _locked(memory_id, FactState.PROPOSED)
-        proposed_by = FactEvent.objects.filter(
-            memory_id=memory_id,
-            action=FactAction.PROPOSE,
-            author_kind=author.kind,
-            author_id=author.id,
-        )
-        if author.kind in (AuthorKind.PROGRAM, AuthorKind.RUN) and proposed_by.exists():
+        own = Q(author_kind=AuthorKind.PROGRAM, author_id__in=own_keys)
+        if author.kind in (AuthorKind.PROGRAM, AuthorKind.RUN):
+            own |= Q(author_kind=author.kind, author_id=author.id)
+        proposed = FactEvent.objects.filter(memory_id=memory_id, action=FactAction.PROPOSE)
+        if proposed.filter(own).exists():
             raise OwnProposal(memory_id)
         current = None if fact.is_multi_valued else _current_value(fact)
         is_past = current is not None and fact.valid_from < current.valid_from

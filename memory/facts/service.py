@@ -186,6 +186,7 @@ class LongTermMemory:
         tenant_id: UUID | str,
         *,
         content: str | None = None,
+        value: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         valid_from: datetime | None = None,
         valid_to: datetime | Unchanged | None = UNCHANGED,
@@ -197,7 +198,8 @@ class LongTermMemory:
 
         An argument that is left out changes nothing. With `valid_from` (not in the future, and
         after the old version's) the old version was valid until then. With another content the fact
-        is the author's: its evidence stays with the old version.
+        is the author's: its evidence stays with the old version. Its value stays if the new content
+        has it, or is the one given.
 
         Args:
             author: recorded in the fact's events, with the reason.
@@ -222,6 +224,7 @@ class LongTermMemory:
                     Change(
                         content=content,
                         embedding=embedding,
+                        value=value,
                         metadata=metadata,
                         valid_from=moment_argument("valid_from", valid_from),
                         valid_to=left_or_moment("valid_to", valid_to),

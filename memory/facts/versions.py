@@ -41,6 +41,7 @@ class Change:
 
     content: str | None = None
     embedding: list[float] | None = None
+    value: str | None = None
     metadata: Mapping[str, Any] | None = None
     valid_from: datetime | None = None
     valid_to: datetime | Unchanged | None = UNCHANGED
@@ -52,6 +53,7 @@ class Change:
         """Whether the entry would be another than it is."""
         return self.from_now or not (
             self.content in (None, entry.content)
+            and self.value in (None, entry.value)
             and self.metadata in (None, entry.metadata)
             and self.valid_from in (None, entry.valid_from)
             and self.valid_to in (UNCHANGED, entry.valid_to)
@@ -64,6 +66,10 @@ class Change:
             entry.content = self.content
             entry.embedding = self.embedding
             entry.embedding_model = model_version()
+            if entry.value.casefold() not in entry.content.casefold():
+                entry.value = ""  # of the old words
+        if self.value is not None:
+            entry.value = self.value
         if self.metadata is not None:
             entry.metadata = dict(self.metadata)
         if not isinstance(self.valid_to, Unchanged):

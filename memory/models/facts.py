@@ -244,6 +244,7 @@ class MemoryEntry(TenantModel):
 
     class Meta:
         verbose_name = "fact"
+        permissions = [("review_memoryentry", "Can confirm, reject, retract and restore facts")]
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(valid_to__isnull=True)

@@ -26,6 +26,9 @@ _READ: Final = frozenset(
         "orchestrator.view_escalation",
         "orchestrator.view_toolcall",
         "orchestrator.view_channelidentity",
+        "orchestrator.view_extractionrun",
+        "orchestrator.view_extractioncursor",
+        "orchestrator.view_modelcall",
         "audit.view_accessevent",
         "audit.view_erasurerequest",
         "audit.view_messageerasure",
@@ -43,7 +46,11 @@ _CURATE: Final = frozenset(
         "memory.add_memoryentry",
         "memory.change_memoryentry",
         "memory.delete_memoryentry",
+        "memory.review_memoryentry",
         "memory.add_windowclear",
+        # Who may preview and replay extraction runs, and who may apply and roll back.
+        "orchestrator.add_extractionrun",
+        "orchestrator.change_extractionrun",
         # Who may answer as a person, and call one into a thread.
         "orchestrator.add_escalation",
         "orchestrator.change_escalation",

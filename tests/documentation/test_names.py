@@ -12,7 +12,7 @@ PATH = re.compile(
 )
 # Neither hosts (konstruct.example.com) nor permissions (memory.view_message).
 DOTTED = re.compile(
-    r"`((?:konstruct|memory|tenants)(?!\.example)(?:\.(?!(?:add|change|delete|view)_)\w+)+)[`(]"
+    r"`((?:konstruct|memory|tenants)(?!\.example)(?:\.(?!(?:add|change|delete|review|view)_)\w+)+)[`(]"
 )
 AMENDED = re.compile(r"Amended (?:\w+ times|by)(.*?)(?=Amends |\n\n)", re.DOTALL)
 AMENDS = re.compile(r"Amends (.*?)(?=Amended |:|\.\n|\n\n)", re.DOTALL)

@@ -159,6 +159,22 @@ class AgentAdmin(AuditedAdmin):
             },
         ),
         (
+            "Facts",
+            {
+                "fields": (
+                    "extracts_facts",
+                    "extraction_model",
+                    "extraction_idle_seconds",
+                    "extraction_batch_size",
+                    "extraction_max_tokens_per_day",
+                    "fact_review",
+                    "fact_review_by_slot",
+                ),
+                "description": "Facts are extracted from conversations that are quiet. Facts that"
+                " need a review wait on the page “Review”, and agents do not use them before.",
+            },
+        ),
+        (
             "Recall",
             {
                 "fields": (

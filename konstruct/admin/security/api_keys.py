@@ -82,6 +82,7 @@ class ApiKeyAdmin(AuditedAdmin):
             agent_id=obj.agent_id,
             user_id=obj.user_id,
             expires_at=obj.expires_at,
+            created_by=str(request.user.pk),
         )
         obj.pk = key.pk
         self.message_user(

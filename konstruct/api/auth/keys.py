@@ -100,6 +100,7 @@ def issue_key(
     agent_id: UUID | None = None,
     user_id: str | None = None,
     expires_at: datetime | None = None,
+    created_by: str = "",
 ) -> tuple[ApiKey, KeyText]:
     """Make a key. Its text is returned here and can never be had again.
 
@@ -107,6 +108,7 @@ def issue_key(
         scopes: what it may do; by default read and write.
         agent_id: the one agent that there is for it; by default all of them.
         user_id: the one end user that there is for it; by default all of them.
+        created_by: the id of the person who makes it; empty: an operator's command.
 
     Raises KeyInvalid for what a key cannot have; the message names the field.
     """
@@ -120,6 +122,7 @@ def issue_key(
         agent_id=agent_id,
         user_id=user_id,
         expires_at=expires_at,
+        created_by=created_by,
     )
     with tenant_scope(tenant_id):
         try:
@@ -131,6 +134,13 @@ def issue_key(
             raise KeyInvalid("; ".join(problems).removeprefix("__all__: ")) from error
         key.save(force_insert=True)
     return key, text
+
+
+def keys_of_person(user_id: str) -> list[str]:
+    """Return the ids of all keys that a person made, also of revoked ones."""
+    return [
+        str(pk) for pk in ApiKey.objects.filter(created_by=user_id).values_list("pk", flat=True)
+    ]
 
 
 def note_use(key: ApiKey) -> None:

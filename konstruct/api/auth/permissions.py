@@ -10,11 +10,13 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from konstruct.api.auth.keys import Program
+from konstruct.api.auth.keys import Program, keys_of_person
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent
+from memory.facts import Author
+from memory.models.facts import AuthorKind
 from tenants.audit.models import Action
 from tenants.exceptions import KonstructError
 
@@ -38,6 +40,8 @@ class Caller:
     scopes: frozenset[str]
     agent_id: UUID | None = None
     user_id: str | None = None
+    person_id: str = ""
+    """The person who sends the request, or who made the key; empty: an operator made it."""
     # The agent and the user that the request has named, for the access log.
     named: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     # The agent that was read along with the key, by the name or id in the request.
@@ -47,6 +51,17 @@ class Caller:
     def is_bound(self) -> bool:
         """Whether the key is bound to an agent or a user."""
         return self.agent_id is not None or self.user_id is not None
+
+    @property
+    def author(self) -> Author:
+        """The caller as the author of changes of facts."""
+        kind, _, identity = self.id.partition("-")
+        is_program = kind == "key"
+        return Author(AuthorKind.PROGRAM if is_program else AuthorKind.PERSON, identity, self.name)
+
+    def own_keys(self) -> list[str]:
+        """Return the ids of the keys of the person behind the caller: one query, or none."""
+        return keys_of_person(self.person_id) if self.person_id else []
 
     def rows(
         self, rows: "models.QuerySet[M]", *, agent: str = "agent_id", user: str = "user_id"
@@ -127,9 +142,10 @@ def caller_of(request: Request) -> Caller:
             frozenset(key.scopes),
             key.agent_id,
             key.user_id,
+            person_id=key.created_by,
             read=user.agents,
         )
-    return Caller(f"person-{user.pk}", str(user), frozenset())
+    return Caller(f"person-{user.pk}", str(user), frozenset(), person_id=str(user.pk))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,15 @@ from konstruct.orchestrator.exceptions import (
 )
 from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, ThreadOfOthers
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
-from memory.exceptions import DuplicateFact, FactBusy, FactNotFound, InvalidArgument
+from memory.exceptions import (
+    DuplicateFact,
+    FactBusy,
+    FactNotFound,
+    InvalidArgument,
+    OwnProposal,
+    SlotTaken,
+    WrongFactState,
+)
 from tenants.exceptions import KonstructError, TenantPaused
 from tenants.http.refusals import note_outage
 from tenants.outages import is_outage
@@ -63,6 +71,9 @@ OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     FactNotFound: (404, "not-found", ""),
     FactBusy: (503, "unavailable", ""),
     DuplicateFact: (409, "duplicate-fact", "content"),
+    WrongFactState: (409, "wrong-state", ""),
+    OwnProposal: (409, "own-proposal", ""),
+    SlotTaken: (409, "slot-taken", ""),
     AlreadyRequested: (409, "already-requested", "user_id"),
     PersonBeingErased: (409, "being-erased", "user_id"),
     ThreadOfOthers: (422, "thread-of-others", "threads"),

@@ -109,7 +109,7 @@ def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
         content=fields["content"],
         metadata=fields.get("metadata", {}),
     )
-    stored = FACTS.remember(entry)
+    stored = FACTS.remember(entry, author=caller.author)
     fact = visible_facts(caller).entries().defer("embedding").get(memory_id=stored.memory_id)
     similar = [{"id": near.memory_id, "content": near.content} for near in stored.near_duplicates]
     document = _fact(fact) | {"created": stored.created, "similar": similar}
@@ -208,7 +208,9 @@ def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
 
 def _correct(caller: Caller, fields: dict[str, Any]) -> Outcome:
     before = row_state(locked_fact(caller, fields["id"]))
-    fact = FACTS.update(fields["id"], required_tenant_id(), content=fields["content"])
+    fact = FACTS.update(
+        fields["id"], required_tenant_id(), content=fields["content"], author=caller.author
+    )
     text = f"Corrected. The fact {fact.memory_id} now says: {fact.content}"
     return Outcome(_fact(fact), text, fact, before=before, after=row_state(fact))
 

@@ -160,7 +160,7 @@ def allowed_by(schema: Any) -> Iterator[Any]:
         if "$ref" in schema:
             yield from allowed_by(SCHEMAS[schema["$ref"].rsplit("/", 1)[1]])
         yield from (each for each in schema.get("enum", ()) if each not in ("true", "false"))
-        for inner in ("items", "allOf", "oneOf", "anyOf"):
+        for inner in ("items", "additionalProperties", "allOf", "oneOf", "anyOf"):
             yield from allowed_by(schema.get(inner))
     elif isinstance(schema, list):
         for each in schema:

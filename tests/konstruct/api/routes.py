@@ -92,13 +92,13 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("agents", "GET"): Case(at("agents/"), foreign=200, messages=2),
     ("agents", "POST"): Case(
-        at("agents/"), foreign=201, messages=11, body=lambda said: {"name": f"new {uuid4().hex}"}
+        at("agents/"), foreign=201, messages=13, body=lambda said: {"name": f"new {uuid4().hex}"}
     ),
     ("agent", "GET"): Case(lambda said: f"{V1}agents/{ada(said)}/", foreign=404, messages=3),
     ("agent", "PATCH"): Case(
         lambda said: f"{V1}agents/{ada(said)}/",
         foreign=404,
-        messages=10,
+        messages=12,
         body=lambda said: {"persona": "Evil."},
     ),
     ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, messages=3),
@@ -189,20 +189,43 @@ CASES: dict[tuple[str, str], Case] = {
         body=lambda said: {"agent": ada(said), "user_id": "vera", "query": "What does Vera like?"},
     ),
     ("fact", "GET"): Case(
-        lambda said: f"{V1}facts/{said.fact}/", foreign=404, messages=4, stranger=404
+        lambda said: f"{V1}facts/{said.fact}/", foreign=404, messages=5, stranger=404
     ),
     ("fact", "PATCH"): Case(
         lambda said: f"{V1}facts/{said.fact}/",
         foreign=404,
-        messages=11,
+        messages=12,
         body=lambda said: {"content": "Vera hates tea."},
         stranger=404,
     ),
     ("fact", "DELETE"): Case(
-        lambda said: f"{V1}facts/{said.fact}/", foreign=404, messages=8, stranger=404
+        lambda said: f"{V1}facts/{said.fact}/", foreign=404, messages=7, stranger=404
     ),
     ("fact-history", "GET"): Case(
         lambda said: f"{V1}facts/{said.fact}/history/", foreign=404, messages=4, stranger=404
+    ),
+    **{
+        (f"{decision}-fact", "POST"): Case(
+            lambda said, decision=decision, fact=fact: (  # type: ignore[misc]
+                f"{V1}facts/{getattr(said, fact)}/{decision}/"
+            ),
+            foreign=404,
+            messages=messages,
+            body=lambda said: {"reason": "Checked."},
+            stranger=404,
+        )
+        for decision, fact, messages in (
+            ("confirm", "proposed", 8),
+            ("reject", "proposed", 7),
+            ("retract", "fact", 7),
+            ("restore", "rejected", 7),
+        )
+    },
+    ("fact-events", "GET"): Case(
+        lambda said: f"{V1}facts/{said.rejected}/events/", foreign=404, messages=3, stranger=404
+    ),
+    ("fact-replies", "GET"): Case(
+        lambda said: f"{V1}facts/{said.fact}/replies/", foreign=404, messages=4, stranger=404
     ),
     ("identities", "GET"): Case(at("identities/"), foreign=200, messages=2),
     ("identities", "POST"): Case(
@@ -300,7 +323,9 @@ LONG: dict[str, Callable[[Said], str]] = {
     "transcript": at("conversations/transcript/", agent=ada, user_id=lambda said: "theo"),
     "escalations": at("escalations/"),
     "facts": at("facts/"),
+    "fact-events": lambda said: f"{V1}facts/{said.rejected}/events/",
     "fact-history": lambda said: f"{V1}facts/{said.fact}/history/",
+    "fact-replies": lambda said: f"{V1}facts/{said.fact}/replies/",
     "checkpoints": at("checkpoints/", thread_id=graph),
     "sessions": at("sessions/"),
     "identities": at("identities/"),

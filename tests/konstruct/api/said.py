@@ -17,12 +17,14 @@ from konstruct.orchestrator.replies import queue as replies
 from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.transcript import record_message
-from memory.facts import LongTermMemory
+from memory.facts import Author, LongTermMemory, reject
 from memory.indexing import outbox as embeddings
 from memory.models import ConversationItem, MemoryEntry, Message, RecallEvent
+from memory.models.facts import AuthorKind
 from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
+from tests.konstruct.extracted import propose
 
 TRACE = {
     "query": "What do I drink?",
@@ -65,6 +67,8 @@ class Said:
     reply: Message
     event: RecallEvent
     fact: UUID
+    proposed: UUID
+    rejected: UUID
     erasure: UUID
     escalation: UUID
     call: UUID
@@ -121,9 +125,23 @@ def said_something(program: Program, *, secret: str = "") -> Said:
                 program.agent.id, "maria", "t1", [({"n": number, "said": f"Tea.{secret}"}, None)]
             )
         item = ConversationItem.objects.values_list("pk", flat=True)[0]
+        message = Message.objects.get(pk=sent["id"])
+        proposed = propose(message, "drink", f"Maria drinks.{secret}", slot="drink").memory_id
+        rejected = propose(message, "What", f"Maria asks.{secret}").memory_id
+        reject(rejected, author=Author(AuthorKind.PERSON, "1", "eva"), reason=f"Trivial.{secret}")
+        for _ in range(2):
+            _used(program, fact, secret)
     return Said(
-        program, other, sent, reply, event, fact, erasure, escalation.pk, call.pk, identity.pk, item
-    )
+        program, other, sent, reply, event, fact, proposed, rejected,
+        erasure, escalation.pk, call.pk, identity.pk, item,
+    )  # fmt: skip
+
+
+def _used(program: Program, fact: UUID, secret: str) -> None:
+    """Store the trace of a reply to vera that had a fact in its prompt."""
+    used = [{"memory_id": str(fact), "content": "Vera likes tea.", "score": 0.9, "reason": ""}]
+    values = {**TRACE, "query": f"What does Vera like?{secret}", "facts": used}
+    RecallEvent.objects.create(agent_id=program.agent.id, user_id="vera", **values)
 
 
 def _escalated(program: Program, secret: str, thread_id: str) -> Escalation:

@@ -54,7 +54,7 @@ CASES = {
     ("mem0-memory", "PUT"): Case(
         MEMORY,
         foreign=404,
-        messages=10,
+        messages=11,
         body=lambda said: {"text": "Vera hates tea."},
         stranger=404,
     ),
@@ -65,7 +65,7 @@ CASES = {
     ("mem0-batch", "PUT"): Case(
         BATCH,
         foreign=404,
-        messages=9,
+        messages=10,
         body=lambda said: {"memories": [{"memory_id": str(said.fact), "text": "Vera hates tea."}]},
         stranger=404,
     ),

@@ -74,6 +74,22 @@ class Agent(TypedDict):
     hand_back_on: NotRequired[list[str]]
     """Words or phrases with which a conversation that was handed to it goes back to the agent
     before."""
+    extracts_facts: NotRequired[bool]
+    """Extract facts from conversations when they are quiet, with a language model, or by a few
+    rules if there is none."""
+    extraction_model: NotRequired[str]
+    """Model that extracts facts. Blank: the agent's model."""
+    extraction_idle_seconds: NotRequired[int]
+    """A conversation is quiet after so many seconds without a message."""
+    extraction_batch_size: NotRequired[int]
+    """Messages that one request to the language model covers at most, 1 to 200. A conversation
+    with so many new messages is not waited for."""
+    extraction_max_tokens_per_day: NotRequired[int | None]
+    """Tokens that extraction may use for this agent on a day (UTC). Blank: no limit."""
+    fact_review: NotRequired[Literal["none", "doubtful", "all"]]
+    """Which extracted facts a person confirms before agents use them."""
+    fact_review_by_slot: dict[str, Literal["none", "doubtful", "all"]]
+    """Other rules for single slots, such as {'diet': 'all', 'hobby': 'none'}."""
     created_at: str
     """When it was made."""
 
@@ -136,6 +152,22 @@ class NewAgent(TypedDict):
     hand_back_on: NotRequired[list[str]]
     """Words or phrases with which a conversation that was handed to it goes back to the agent
     before."""
+    extracts_facts: NotRequired[bool]
+    """Extract facts from conversations when they are quiet, with a language model, or by a few
+    rules if there is none."""
+    extraction_model: NotRequired[str]
+    """Model that extracts facts. Blank: the agent's model."""
+    extraction_idle_seconds: NotRequired[int]
+    """A conversation is quiet after so many seconds without a message."""
+    extraction_batch_size: NotRequired[int]
+    """Messages that one request to the language model covers at most, 1 to 200. A conversation
+    with so many new messages is not waited for."""
+    extraction_max_tokens_per_day: NotRequired[int | None]
+    """Tokens that extraction may use for this agent on a day (UTC). Blank: no limit."""
+    fact_review: NotRequired[Literal["none", "doubtful", "all"]]
+    """Which extracted facts a person confirms before agents use them."""
+    fact_review_by_slot: NotRequired[dict[str, Literal["none", "doubtful", "all"]]]
+    """Other rules for single slots, such as {'diet': 'all', 'hobby': 'none'}."""
 
 
 class AgentOfUser(TypedDict):
@@ -306,6 +338,23 @@ class Escalation(TypedDict):
     """How it ended; empty while it is open."""
 
 
+class Evidence(TypedDict):
+    """The words of a message that a fact rests on."""
+
+    message_id: str
+    """The message."""
+    url: str
+    """The message's address."""
+    start: int
+    """First character of the quote in the message."""
+    end: int
+    """Position after the last character of the quote."""
+    quote: str
+    """The words of the message, verbatim."""
+    run_id: str | None
+    """The extraction run that found it."""
+
+
 class Fact(TypedDict):
     """A fact, or an earlier version."""
 
@@ -334,6 +383,120 @@ class Fact(TypedDict):
     """This version's id; the newest has the fact's."""
     supersedes: str | None
     """The version that this one replaced."""
+    subject: str
+    """Whom or what the fact is about, by name."""
+    slot: str
+    """The attribute of the subject, in snake_case, such as home_city. Empty: none."""
+    value: str
+    """The value of the slot, such as Oslo."""
+    is_multi_valued: bool
+    """Whether several values of the slot can be valid at once."""
+    kind: Literal["observed", "inferred", "entered"]
+    """Whether it was stated in a message, concluded, or entered."""
+    asserter: str
+    """Who stated it, by name."""
+    state: Literal["proposed", "active", "superseded", "retracted", "rejected"]
+    """Only active facts are given to agents."""
+    valid_from_precision: Literal["day", "month", "year"] | Literal[""]
+    """How exactly “valid from” is known."""
+    valid_to_precision: Literal["day", "month", "year"] | Literal[""]
+    """How exactly “valid until” is known."""
+    learned_at: str | None
+    """When the earliest message of its evidence was sent. Empty: when it was stored."""
+    retracted_at: str | None
+    """When it was retracted."""
+    replaces: str | None
+    """The fact that this one supersedes, or would supersede if it is confirmed."""
+    confidence: float | None
+    """Confidence of the language model, 0 to 1."""
+    review_reason: str
+    """Why a person is to review it, such as conflict or health."""
+    run_id: str | None
+    """The extraction run that proposed it."""
+
+
+class FactEvent(TypedDict):
+    """A change of a fact, and its author."""
+
+    id: str
+    action: Literal[
+        "enter", "propose", "confirm", "change", "supersede", "retract", "reject", "restore"
+    ]
+    """The change."""
+    author_kind: Literal["person", "program", "operator", "run", "system"]
+    """The kind of the author."""
+    author_id: str
+    """Id of the person, the API key or the extraction run; may be empty."""
+    author_name: str
+    """Name of the author; may be empty."""
+    reason: str
+    """The author's reason; may be empty."""
+    other_id: str | None
+    """The fact that superseded this one, or was superseded."""
+    created_at: str
+    """When it happened."""
+
+
+class FactInFull(TypedDict):
+    """A fact, or an earlier version, with its evidence."""
+
+    memory_id: str
+    """The fact's id, through all changes."""
+    url: str
+    """The fact's address."""
+    agent: str | None
+    """Who knows it; null: all agents."""
+    agent_id: str | None
+    user_id: str | None
+    """The user whom it is about, or null."""
+    content: str
+    metadata: dict[str, Any]
+    created_at: str
+    """When it was stored first."""
+    updated_at: str
+    """When this version was written."""
+    valid_from: str
+    """Since when it is so."""
+    valid_to: str | None
+    """Until when it was so."""
+    expires_at: str | None
+    """From then on it is not found any more."""
+    version_id: str
+    """This version's id; the newest has the fact's."""
+    supersedes: str | None
+    """The version that this one replaced."""
+    subject: str
+    """Whom or what the fact is about, by name."""
+    slot: str
+    """The attribute of the subject, in snake_case, such as home_city. Empty: none."""
+    value: str
+    """The value of the slot, such as Oslo."""
+    is_multi_valued: bool
+    """Whether several values of the slot can be valid at once."""
+    kind: Literal["observed", "inferred", "entered"]
+    """Whether it was stated in a message, concluded, or entered."""
+    asserter: str
+    """Who stated it, by name."""
+    state: Literal["proposed", "active", "superseded", "retracted", "rejected"]
+    """Only active facts are given to agents."""
+    valid_from_precision: Literal["day", "month", "year"] | Literal[""]
+    """How exactly “valid from” is known."""
+    valid_to_precision: Literal["day", "month", "year"] | Literal[""]
+    """How exactly “valid until” is known."""
+    learned_at: str | None
+    """When the earliest message of its evidence was sent. Empty: when it was stored."""
+    retracted_at: str | None
+    """When it was retracted."""
+    replaces: str | None
+    """The fact that this one supersedes, or would supersede if it is confirmed."""
+    confidence: float | None
+    """Confidence of the language model, 0 to 1."""
+    review_reason: str
+    """Why a person is to review it, such as conflict or health."""
+    run_id: str | None
+    """The extraction run that proposed it."""
+    evidence: list[Evidence]
+    """What the fact rests on; empty for a fact that a person or a program entered."""
 
 
 class FactSearchResult(TypedDict):
@@ -384,6 +547,36 @@ class FoundFact(TypedDict):
     """This version's id; the newest has the fact's."""
     supersedes: str | None
     """The version that this one replaced."""
+    subject: str
+    """Whom or what the fact is about, by name."""
+    slot: str
+    """The attribute of the subject, in snake_case, such as home_city. Empty: none."""
+    value: str
+    """The value of the slot, such as Oslo."""
+    is_multi_valued: bool
+    """Whether several values of the slot can be valid at once."""
+    kind: Literal["observed", "inferred", "entered"]
+    """Whether it was stated in a message, concluded, or entered."""
+    asserter: str
+    """Who stated it, by name."""
+    state: Literal["proposed", "active", "superseded", "retracted", "rejected"]
+    """Only active facts are given to agents."""
+    valid_from_precision: Literal["day", "month", "year"] | Literal[""]
+    """How exactly “valid from” is known."""
+    valid_to_precision: Literal["day", "month", "year"] | Literal[""]
+    """How exactly “valid until” is known."""
+    learned_at: str | None
+    """When the earliest message of its evidence was sent. Empty: when it was stored."""
+    retracted_at: str | None
+    """When it was retracted."""
+    replaces: str | None
+    """The fact that this one supersedes, or would supersede if it is confirmed."""
+    confidence: float | None
+    """Confidence of the language model, 0 to 1."""
+    review_reason: str
+    """Why a person is to review it, such as conflict or health."""
+    run_id: str | None
+    """The extraction run that proposed it."""
     score: float
     """Cosine similarity to the query, -1 to 1."""
 
@@ -621,6 +814,22 @@ class AgentChanges(TypedDict):
     hand_back_on: NotRequired[list[str]]
     """Words or phrases with which a conversation that was handed to it goes back to the agent
     before."""
+    extracts_facts: NotRequired[bool]
+    """Extract facts from conversations when they are quiet, with a language model, or by a few
+    rules if there is none."""
+    extraction_model: NotRequired[str]
+    """Model that extracts facts. Blank: the agent's model."""
+    extraction_idle_seconds: NotRequired[int]
+    """A conversation is quiet after so many seconds without a message."""
+    extraction_batch_size: NotRequired[int]
+    """Messages that one request to the language model covers at most, 1 to 200. A conversation
+    with so many new messages is not waited for."""
+    extraction_max_tokens_per_day: NotRequired[int | None]
+    """Tokens that extraction may use for this agent on a day (UTC). Blank: no limit."""
+    fact_review: NotRequired[Literal["none", "doubtful", "all"]]
+    """Which extracted facts a person confirms before agents use them."""
+    fact_review_by_slot: NotRequired[dict[str, Literal["none", "doubtful", "all"]]]
+    """Other rules for single slots, such as {'diet': 'all', 'hobby': 'none'}."""
 
 
 class FactChange(TypedDict):
@@ -636,6 +845,11 @@ class FactChange(TypedDict):
     """Until when it is so; null while it is."""
     expires_at: NotRequired[str | None]
     """From then on it is not found any more."""
+    reason: NotRequired[str]
+    """Why, for the fact's events."""
+    value: NotRequired[str]
+    """The value of the fact's slot, such as Oslo. Default: as it is, if the content still has
+    it."""
 
 
 class PendingWrite(TypedDict):
@@ -821,6 +1035,36 @@ class StoredFact(TypedDict):
     """This version's id; the newest has the fact's."""
     supersedes: str | None
     """The version that this one replaced."""
+    subject: str
+    """Whom or what the fact is about, by name."""
+    slot: str
+    """The attribute of the subject, in snake_case, such as home_city. Empty: none."""
+    value: str
+    """The value of the slot, such as Oslo."""
+    is_multi_valued: bool
+    """Whether several values of the slot can be valid at once."""
+    kind: Literal["observed", "inferred", "entered"]
+    """Whether it was stated in a message, concluded, or entered."""
+    asserter: str
+    """Who stated it, by name."""
+    state: Literal["proposed", "active", "superseded", "retracted", "rejected"]
+    """Only active facts are given to agents."""
+    valid_from_precision: Literal["day", "month", "year"] | Literal[""]
+    """How exactly “valid from” is known."""
+    valid_to_precision: Literal["day", "month", "year"] | Literal[""]
+    """How exactly “valid until” is known."""
+    learned_at: str | None
+    """When the earliest message of its evidence was sent. Empty: when it was stored."""
+    retracted_at: str | None
+    """When it was retracted."""
+    replaces: str | None
+    """The fact that this one supersedes, or would supersede if it is confirmed."""
+    confidence: float | None
+    """Confidence of the language model, 0 to 1."""
+    review_reason: str
+    """Why a person is to review it, such as conflict or health."""
+    run_id: str | None
+    """The extraction run that proposed it."""
     created: bool
     """False: the same text existed. The other fields of the request were added to it."""
     near_duplicates: list[NearFact]

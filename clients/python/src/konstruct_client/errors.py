@@ -139,6 +139,24 @@ class NothingToLink(Conflict):
     kind = "nothing-to-link"
 
 
+class WrongState(Conflict):
+    """A decision about a fact does not fit its state."""
+
+    kind = "wrong-state"
+
+
+class OwnProposal(Conflict):
+    """The key, or another key of the same person, proposed the fact: another has to confirm it."""
+
+    kind = "own-proposal"
+
+
+class SlotTaken(Conflict):
+    """The slot of a fact has another value: retract that fact first."""
+
+    kind = "slot-taken"
+
+
 class DuplicateFact(Conflict):
     """Another fact of the same agent and user has this text."""
 

@@ -41,6 +41,7 @@ from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent, ModelTier, RecallMode
+from konstruct.orchestrator.models.agents import FactReview
 from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.recall.policy import HEAVIEST, MAX_NEIGHBOURS, MAX_TOP_K, WEIGHT_NAMES
 from tenants.audit.changes import row_state
@@ -49,7 +50,9 @@ from tenants.context import required_tenant_id
 
 MAX_PROMPT_CHARACTERS = 100_000
 MAX_RULES = 100
-MAX_COMPLETION_TOKENS = 2**31 - 1
+MAX_INTEGER = 2**31 - 1
+MAX_IDLE_SECONDS = 7 * 24 * 3600
+MAX_BATCH_SIZE = 200
 
 ETAG = response_header("ETag", "The agent's state, for If-Match and If-None-Match.", 200, 201)
 
@@ -89,6 +92,10 @@ def _number(field: type[serializers.Field], name: str, lowest: int, highest: int
     return _optional(field, name, allow_null=True, min_value=lowest, max_value=highest)
 
 
+def _whole_number(name: str, lowest: int, highest: int) -> Any:
+    return _optional(StrictIntegerField, name, min_value=lowest, max_value=highest)
+
+
 def _phrases(field: type[serializers.Field], name: str) -> Any:
     phrase = StrictCharField(max_length=200, validators=[NOT_BLANK])
     return _optional(field, name, child=phrase, max_length=MAX_RULES)
@@ -104,9 +111,7 @@ class AgentFields(StrictSerializer):
     model = _optional(StrictCharField, "model", allow_blank=True, max_length=200)
     model_tier = _optional(serializers.ChoiceField, "model_tier", choices=ModelTier.choices)
     accepts_client_instructions = _optional(StrictBooleanField, "accepts_client_instructions")
-    max_completion_tokens = _number(
-        StrictIntegerField, "max_completion_tokens", 1, MAX_COMPLETION_TOKENS
-    )
+    max_completion_tokens = _number(StrictIntegerField, "max_completion_tokens", 1, MAX_INTEGER)
     is_active = _optional(StrictBooleanField, "is_active")
     recall_mode = _optional(serializers.ChoiceField, "recall_mode", choices=RecallMode.choices)
     recall_top_k = _number(StrictIntegerField, "recall_top_k", 1, MAX_TOP_K)
@@ -134,6 +139,21 @@ class AgentFields(StrictSerializer):
         serializers.DictField, "hand_over_on", " A name is taken too.", child=ChannelIdField()
     )
     hand_back_on = _phrases(serializers.ListField, "hand_back_on")
+    extracts_facts = _optional(StrictBooleanField, "extracts_facts")
+    extraction_model = _optional(
+        StrictCharField, "extraction_model", allow_blank=True, max_length=200
+    )
+    extraction_idle_seconds = _whole_number("extraction_idle_seconds", 0, MAX_IDLE_SECONDS)
+    extraction_batch_size = _whole_number("extraction_batch_size", 1, MAX_BATCH_SIZE)
+    extraction_max_tokens_per_day = _number(
+        StrictIntegerField, "extraction_max_tokens_per_day", 0, MAX_INTEGER
+    )
+    fact_review = _optional(serializers.ChoiceField, "fact_review", choices=FactReview.choices)
+    fact_review_by_slot = _optional(
+        serializers.DictField,
+        "fact_review_by_slot",
+        child=serializers.ChoiceField(choices=FactReview.choices),
+    )
 
     def validate_hands_to(self, given: list[str]) -> list[UUID]:
         """The ids of agents that are named."""
@@ -161,6 +181,10 @@ class AgentSerializer(serializers.ModelSerializer):
     hand_over_on = serializers.DictField(
         child=serializers.UUIDField(), help_text=_help("hand_over_on")
     )
+    fact_review_by_slot = serializers.DictField(
+        child=serializers.ChoiceField(choices=FactReview.choices),
+        help_text=_help("fact_review_by_slot"),
+    )
 
     class Meta:
         model = Agent
@@ -169,7 +193,10 @@ class AgentSerializer(serializers.ModelSerializer):
             *("accepts_client_instructions", "max_completion_tokens", "is_active"),
             *("recall_mode", "recall_top_k", "recall_gate", "recall_open_at", "recall_keep_at"),
             *("recall_neighbours", "recall_weights", "tools", "escalate_on"),
-            *("escalate_after_failures", "hands_to", "hand_over_on", "hand_back_on", "created_at"),
+            *("escalate_after_failures", "hands_to", "hand_over_on", "hand_back_on"),
+            *("extracts_facts", "extraction_model", "extraction_idle_seconds"),
+            *("extraction_batch_size", "extraction_max_tokens_per_day"),
+            *("fact_review", "fact_review_by_slot", "created_at"),
         ]
 
     def get_url(self, agent: Agent) -> str:

@@ -52,6 +52,7 @@ from memory.facts import LongTermMemory, Stored, embed_facts, selected
 from memory.models import MemoryEntry
 from memory.models.fact_filters import parse_filters, values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
+from memory.models.facts import FactKind, FactState, Precision
 from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -89,13 +90,25 @@ def locked_fact(caller: Caller, memory_id: UUID) -> MemoryEntry:
     return fact
 
 
+def require_fact_match(view: ApiView, fact: MemoryEntry) -> None:
+    """Raise ChangedSince if the request's If-Match is of another state than the locked fact's."""
+    if "If-Match" in view.request.headers:
+        require_match(view.request, view.document(fact, FactInFullSerializer))
+
+
 MAX_QUERY_CHARACTERS = 8192
 MAX_RESULTS = 100
 MAX_FACTS_PER_BATCH = 100
+MAX_REASON_CHARACTERS = 2000
+MAX_VALUE_CHARACTERS = 1000
 FILTERS_HELP = (
     'What the metadata must be: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, '
     '{"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must hold.'
 )
+
+
+def _help(name: str) -> str:
+    return str(MemoryEntry._meta.get_field(name).help_text)  # type: ignore[union-attr]  # no relation
 
 
 class CheckedObjectField(serializers.DictField):
@@ -177,10 +190,28 @@ class NewFactsSerializer(StrictSerializer):
     )
 
 
-class FactChangeSerializer(FactFields):
+class ReasonSerializer(StrictSerializer):
+    """The reason of a change, for the fact's events."""
+
+    reason = StrictCharField(
+        required=False,
+        allow_blank=True,
+        max_length=MAX_REASON_CHARACTERS,
+        help_text="Why, for the fact's events.",
+    )
+
+
+class FactChangeSerializer(FactFields, ReasonSerializer):
     """The fields of a fact that change. The former values are kept as a version."""
 
     least_fields = 1
+    value = StrictCharField(
+        required=False,
+        allow_blank=True,
+        max_length=MAX_VALUE_CHARACTERS,
+        help_text="The value of the fact's slot, such as Oslo. Default: as it is, if the content "
+        "still has it.",
+    )
     content = StrictCharField(
         required=False,
         max_length=settings.MAX_MESSAGE_CHARACTERS,
@@ -192,6 +223,12 @@ class FactChangeSerializer(FactFields):
         help_text="Since when the change is so: after the old version's, not in the future. "
         "Default: now.",
     )
+
+    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a reason without a change."""
+        if given.keys() == {"reason"}:
+            raise ValidationError("Name what is to change beside the reason.")
+        return given
 
 
 class AtSerializer(StrictSerializer):
@@ -233,6 +270,21 @@ class FactListSerializer(PageQuerySerializer, AtSerializer, OwnerSerializer):
 
     ordering = ordering_field(FactPages)
     filters = FiltersTextField(required=False, help_text=f"{FILTERS_HELP} As JSON text.")
+    state = serializers.ChoiceField(
+        choices=FactState.choices,
+        required=False,
+        help_text="Only facts in this state. Default: active facts that are valid. The queue of a "
+        "review is `proposed`, with `ordering=created_at`.",
+    )
+    slot = StrictCharField(
+        required=False, max_length=255, help_text="Only facts of this slot, such as `home_city`."
+    )
+
+    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a moment and a state together: a version of then has no other state."""
+        if "at" in given and given.get("state", FactState.ACTIVE) != FactState.ACTIVE:
+            raise ValidationError({"state": "Leave out `at`: only active facts have a past."})
+        return given
 
 
 class FactSearchSerializer(AtSerializer, OwnerSerializer):
@@ -289,6 +341,45 @@ class FactSerializer(serializers.Serializer):
     )
     supersedes = serializers.UUIDField(
         allow_null=True, help_text="The version that this one replaced."
+    )
+    subject = serializers.CharField(help_text=_help("subject"))
+    slot = serializers.CharField(help_text=_help("slot"))
+    value = serializers.CharField(help_text=_help("value"))
+    is_multi_valued = serializers.BooleanField(help_text=_help("is_multi_valued"))
+    kind = serializers.ChoiceField(choices=FactKind.choices, help_text=_help("kind"))
+    asserter = serializers.CharField(help_text=_help("asserter"))
+    state = serializers.ChoiceField(choices=FactState.choices, help_text=_help("state"))
+    valid_from_precision = serializers.ChoiceField(
+        choices=Precision.choices, help_text=_help("valid_from_precision")
+    )
+    valid_to_precision = serializers.ChoiceField(
+        choices=Precision.choices, help_text=_help("valid_to_precision")
+    )
+    learned_at = serializers.DateTimeField(allow_null=True, help_text=_help("learned_at"))
+    retracted_at = serializers.DateTimeField(allow_null=True, help_text=_help("retracted_at"))
+    replaces = serializers.UUIDField(allow_null=True, help_text=_help("replaces"))
+    confidence = serializers.FloatField(allow_null=True, help_text=_help("confidence"))
+    review_reason = serializers.CharField(help_text=_help("review_reason"))
+    run_id = serializers.UUIDField(allow_null=True, help_text=_help("run_id"))
+
+
+class EvidenceSerializer(serializers.Serializer):
+    """The words of a message that a fact rests on."""
+
+    message_id = serializers.UUIDField(help_text="The message.")
+    url = UrlField("message", "message_id", help_text="The message's address.")
+    start = serializers.IntegerField(help_text="First character of the quote in the message.")
+    end = serializers.IntegerField(help_text="Position after the last character of the quote.")
+    quote = serializers.CharField(help_text="The words of the message, verbatim.")
+    run_id = serializers.UUIDField(allow_null=True, help_text="The extraction run that found it.")
+
+
+class FactInFullSerializer(FactSerializer):
+    """A fact, or an earlier version, with its evidence."""
+
+    evidence = EvidenceSerializer(
+        many=True,
+        help_text="What the fact rests on; empty for a fact that a person or a program entered.",
     )
 
 
@@ -371,7 +462,7 @@ class FactsView(ApiView):
         kept: list[Stored] = []
 
         def keep() -> UUID:
-            kept.append(FACTS.remember(entry))
+            kept.append(FACTS.remember(entry, author=self.caller.author))
             return kept[0].memory_id
 
         memory_id = create_once(request, keep)
@@ -396,7 +487,8 @@ class FactsView(ApiView):
     def get(self, request: Request) -> Response:
         """List facts, newest first.
 
-        Returns the facts that are valid now, or that were valid `at` a given time.
+        Returns the facts that are valid now, or that were valid `at` a given time; with `state`
+        the facts in that state, such as those that are `proposed` and wait for a review.
         """
         query = self.query
         facts = selected(
@@ -406,7 +498,10 @@ class FactsView(ApiView):
             shared=self.caller.user_id is None,
             filters=query.get("filters"),
             at=query.get("at"),
+            state=query.get("state", FactState.ACTIVE),
         )
+        if "slot" in query:
+            facts = facts.filter(slot=query["slot"])
         return self.page(facts.defer("embedding"), FactPages(), FactSerializer)
 
 
@@ -440,7 +535,7 @@ class FactBatchView(ApiView):
             self.caller.named.clear()  # the access log would name the last one alone
         embed_facts(entries)
         with transaction.atomic():
-            stored = FACTS.remember_all(entries)
+            stored = FACTS.remember_all(entries, author=self.caller.author)
             ids = {each.memory_id for each in stored}
             rows = facts_here().entries().defer("embedding").filter(memory_id__in=ids)
             by_id = {fact.memory_id: fact for fact in rows}
@@ -501,22 +596,25 @@ class FactView(ApiView):
         permission="memory.view_memoryentry",
         query=AtSerializer,
         id="get_fact",
-        returns=FactSerializer,
+        returns=FactInFullSerializer,
         headers=[ETAG],
     )
     def get(self, request: Request, memory_id: UUID) -> Response:
         """Get a fact.
 
-        Returns the fact as it is, or as it was `at` a given time. A fact that is not valid any
-        more, or has expired, is a 404. Its history stays.
+        Returns the fact with its evidence, as it is, or as it was `at` a given time. An active fact
+        that is not valid any more, or has expired, is a 404. Its history stays. A fact in another
+        state, such as one that is proposed, is returned with that state.
         """
         at = self.query.get("at")
-        versions = visible_facts(self.caller).versions_of(memory_id).as_of(at).defer("embedding")
-        fact = versions.order_by("-valid_from").first()
+        versions = visible_facts(self.caller).versions_of(memory_id).defer("embedding")
+        fact = versions.as_of(at).order_by("-valid_from").first()
+        if fact is None and at is None:
+            fact = versions.entries().exclude(state=FactState.ACTIVE).first()
         if fact is None:
             raise Http404
         self.note(fact)
-        return tagged(request, self.document(fact, FactSerializer))
+        return tagged(request, self.document(fact, FactInFullSerializer))
 
     @operation(
         Action.EDIT,
@@ -524,7 +622,7 @@ class FactView(ApiView):
         permission="memory.change_memoryentry",
         body=FactChangeSerializer,
         id="change_fact",
-        returns=FactSerializer,
+        returns=FactInFullSerializer,
         errors=(409,),
         headers=[IF_MATCH, ETAG],
     )
@@ -535,11 +633,13 @@ class FactView(ApiView):
         until `valid_from`. To end a fact, set `valid_to` or `expires_at`.
         """
         existing = locked_fact(self.caller, memory_id)
-        require_match(request, self.document(existing, FactSerializer))
+        require_fact_match(self, existing)
         was = row_state(existing)
-        fact = FACTS.update(memory_id, required_tenant_id(), **self.fields)
+        fact = FACTS.update(
+            memory_id, required_tenant_id(), author=self.caller.author, **self.fields
+        )
         self.note(fact, before=was, after=row_state(fact))
-        document = self.document(fact, FactSerializer)
+        document = self.document(fact, FactInFullSerializer)
         return Response(document, headers={"ETag": etag_of(document)})
 
     @operation(
@@ -556,7 +656,7 @@ class FactView(ApiView):
         The fact and all its versions are deleted for good.
         """
         existing = locked_fact(self.caller, memory_id)
-        require_match(request, self.document(existing, FactSerializer))
+        require_fact_match(self, existing)
         FACTS.delete(memory_id, required_tenant_id())
         self.note(existing, before=row_state(existing))
         return Response(status=204)

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from django.db.models import Func, IntegerField, Q
+from django.db.models import Func, IntegerField, Q, QuerySet
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -73,6 +73,17 @@ class RecallEventInFullSerializer(BaseRecallEventSerializer):
     )
 
 
+def with_counts(events: QuerySet[RecallEvent]) -> QuerySet[RecallEvent]:
+    """Return the events with what RecallEventSerializer shows of each."""
+    return (
+        events.defer("hits", "cut", "facts", "injected", "prompt")
+        .annotate(
+            hit_count=_length("hits"), cut_count=_length("cut"), injected_count=_length("injected")
+        )
+        .select_related("reply")
+    )
+
+
 class RecallEventsQuery(OfAgentAndUser, InTime, PageQuerySerializer):
     """Query parameters of the list of recall events."""
 
@@ -112,10 +123,7 @@ class RecallEventsView(ApiView):
         if given := self.query.get("message_id"):
             replies = Message.objects.filter(Q(pk=given) | Q(in_reply_to=given))
             events = events.filter(reply__in=replies.values("pk"))
-        counted = events.defer("hits", "cut", "facts", "injected", "prompt").annotate(
-            hit_count=_length("hits"), cut_count=_length("cut"), injected_count=_length("injected")
-        )
-        return self.page(counted.select_related("reply"), ByCreation(), RecallEventSerializer)
+        return self.page(with_counts(events), ByCreation(), RecallEventSerializer)
 
 
 class RecallEventView(ApiView):

@@ -11,7 +11,15 @@ from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 
 AGENTS = "/admin/orchestrator/agent/"
+# What the form of any agent sends of facts.
+FACT_FIELDS = {
+    "extraction_idle_seconds": "600",
+    "extraction_batch_size": "40",
+    "fact_review": "doubtful",
+    "fact_review_by_slot": "{}",
+}
 AGENT_FORM = {
+    **FACT_FIELDS,
     "name": "bob",
     "is_active": "on",
     "system_prompt": "Help.",
@@ -51,6 +59,8 @@ def test_an_agent_is_made_and_edited(program_a: Program, admin: Client) -> None:
         ({"name": str(UUID(int=7))}, "reads as an id"),
         ({"recall_top_k": "500"}, "top_k=500 is more than 100"),
         ({"recall_weights": '{"luck": 1}'}, "names an unknown weight"),
+        ({"fact_review_by_slot": '{"diet": "maybe"}'}, "Give an object of slots"),
+        ({"extraction_batch_size": "201"}, "Give 1 to 200."),
     ],
 )
 def test_an_agent_that_cannot_be_is_refused_on_the_page(
@@ -86,6 +96,7 @@ def test_tools_and_rules_of_an_agent_are_edited(
     client = browser(involved_a.tenant)
     page = f"/admin/orchestrator/agent/{involved_a.agent.pk}/change/"
     form = {
+        **FACT_FIELDS,
         "name": "ada", "model_tier": "fast", "recall_mode": "hybrid", "recall_weights": "{}",
         "is_active": "on", "escalate_on": "refund\r\n\r\nlegal action", "tools": [],
     }  # fmt: skip

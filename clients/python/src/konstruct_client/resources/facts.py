@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from konstruct_client import documents
 from konstruct_client._calls import Call, Page, given, listing, matching, once, segment, tagged
@@ -15,6 +15,9 @@ if sys.version_info >= (3, 11):
     from typing import Unpack
 else:
     from typing_extensions import Unpack
+
+
+FactState = Literal["proposed", "active", "superseded", "retracted", "rejected"]
 
 
 class Facts(Resource[S]):
@@ -58,19 +61,19 @@ class Facts(Resource[S]):
         return Call("POST", "facts/batch/", body={"facts": [dict(each) for each in facts]})
 
     @call
-    def get(self, memory_id: str, *, at: Moment | None = None) -> Call[documents.Fact]:
-        """Get a fact as it is, or as it was at a moment."""
+    def get(self, memory_id: str, *, at: Moment | None = None) -> Call[documents.FactInFull]:
+        """Get a fact with its evidence, as it is, or as it was at a moment."""
         return Call("GET", _path(memory_id), given(at=at))
 
     @call
-    def get_tagged(self, memory_id: str) -> Call[tuple[documents.Fact, str]]:
+    def get_tagged(self, memory_id: str) -> Call[tuple[documents.FactInFull, str]]:
         """Get a fact and its ETag, for `if_match`."""
         return Call("GET", _path(memory_id), parse=tagged)
 
     @call
     def change(
         self, memory_id: str, *, if_match: str | None = None, **fields: Unpack[documents.FactChange]
-    ) -> Call[documents.Fact]:
+    ) -> Call[documents.FactInFull]:
         """Change a fact; what was known before is kept as a version.
 
         Args:
@@ -90,6 +93,54 @@ class Facts(Resource[S]):
         return listing(f"{_path(memory_id)}history/", limit=limit)
 
     @pages
+    def events(
+        self, memory_id: str, *, limit: int | None = None
+    ) -> Call[Page[documents.FactEvent]]:
+        """List the changes of a fact's state with their authors, newest first."""
+        return listing(f"{_path(memory_id)}events/", limit=limit)
+
+    @pages
+    def replies(
+        self, memory_id: str, *, limit: int | None = None
+    ) -> Call[Page[documents.RecallEvent]]:
+        """List the recall events of the replies that used a fact, newest first."""
+        return listing(f"{_path(memory_id)}replies/", limit=limit)
+
+    @call
+    def confirm(
+        self, memory_id: str, *, reason: str | None = None, if_match: str | None = None
+    ) -> Call[documents.FactInFull]:
+        """Confirm a proposed fact: it becomes active.
+
+        An `OwnProposal` if the key, or another one of the same person, proposed it.
+        """
+        return _decision(memory_id, "confirm", reason, if_match)
+
+    @call
+    def reject(
+        self, memory_id: str, *, reason: str | None = None, if_match: str | None = None
+    ) -> Call[documents.FactInFull]:
+        """Reject a proposed fact: it is not proposed again from the same messages."""
+        return _decision(memory_id, "reject", reason, if_match)
+
+    @call
+    def retract(
+        self, memory_id: str, *, reason: str | None = None, if_match: str | None = None
+    ) -> Call[documents.FactInFull]:
+        """Retract a fact that was wrong: agents no longer use it."""
+        return _decision(memory_id, "retract", reason, if_match)
+
+    @call
+    def restore(
+        self, memory_id: str, *, reason: str | None = None, if_match: str | None = None
+    ) -> Call[documents.FactInFull]:
+        """Undo a rejection, a retraction or a supersession.
+
+        A `SlotTaken` if the fact's slot has another value by now.
+        """
+        return _decision(memory_id, "restore", reason, if_match)
+
+    @pages
     def list(
         self,
         *,
@@ -97,13 +148,21 @@ class Facts(Resource[S]):
         user_id: str | None = None,
         filters: Mapping[str, Any] | None = None,
         at: Moment | None = None,
+        state: FactState | None = None,
+        slot: str | None = None,
         ordering: ByTime | None = None,
         limit: int | None = None,
     ) -> Call[Page[documents.Fact]]:
-        """List facts, newest first. `filters` says what the metadata must be."""
+        """List facts, newest first.
+
+        Args:
+            filters: what the metadata must be.
+            state: the facts in this state; by default active facts that are valid.
+            slot: only facts of this slot, such as `home_city`.
+        """
         return listing(
-            "facts/", agent=agent, user_id=user_id, filters=filters, at=at, ordering=ordering,
-            limit=limit,
+            "facts/", agent=agent, user_id=user_id, filters=filters, at=at, state=state, slot=slot,
+            ordering=ordering, limit=limit,
         )  # fmt: skip
 
     @call
@@ -132,6 +191,18 @@ class Facts(Resource[S]):
             at=at, limit=limit, threshold=threshold,
         )  # fmt: skip
         return Call("POST", "facts/search/", body=body)
+
+
+def _decision(
+    memory_id: str, decision: str, reason: str | None, if_match: str | None
+) -> Call[documents.FactInFull]:
+    return Call(
+        "POST",
+        f"{_path(memory_id)}{decision}/",
+        body=given(reason=reason),
+        headers=matching(if_match),
+        repeatable=False,
+    )
 
 
 def _path(memory_id: str) -> str:

@@ -52,6 +52,12 @@ def test_a_kept_fact_is_told_whole_and_has_an_address(program_a: Program) -> Non
         "expires_at": "2999-01-01T00:00:00Z",
         "version_id": fact["memory_id"],
         "supersedes": None,
+        **dict.fromkeys(("subject", "slot", "value", "asserter", "review_reason"), ""),
+        **dict.fromkeys(("valid_from_precision", "valid_to_precision"), ""),
+        **dict.fromkeys(("learned_at", "retracted_at", "replaces", "confidence", "run_id")),
+        "is_multi_valued": True,
+        "kind": "entered",
+        "state": "active",
         "created": True,
         "near_duplicates": [],
     }

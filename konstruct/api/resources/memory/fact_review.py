@@ -1,0 +1,228 @@
+"""The review of facts by REST: decisions, the events of a fact, and the replies that used it."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from konstruct.api.http.lists import ByCreation, KeysetPagination, PageQuerySerializer
+from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, operation
+from konstruct.api.resources.memory.facts import (
+    ETAG,
+    FactInFullSerializer,
+    ReasonSerializer,
+    locked_fact,
+    require_fact_match,
+    visible_facts,
+)
+from konstruct.api.resources.memory.recall_events import (
+    RecallEventSerializer,
+    with_counts,
+)
+from memory.facts import confirm, recalls_with, reject, restore, retract
+from memory.models import MemoryEntry
+from memory.models.facts import AuthorKind, FactAction, FactEvent
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action
+
+REVIEW = "memory.review_memoryentry"
+
+
+class FactDecisionView(ApiView):
+    """A decision about a fact."""
+
+    tag = "facts"
+    keeps_to_binding = True
+
+    def decide(
+        self,
+        memory_id: UUID,
+        change: Callable[..., MemoryEntry],
+        **options: Any,
+    ) -> Response:
+        """Change the state of a fact by a function of `memory.facts`; answer with the fact."""
+        existing = locked_fact(self.caller, memory_id)
+        require_fact_match(self, existing)
+        was = row_state(existing)
+        fact = change(memory_id, author=self.caller.author, **self.fields, **options)
+        self.note(fact, before=was, after=row_state(fact), decision=change.__name__)
+        document = self.document(fact, FactInFullSerializer)
+        return Response(document, headers={"ETag": etag_of(document)})
+
+
+class FactConfirmationView(FactDecisionView):
+    """The confirmation of a fact."""
+
+    @operation(
+        Action.DECIDE,
+        "fact",
+        permission=REVIEW,
+        body=ReasonSerializer,
+        id="confirm_fact",
+        returns=FactInFullSerializer,
+        errors=(409,),
+        headers=[IF_MATCH, ETAG],
+    )
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Confirm a proposed fact.
+
+        It becomes active, and supersedes the fact in `replaces`. A key does not confirm what it
+        proposed itself, or what another key of the same person proposed: 409 `own-proposal`. A fact
+        that is not proposed is a 409 `wrong-state`.
+        """
+        return self.decide(memory_id, confirm, own_keys=self.caller.own_keys())
+
+
+class FactRejectionView(FactDecisionView):
+    """The rejection of a fact."""
+
+    @operation(
+        Action.DECIDE,
+        "fact",
+        permission=REVIEW,
+        body=ReasonSerializer,
+        id="reject_fact",
+        returns=FactInFullSerializer,
+        errors=(409,),
+        headers=[IF_MATCH, ETAG],
+    )
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Reject a proposed fact.
+
+        It is not proposed again from the same messages, or from copies of them. A fact that is not
+        proposed is a 409 `wrong-state`.
+        """
+        return self.decide(memory_id, reject)
+
+
+class FactRetractionView(FactDecisionView):
+    """The retraction of a fact."""
+
+    @operation(
+        Action.DECIDE,
+        "fact",
+        permission=REVIEW,
+        body=ReasonSerializer,
+        id="retract_fact",
+        returns=FactInFullSerializer,
+        errors=(409,),
+        headers=[IF_MATCH, ETAG],
+    )
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Retract a fact that was wrong.
+
+        Agents no longer use it; its history stays. To end a fact that was right, change its
+        `valid_to`. A fact that is neither active nor superseded is a 409 `wrong-state`.
+        """
+        return self.decide(memory_id, retract)
+
+
+class FactRestorationView(FactDecisionView):
+    """The restoration of a fact."""
+
+    @operation(
+        Action.DECIDE,
+        "fact",
+        permission=REVIEW,
+        body=ReasonSerializer,
+        id="restore_fact",
+        returns=FactInFullSerializer,
+        errors=(409,),
+        headers=[IF_MATCH, ETAG],
+    )
+    def post(self, request: Request, memory_id: UUID) -> Response:
+        """Undo a rejection, a retraction or a supersession.
+
+        A rejected fact is proposed again; a retracted or superseded one is active again. If its
+        slot has another value by now, that is a 409 `slot-taken`: retract that fact first.
+        """
+        return self.decide(memory_id, restore)
+
+
+class FactEventSerializer(serializers.Serializer):
+    """A change of a fact, and its author."""
+
+    id = serializers.UUIDField()
+    action = serializers.ChoiceField(choices=FactAction.choices, help_text="The change.")
+    author_kind = serializers.ChoiceField(
+        choices=AuthorKind.choices, help_text="The kind of the author."
+    )
+    author_id = serializers.CharField(
+        help_text="Id of the person, the API key or the extraction run; may be empty."
+    )
+    author_name = serializers.CharField(help_text="Name of the author; may be empty.")
+    reason = serializers.CharField(help_text="The author's reason; may be empty.")
+    other_id = serializers.UUIDField(
+        allow_null=True, help_text="The fact that superseded this one, or was superseded."
+    )
+    created_at = serializers.DateTimeField(help_text="When it happened.")
+
+
+class EventPages(KeysetPagination):
+    """Events of a fact by their order."""
+
+    orderings = {"-number": ("-number",)}
+
+
+class FactEventsView(ApiView):
+    """The events of a fact."""
+
+    tag = "facts"
+    keeps_to_binding = True
+
+    @operation(
+        Action.VIEW,
+        "fact",
+        permission="memory.view_memoryentry",
+        query=PageQuerySerializer,
+        id="list_fact_events",
+        page=FactEventSerializer,
+    )
+    def get(self, request: Request, memory_id: UUID) -> Response:
+        """List the events of a fact, newest first.
+
+        Returns each change of the fact's state with its author and reason: in the admin, by an API
+        key, by an extraction run.
+        """
+        _require_visible(self, memory_id)
+        return self.page(
+            FactEvent.objects.filter(memory_id=memory_id), EventPages(), FactEventSerializer
+        )
+
+
+class FactRepliesView(ApiView):
+    """The replies that used a fact."""
+
+    tag = "facts"
+    keeps_to_binding = True
+
+    @operation(
+        Action.VIEW,
+        "fact",
+        permission=("memory.view_memoryentry", "memory.view_recallevent"),
+        query=PageQuerySerializer,
+        id="list_fact_replies",
+        page=RecallEventSerializer,
+    )
+    def get(self, request: Request, memory_id: UUID) -> Response:
+        """List the replies that used a fact, newest first.
+
+        Returns the recall events of replies with the fact in their prompt. For a fact about no
+        user, the newest 20,000 recalls are searched.
+        """
+        fact = _require_visible(self, memory_id)
+        replies = self.caller.rows(recalls_with(fact))
+        return self.page(with_counts(replies), ByCreation(), RecallEventSerializer)
+
+
+def _require_visible(view: ApiView, memory_id: UUID) -> MemoryEntry:
+    """Return the fact in its present form, in whatever state; raise Http404 without it."""
+    fact = visible_facts(view.caller).entries().defer("embedding").filter(pk=memory_id).first()
+    if fact is None:
+        raise Http404
+    view.note(fact)
+    return fact

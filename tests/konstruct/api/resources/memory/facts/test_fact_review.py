@@ -1,0 +1,279 @@
+"""The review of facts by REST: the queue, decisions, events, evidence, and replies."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+from django.utils import timezone
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.api.models import ApiKey, KeyScope
+from memory.facts import Author, Recorded
+from memory.models import Message, RecallEvent
+from memory.models.facts import AuthorKind
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.api.resources.memory.facts.keeping import FACTS, keep
+from tests.konstruct.conftest import Program, json_bytes
+from tests.konstruct.extracted import propose
+
+SAID = "By the way, I live in Oslo now."
+
+
+def said(program: Program, content: str = SAID, user_id: str = "maria") -> Message:
+    """Send a message; return its row."""
+    sent = program.send(content, user_id=user_id).json()
+    with tenant_scope(program.tenant.id):
+        return Message.objects.get(pk=sent["id"])
+
+
+def home(program: Program, city: str, **fields: Any) -> Recorded:
+    """Let a run propose where maria lives."""
+    return propose(
+        said(program, f"By the way, I live in {city} now."),
+        city,
+        f"Maria lives in {city}.",
+        subject="Maria",
+        slot="home_city",
+        value=city,
+        is_multi_valued=False,
+        **fields,
+    )
+
+
+def decide(program: Program, memory_id: UUID, decision: str, **fields: Any) -> Any:
+    return program.post(f"{FACTS}{memory_id}/{decision}/", fields)
+
+
+def other_key(program: Program, **options: Any) -> Program:
+    _, text = issue_key(
+        tenant_id=program.tenant.id, name="other", scopes=KeyScope.values, **options
+    )
+    return Program(program.tenant, program.agent, str(text))
+
+
+def key_author(program: Program) -> Author:
+    prefix = program.key.split("_")[2]
+    with tenant_scope(program.tenant.id):
+        key = ApiKey.objects.get(prefix=prefix)
+    return Author(AuthorKind.PROGRAM, str(key.pk), key.name)
+
+
+def test_the_queue_has_what_is_proposed_oldest_first_and_is_not_known_before(
+    program_a: Program,
+) -> None:
+    first, second = home(program_a, "Oslo").memory_id, home(program_a, "Rome").memory_id
+    assert program_a.get(f"{FACTS}?user_id=maria").json()["results"] == []
+    address = f"{FACTS}?state=proposed&ordering=created_at&limit=1"
+    page = program_a.get(address).json()
+    (fact,) = page["results"]
+    assert (fact["memory_id"], fact["state"], fact["review_reason"]) == (
+        str(first), "proposed", "health",
+    )  # fmt: skip
+    assert (fact["subject"], fact["slot"], fact["value"], fact["kind"]) == (
+        "Maria", "home_city", "Oslo", "observed",
+    )  # fmt: skip
+    (following,) = program_a.get(page["next"]).json()["results"]
+    assert following["memory_id"] == str(second)
+    slots = program_a.get(f"{FACTS}?state=proposed&slot=diet").json()["results"]
+    assert slots == []
+    refused = program_a.get(f"{FACTS}?state=proposed&at=2026-01-01T00:00:00Z")
+    assert refused.status_code == 400
+
+
+def test_a_fact_has_the_evidence_that_it_rests_on(program_a: Program) -> None:
+    memory_id = home(program_a, "Oslo").memory_id
+    fact = program_a.get(f"{FACTS}{memory_id}/").json()
+    (evidence,) = fact["evidence"]
+    assert (evidence["quote"], evidence["start"], evidence["end"]) == ("Oslo", 22, 26)
+    assert evidence["run_id"] == fact["run_id"]
+    assert evidence["url"].endswith(f"/api/v1/messages/{evidence['message_id']}/")
+    assert fact["learned_at"] is not None
+
+
+def test_a_confirmed_fact_is_active_and_supersedes_the_one_before(program_a: Program) -> None:
+    old = home(program_a, "Rome", review="").memory_id
+    new = home(program_a, "Oslo").memory_id
+    answer = decide(program_a, new, "confirm", reason="She moved.")
+    assert answer.status_code == 200, answer.content
+    assert (answer.json()["state"], answer.json()["review_reason"]) == ("active", "")
+    assert answer.json()["replaces"] == str(old)
+    superseded = program_a.get(f"{FACTS}{old}/").json()
+    assert superseded["state"] == "superseded"
+    events = program_a.get(f"{FACTS}{new}/events/").json()["results"]
+    assert [(each["action"], each["author_kind"]) for each in events] == [
+        ("confirm", "program"), ("propose", "run"),
+    ]  # fmt: skip
+    assert (events[0]["author_name"], events[0]["reason"]) == ("tests", "She moved.")
+    (ended,) = [
+        each
+        for each in program_a.get(f"{FACTS}{old}/events/").json()["results"]
+        if each["action"] == "supersede"
+    ]
+    assert ended["other_id"] == str(new)
+    with tenant_scope(program_a.tenant.id):
+        event = AccessEvent.objects.filter(action="decide").get()
+    assert (event.subject, event.subject_id, event.user_id) == ("fact", str(new), "maria")
+    assert event.detail["decision"] == "confirm"
+    assert event.detail["after"]["state"] == "active"
+
+
+@pytest.mark.parametrize(
+    ("decisions", "states"),
+    [
+        (["reject", "restore", "confirm"], ["rejected", "proposed", "active"]),
+        (["confirm", "retract", "restore"], ["active", "retracted", "active"]),
+    ],
+)
+def test_decisions_can_be_undone(
+    program_a: Program, decisions: list[str], states: list[str]
+) -> None:
+    memory_id = home(program_a, "Oslo").memory_id
+    found = [decide(program_a, memory_id, each).json()["state"] for each in decisions]
+    assert found == states
+
+
+@pytest.mark.parametrize(
+    ("before", "decision"),
+    [([], "retract"), ([], "restore"), (["confirm"], "reject"), (["reject"], "confirm")],
+)
+def test_a_decision_that_does_not_fit_the_state_is_refused(
+    program_a: Program, before: list[str], decision: str
+) -> None:
+    memory_id = home(program_a, "Oslo").memory_id
+    for each in before:
+        decide(program_a, memory_id, each)
+    answer = decide(program_a, memory_id, decision)
+    assert (answer.status_code, answer.json()["type"]) == (409, "urn:konstruct:problem:wrong-state")
+
+
+def test_a_value_is_not_restored_beside_another_one(program_a: Program) -> None:
+    old, _ = home(program_a, "Rome", review=""), home(program_a, "Oslo", review="")
+    answer = decide(program_a, old.memory_id, "restore")
+    assert (answer.status_code, answer.json()["type"]) == (409, "urn:konstruct:problem:slot-taken")
+
+
+def test_a_key_does_not_confirm_what_it_or_another_key_of_its_person_proposed(
+    program_a: Program,
+) -> None:
+    with tenant_scope(program_a.tenant.id):
+        eva = User.objects.create_user("eva", is_staff=True)
+        eva.user_permissions.set(Permission.objects.filter(codename="review_memoryentry"))
+    hers, also_hers = (other_key(program_a, created_by=str(eva.pk)) for _ in range(2))
+    memory_id = home(program_a, "Oslo", author=key_author(hers)).memory_id
+    browser = Client(headers={"Host": f"{program_a.tenant.slug}.localhost"})
+    with tenant_scope(program_a.tenant.id):
+        browser.force_login(eva)
+    own = "urn:konstruct:problem:own-proposal"
+    address = f"{FACTS}{memory_id}/confirm/"
+    by_herself = browser.post(address, json_bytes({}), content_type="application/json")
+    for answer in (hers.post(address, {}), also_hers.post(address, {}), by_herself):
+        assert (answer.status_code, answer.json()["type"]) == (409, own)
+    # Anyone may reject it, and a key of another person may confirm it.
+    assert decide(other_key(program_a), memory_id, "confirm").status_code == 200
+
+
+def test_an_if_match_of_another_state_is_refused(program_a: Program) -> None:
+    memory_id = home(program_a, "Oslo").memory_id
+    tag = program_a.get(f"{FACTS}{memory_id}/").headers["ETag"]
+    first, second = (
+        program_a.request(
+            "POST", f"{FACTS}{memory_id}/{decision}/", data=json_bytes({}),
+            content_type="application/json", headers={"If-Match": tag},
+        )
+        for decision in ("reject", "restore")
+    )  # fmt: skip
+    assert (first.status_code, second.status_code) == (200, 412)
+
+
+def test_a_person_needs_the_permission_to_review(program_a: Program) -> None:
+    memory_id = home(program_a, "Oslo").memory_id
+    statuses = {}
+    for role in ("auditor", "curator"):
+        with tenant_scope(program_a.tenant.id):
+            user = User.objects.create_user(role, is_staff=True)
+            user.groups.add(Group.objects.get(name=role))
+            browser = Client(headers={"Host": f"{program_a.tenant.slug}.localhost"})
+            browser.force_login(user)
+        for decision in ("confirm", "retract"):
+            answer = browser.post(
+                f"{FACTS}{memory_id}/{decision}/", json_bytes({}), content_type="application/json"
+            )
+            statuses[role, decision] = answer.status_code
+    assert statuses == {
+        ("auditor", "confirm"): 403, ("auditor", "retract"): 403,
+        ("curator", "confirm"): 200, ("curator", "retract"): 200,
+    }  # fmt: skip
+
+
+def test_a_bound_key_decides_about_its_own_user_alone(program_a: Program) -> None:
+    marias = home(program_a, "Oslo").memory_id
+    of_maria, of_theo = (other_key(program_a, user_id=user) for user in ("maria", "theo"))
+    for tail in ("", "events/", "replies/"):
+        assert of_theo.get(f"{FACTS}{marias}/{tail}").status_code == 404
+        assert of_maria.get(f"{FACTS}{marias}/{tail}").status_code == 200
+    assert of_theo.get(f"{FACTS}?state=proposed").json()["results"] == []
+    for decision in ("confirm", "reject", "retract", "restore"):
+        assert decide(of_theo, marias, decision).status_code == 404
+    shared = keep(program_a, "Tea is at five.")["memory_id"]
+    assert decide(of_maria, shared, "retract").status_code == 404
+    assert decide(of_maria, marias, "confirm").status_code == 200
+
+
+def test_the_replies_that_used_a_fact_are_listed(program_a: Program) -> None:
+    used = keep(program_a, "Maria is allergic to walnuts.", user_id="maria")["memory_id"]
+    unused = keep(program_a, "Maria plays the cello.", user_id="maria")["memory_id"]
+    with tenant_scope(program_a.tenant.id):
+        for memory_id, reason in ((used, ""), (unused, "below the floor")):
+            RecallEvent.objects.create(
+                agent_id=program_a.agent.id, user_id="maria", query="Which nuts?", hits=[],
+                cut=[], injected=[], abstained=False, embedding_model="test", milliseconds=1.0,
+                facts=[{"memory_id": memory_id, "content": "…", "score": 0.5, "reason": reason}],
+                created_at=timezone.now(),
+            )  # fmt: skip
+    (reply,) = program_a.get(f"{FACTS}{used}/replies/").json()["results"]
+    assert (reply["query"], reply["user_id"]) == ("Which nuts?", "maria")
+    assert program_a.get(f"{FACTS}{unused}/replies/").json()["results"] == []
+
+
+def test_a_change_keeps_its_author_reason_and_value(program_a: Program) -> None:
+    memory_id = home(program_a, "Oslo", review="").memory_id
+    address = f"{FACTS}{memory_id}/"
+
+    def change(**fields: Any) -> Any:
+        return program_a.request(
+            "PATCH", address, data=json_bytes(fields), content_type="application/json"
+        )
+
+    assert change(reason="Why not.").status_code == 400
+    kept = change(content="Maria lives in Oslo, near the harbour.", reason="More exact.").json()
+    assert (kept["value"], kept["kind"], kept["evidence"]) == ("Oslo", "entered", [])
+    moved = change(content="Maria lives in Rome.").json()
+    assert moved["value"] == ""
+    named = change(value="Rome").json()
+    assert named["value"] == "Rome"
+    events = program_a.get(f"{address}events/").json()["results"]
+    changed = [each for each in events if each["action"] == "change"]
+    assert {each["author_kind"] for each in changed} == {"program"}
+    assert changed[-1]["reason"] == "More exact."
+
+
+def test_what_is_entered_names_the_key(program_a: Program) -> None:
+    memory_id = keep(program_a, "Tea is at five.")["memory_id"]
+    (event,) = program_a.get(f"{FACTS}{memory_id}/events/").json()["results"]
+    author = key_author(program_a)
+    assert (event["action"], event["author_id"], event["author_name"]) == (
+        "enter", author.id, author.name,
+    )  # fmt: skip
+
+
+def test_a_fact_of_another_tenant_is_not_there(program_a: Program, program_b: Program) -> None:
+    memory_id = home(program_a, "Oslo").memory_id
+    for decision in ("confirm", "reject", "retract", "restore"):
+        assert decide(program_b, memory_id, decision).status_code == 404
+    for tail in ("", "events/", "replies/"):
+        assert program_b.get(f"{FACTS}{memory_id}/{tail}").status_code == 404
+        assert program_a.get(f"{FACTS}{uuid4()}/{tail}").status_code == 404
+    assert program_a.get(f"{FACTS}{memory_id}/").json()["state"] == "proposed"
