@@ -31,7 +31,7 @@ from memory.indexing.service import index_words
 from memory.models import ConversationEmbedding, Message
 from memory.scopes import scope_number
 from tenants import transaction
-from tenants.context import asynchronous, connection, known_tenant
+from tenants.context import asynchronous, fetch_all, fetch_column, fetch_value, known_tenant
 
 Vector = Sequence[float] | np.ndarray[Any, Any]
 
@@ -110,16 +110,12 @@ def retrieve_relevant(
     }
     with known_tenant(tenant_id) as tenant:
         parameters["tenant"] = tenant
-        with connection.cursor() as cursor:
-            cursor.execute(_COUNT, parameters)
-            small = cursor.fetchone()[0] <= EXACT_ROWS
+        small = fetch_value(_COUNT, parameters) <= EXACT_ROWS
         if not small:
             found = _nearest(parameters)
             if found is not None:
                 return found
-        with connection.cursor() as cursor:
-            cursor.execute(_EXACT, parameters)
-            return [content for (content,) in cursor.fetchall()]
+        return fetch_column(_EXACT, parameters)
 
 
 aretrieve_relevant = asynchronous(retrieve_relevant)
@@ -184,9 +180,8 @@ def _nearest(parameters: dict[str, Any]) -> list[str] | None:
     the rest of the scope has not been looked at.
     """
     candidates = max(parameters["top_k"] * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
-    with walking_hnsw(), connection.cursor() as cursor:
-        cursor.execute(_NEAREST, {**parameters, "candidates": candidates})
-        rows = cursor.fetchall()
+    with walking_hnsw():
+        rows = fetch_all(_NEAREST, {**parameters, "candidates": candidates})
     if not rows or rows[0][2] < candidates:
         return None
     return [content for content, distance, _ in rows if distance <= parameters["distance"]]

@@ -2,9 +2,9 @@
 
 import functools
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
@@ -24,6 +24,7 @@ _IS_STANDBY_WITH = "SELECT pg_is_in_recovery() AND to_regnamespace(%s) IS NOT NU
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Values = Sequence[Any] | Mapping[str, Any] | None
 
 # This thread's connections. That to the main server says where the thread is.
 _connections = cast(Mapping[str, DatabaseWrapper], connections)
@@ -49,6 +50,38 @@ class _TenantConnection(ConnectionProxy):
 
 
 connection = cast(DatabaseWrapper, _TenantConnection(connections, MAIN))
+
+
+def fetch_all(statement: str, values: Values = None) -> list[tuple[Any, ...]]:
+    """Run a statement on `tenant_connection()`, and return its rows."""
+    with tenant_connection().cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())
+
+
+def fetch_column(statement: str, values: Values = None) -> list[Any]:
+    """Run a statement on `tenant_connection()`, and return the first value of each row."""
+    return [row[0] for row in fetch_all(statement, values)]
+
+
+def fetch_row(statement: str, values: Values = None) -> Any:
+    """Run a statement on `tenant_connection()`, and return its first row; None without rows."""
+    with tenant_connection().cursor() as cursor:
+        cursor.execute(statement, values)
+        return cursor.fetchone()
+
+
+def fetch_value(statement: str, values: Values = None) -> Any:
+    """Run a statement on `tenant_connection()`, and return the first value of its first row."""
+    row = fetch_row(statement, values)
+    return None if row is None else row[0]
+
+
+def execute(statement: str, values: Values = None) -> int:
+    """Run a statement on `tenant_connection()`, and return the number of its rows."""
+    with tenant_connection().cursor() as cursor:
+        cursor.execute(statement, values)
+        return int(cursor.rowcount)
 
 
 def current_tenant_id() -> UUID | None:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.db import InterfaceError, OperationalError
 
-from tenants.context import tenant_connection
+from tenants.context import fetch_column, fetch_value, tenant_connection
 from tenants.exceptions import PooledOwner, SchemaBusy
 
 FIRST_PAUSE_SECONDS = 0.005
@@ -118,9 +118,7 @@ def owner_lock(purpose: int, request_id: UUID) -> Iterator[bool]:
 
 def _try(key: tuple[int, int]) -> bool:
     refuse_a_pooled_owner()
-    with tenant_connection().cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", key)
-        return bool(cursor.fetchone()[0])
+    return bool(fetch_value("SELECT pg_try_advisory_lock(%s, %s)", key))
 
 
 def refuse_a_pooled_owner() -> None:
@@ -150,6 +148,7 @@ def _unlock(key: tuple[int, int]) -> None:
 
 
 def _holder(key: tuple[int, int]) -> str:
-    with tenant_connection().cursor() as cursor:
-        cursor.execute(_HOLDER, [part % 2**32 for part in key])
-        return ", ".join(str(pid) for (pid,) in cursor.fetchall()) or "gone by now"
+    return (
+        ", ".join(str(pid) for pid in fetch_column(_HOLDER, [part % 2**32 for part in key]))
+        or "gone by now"
+    )

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from konstruct.channels.models import Arrival
 from tenants import transaction
-from tenants.context import connection, tenant_scope
+from tenants.context import execute, fetch_row, tenant_scope
 from tenants.jobs import JobKind, Lease, LeaseLost
 
 logger = logging.getLogger(__name__)
@@ -79,9 +79,7 @@ def enqueue(*, channel: str, workspace: str, key: str, event: Mapping[str, Any])
     sweep wakes another.
     """
     values = {"channel": channel, "workspace": workspace, "key": key, "event": Jsonb(event)}
-    with connection.cursor() as cursor:
-        cursor.execute(_ENQUEUE, values)
-        row = cursor.fetchone()
+    row = fetch_row(_ENQUEUE, values)
     if row is None:
         return Enqueued.DUPLICATE
     if row[0]:
@@ -161,7 +159,5 @@ def _process(arrival: Arrival, tenant_id: UUID, handler: Handler) -> bool:
 def _finish(arrival: Arrival, lease: Lease) -> None:
     """Remove the event and its job, or raise LeaseLost."""
     values = {"id": arrival.pk, "key": lease.key, "token": lease.token}
-    with connection.cursor() as cursor:
-        cursor.execute(_FINISH, values)
-        if not cursor.rowcount:
-            raise lease.lost()
+    if not execute(_FINISH, values):
+        raise lease.lost()

@@ -14,7 +14,7 @@ from memory.models import ConversationEmbedding, Message
 from memory.scopes import scope_number
 from memory.text import lexical
 from tenants import transaction
-from tenants.context import connection
+from tenants.context import connection, execute, fetch_all
 from tenants.personal_data import personal_tables
 
 NOT_INDEXED = "message that is neither embedded nor waiting for it"
@@ -84,20 +84,18 @@ def check() -> Iterator[Finding]:
         cursor.execute(_BOOKS)
         for row in cursor:
             yield from _compare(_Row(*row))
-    with connection.cursor() as cursor:
-        for table, of in personal_tables().items():
-            if of.message and of.subject and of.key and of.message != of.key:
-                # A recall belongs to the agent that answered, a vector to the message's own.
-                is_vector = table == ConversationEmbedding._meta.db_table
-                cursor.execute(
-                    f"SELECT belongs.{of.key} FROM {table} AS belongs"
-                    f" JOIN memory_message AS message ON message.id = belongs.{of.message}"
-                    f" WHERE belongs.{of.subject} <> message.user_id"
-                    f" OR %s AND belongs.{of.agent} <> message.agent_id",
-                    [is_vector],
-                )
-                for (pk,) in cursor.fetchall():
-                    yield Finding(STRANGE_ROW, str(pk), table)
+    for table, of in personal_tables().items():
+        if of.message and of.subject and of.key and of.message != of.key:
+            # A recall belongs to the agent that answered, a vector to the message's own.
+            is_vector = table == ConversationEmbedding._meta.db_table
+            for (pk,) in fetch_all(
+                f"SELECT belongs.{of.key} FROM {table} AS belongs"
+                f" JOIN memory_message AS message ON message.id = belongs.{of.message}"
+                f" WHERE belongs.{of.subject} <> message.user_id"
+                f" OR %s AND belongs.{of.agent} <> message.agent_id",
+                [is_vector],
+            ):
+                yield Finding(STRANGE_ROW, str(pk), table)
 
 
 def _compare(row: _Row) -> Iterator[Finding]:
@@ -142,13 +140,11 @@ def forget_words(numbers: Sequence[int], *, scopes: Sequence[int] = ()) -> list[
     """
     removed = []
     values = {"numbers": list(numbers), "scopes": list(scopes)}
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic():
         for table in ("memory_posting", "memory_indexedmessage"):
             of_scopes = "scope_id = ANY(%(scopes)s) AND " if scopes else ""
-            cursor.execute(
-                f"DELETE FROM {table} WHERE {of_scopes}message_number = ANY(%(numbers)s)", values
-            )
-            removed.append(cursor.rowcount)
+            where = f"{of_scopes}message_number = ANY(%(numbers)s)"
+            removed.append(execute(f"DELETE FROM {table} WHERE {where}", values))
     return removed
 
 

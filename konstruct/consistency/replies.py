@@ -11,7 +11,7 @@ from konstruct.orchestrator.replies import queue
 from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 from memory.models import Message, Role
 from tenants import transaction
-from tenants.context import connection
+from tenants.context import connection, fetch_all
 from tenants.jobs import INTERRUPTED
 
 # Messages that nothing answers: history, and texts that a program has stored.
@@ -63,15 +63,13 @@ def check() -> Iterator[Finding]:
             yield Finding(NO_REASON, str(pending.pk))
     for pk in _held_for_nobody().values_list("pk", flat=True):
         yield Finding(HELD_FOR_NOBODY, str(pk))
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT reply.id FROM memory_message AS reply"
-            " JOIN memory_message AS asked ON asked.id = reply.in_reply_to_id"
-            " WHERE (reply.agent_id, reply.user_id, reply.thread_id)"
-            " <> (asked.agent_id, asked.user_id, asked.thread_id)"
-        )
-        for (pk,) in cursor.fetchall():
-            yield Finding(STRANGE_REPLY, str(pk))
+    for (pk,) in fetch_all(
+        "SELECT reply.id FROM memory_message AS reply"
+        " JOIN memory_message AS asked ON asked.id = reply.in_reply_to_id"
+        " WHERE (reply.agent_id, reply.user_id, reply.thread_id)"
+        " <> (asked.agent_id, asked.user_id, asked.thread_id)"
+    ):
+        yield Finding(STRANGE_REPLY, str(pk))
 
 
 def _held_for_nobody() -> QuerySet[PendingReply]:

@@ -37,8 +37,9 @@ def check() -> Iterator[Finding]:
         if not entries or (agent_id, user_id) in in_work:
             continue
         if not short_term.is_tail(entries, Conversation(tenant_id, agent_id, user_id)):
+            subject = json.dumps([str(agent_id), user_id], ensure_ascii=False)
             detail = f"holds {len(_message_ids(entries))} turns of messages"
-            yield Finding(NOT_THE_TAIL, _subject(agent_id, user_id), detail)
+            yield Finding(NOT_THE_TAIL, subject, detail)
     for key in keys(tenant_id):
         if key not in known and _message_ids(window_store.read(key)):
             yield Finding(UNKNOWN_TURNS, key)
@@ -94,10 +95,6 @@ def rebuild_threads(findings: Sequence[Finding]) -> None:
 def remove(findings: Sequence[Finding]) -> None:
     """Remove windows that belong to no transcript."""
     get_redis_connection("default").unlink(*(each.subject for each in findings))
-
-
-def _subject(agent_id: UUID, user_id: str) -> str:
-    return json.dumps([str(agent_id), user_id], ensure_ascii=False)
 
 
 def _message_ids(entries: Sequence[bytes]) -> list[str]:

@@ -15,7 +15,7 @@ from konstruct.isolation.attempts import NOT_TRIED, Attempt, Layer
 from konstruct.isolation.fixtures import USER, TenantFixture
 from memory.conversations.short_term import get_recent_messages
 from tenants import transaction
-from tenants.context import connection, public_scope, tenant_scope
+from tenants.context import connection, fetch_column, public_scope, tenant_scope
 from tenants.exceptions import KonstructError, TenantPinned
 from tenants.models import TenantModel
 from tenants.redis_keys import memory_short_key
@@ -134,13 +134,11 @@ def public_host() -> str:
 
 def tables_of(schema: str) -> list[str]:
     """Return the names of all relations with rows in a schema."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p', 'm', 'f')"
-            " AND relnamespace = %s::regnamespace ORDER BY relname",
-            [schema],
-        )
-        return [name for (name,) in cursor.fetchall()]
+    return fetch_column(
+        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p', 'm', 'f')"
+        " AND relnamespace = %s::regnamespace ORDER BY relname",
+        [schema],
+    )
 
 
 def try_sql(sql: str) -> tuple[bool, Any]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from konstruct.orchestrator.exceptions import Busy
 from tenants import transaction
-from tenants.context import connection
+from tenants.context import fetch_value
 from tenants.jobs import Lease
 from tenants.locking import poll
 
@@ -114,11 +114,8 @@ def locked_windows(threads: Iterable[Thread], lease: Lease | None = None) -> Ite
 
 
 def _try_locks(keys: list[str]) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT bool_and(public.try_tenant_lock(key)) FROM unnest(%s::text[]) AS key", [keys]
-        )
-        return cursor.fetchone()[0] is not False
+    statement = "SELECT bool_and(public.try_tenant_lock(key)) FROM unnest(%s::text[]) AS key"
+    return fetch_value(statement, [keys]) is not False
 
 
 def _window_key(thread: Thread) -> str:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
+from django.db.models import Model
 from structlog.contextvars import bound_contextvars
 
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
@@ -37,8 +38,8 @@ class OwnerJob:
     carry_out: Callable[[UUID], timedelta | None]
     """Does the job with this key, in its tenant. Returns the pause until it is done again, or None
     if it is finished."""
-    note_failure: Callable[[UUID, Exception], object]
-    """Records the error on the row that people see."""
+    requests: type[Model] | None = None
+    """The rows that people see, with `last_error`; their keys are those of the jobs."""
 
     def do_all(self) -> int:
         """Do all due jobs of all tenants, by turns; return how many were finished."""
@@ -56,7 +57,9 @@ class OwnerJob:
                     if not connection.is_usable():
                         raise
                     self.kind.record_failure(key, error)
-                    self.note_failure(key, error)
+                    if self.requests is not None:
+                        rows = self.requests._default_manager.filter(pk=key)
+                        rows.update(last_error=reason_of(error))
                     return False
                 if pause is None:
                     self.kind.finish(key)
@@ -91,20 +94,8 @@ def _retain(key: UUID) -> timedelta | None:
     return RETAIN_EVERY if RetentionRule.objects.exists() else None
 
 
-def _note_on_request(key: UUID, error: Exception) -> None:
-    ErasureRequest.objects.filter(pk=key).update(last_error=reason_of(error))
-
-
-def _note_on_messages(key: UUID, error: Exception) -> None:
-    MessageErasure.objects.filter(pk=key).update(last_error=reason_of(error))
-
-
-def _note_on_merge(key: UUID, error: Exception) -> None:
-    HistoryMerge.objects.filter(pk=key).update(last_error=reason_of(error))
-
-
-ERASE: Final = OwnerJob(ERASURES, _erase, _note_on_request)
-ERASE_MESSAGES: Final = OwnerJob(MESSAGE_ERASURES, _erase_messages, _note_on_messages)
-MERGE: Final = OwnerJob(HISTORY_MERGES, _merge, _note_on_merge)
-RETAIN: Final = OwnerJob(RETENTION, _retain, lambda key, error: None)
+ERASE: Final = OwnerJob(ERASURES, _erase, ErasureRequest)
+ERASE_MESSAGES: Final = OwnerJob(MESSAGE_ERASURES, _erase_messages, MessageErasure)
+MERGE: Final = OwnerJob(HISTORY_MERGES, _merge, HistoryMerge)
+RETAIN: Final = OwnerJob(RETENTION, _retain)
 JOBS: Final = (MERGE, ERASE, ERASE_MESSAGES, RETAIN)

@@ -27,7 +27,7 @@ from memory.scopes import scope_number
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
-from tenants.context import connection, required_tenant_id
+from tenants.context import connection, execute, fetch_all, fetch_column, required_tenant_id
 from tenants.locking import MERGE, owner_lock
 from tenants.personal_data import Merge, PersonalData, personal_tables
 from tenants.redis_keys import (
@@ -91,23 +91,20 @@ def _agents(move: HistoryMerge) -> list[UUID]:
         for table, of in personal_tables().items()
         if of.subject and of.agent and not of.merge.unchanged
     )
-    with connection.cursor() as cursor:
-        cursor.execute(query, {"from": move.from_user})
-        return sorted(agent for (agent,) in cursor.fetchall())
+    return sorted(fetch_column(query, {"from": move.from_user}))
 
 
 def _move_messages(move: HistoryMerge, agent_id: UUID) -> bool:
     """Move the next messages of one agent; False if there are none."""
     parameters = _parameters(move, agent_id)
-    with _windows(move, agent_id), connection.cursor() as cursor:
+    with _windows(move, agent_id):
         if not _still_wanted(move):
             return False
-        cursor.execute(_NEXT, {**parameters, "limit": BATCH})
-        batch = cursor.fetchall()
+        batch = fetch_all(_NEXT, {**parameters, "limit": BATCH})
         if not batch:
             return False
         ids, numbers = (list(column) for column in zip(*batch, strict=True))
-        cursor.execute(LOCK_EMBEDDING, {"ids": ids})
+        execute(LOCK_EMBEDDING, {"ids": ids})
         _mark_threads(move)
         _do(move, _for_messages, {**parameters, "ids": ids, "numbers": numbers})
     return True

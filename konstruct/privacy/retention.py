@@ -22,7 +22,7 @@ from memory.scopes import scope_number
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind, RetentionRule
-from tenants.context import connection, required_tenant_id
+from tenants.context import connection, execute, required_tenant_id
 from tenants.personal_data import personal_tables
 from tenants.redis_keys import memory_short_key
 
@@ -92,11 +92,11 @@ def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
             shorten_window(agent_id, user_id)
         thread_window.forget_all_threads(required_tenant_id())
         users |= of_batch
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic():
         values = {"agent": agent_id, "before": before, "users": list(users)}
         for table, of in personal_tables().items():
             if of.retention:
-                cursor.execute(
+                execute(
                     f"DELETE FROM {table} AS kept WHERE {of.agent} = %(agent)s AND {of.retention}",
                     values,
                 )

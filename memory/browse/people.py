@@ -22,7 +22,7 @@ from memory.models import (
     RecallEvent,
     WindowClear,
 )
-from tenants.context import connection, required_tenant_id
+from tenants.context import fetch_all, fetch_column, required_tenant_id
 
 BATCH = 200
 
@@ -267,11 +267,10 @@ def known_users(
         "limit": limit,
         "most": MAX_COUNTED_IN_LIST if user_id is None else MAX_COUNTED,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        return [
-            _known_user(found, rows) for found, rows in groupby(cursor.fetchall(), itemgetter(0))
-        ]
+    return [
+        _known_user(found, rows)
+        for found, rows in groupby(fetch_all(sql, parameters), itemgetter(0))
+    ]
 
 
 def look_alikes(user_id: str, limit: int = 5) -> list[str]:
@@ -280,9 +279,7 @@ def look_alikes(user_id: str, limit: int = 5) -> list[str]:
     Every user is compared: for a page on which somebody decides about one. Letters of different
     scripts that look the same are not found.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_ALIKE, {"user": user_id, "limit": limit})
-        return [other for (other,) in cursor.fetchall()]
+    return fetch_column(_ALIKE, {"user": user_id, "limit": limit})
 
 
 def _known_user(user_id: str, rows: Iterable[tuple[Any, ...]]) -> KnownUser:

@@ -10,7 +10,7 @@ from django.db.models import Count, Min, Q
 
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.models import ConversationEmbedding, MemoryEntry, Message, RecallEvent, Scope
-from tenants.context import connection
+from tenants.context import fetch_all, fetch_value
 
 # Up to here rows are counted; of larger tables Postgres' estimate is good enough.
 COUNTED_EXACTLY = 20_000
@@ -59,12 +59,9 @@ def amounts() -> dict[str, Amount]:
 
 def amount_of(model: type[models.Model]) -> Amount:
     """How many rows a table of the current tenant's has, without reading a large one."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass",
-            [model._meta.db_table],
-        )
-        (estimate,) = cursor.fetchone()
+    estimate = fetch_value(
+        "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass", [model._meta.db_table]
+    )
     if estimate > COUNTED_EXACTLY:
         return Amount(estimate, is_estimate=True)
     counted = model._default_manager.order_by().values("pk")[: COUNTED_EXACTLY + 1].count()
@@ -73,12 +70,10 @@ def amount_of(model: type[models.Model]) -> Amount:
 
 def size_in_bytes() -> int:
     """What the tenant's schema takes on disk, indexes included."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
-            " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
-        )
-        size: int = cursor.fetchone()[0]
+    size: int = fetch_value(
+        "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
+        " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+    )
     return size
 
 
@@ -115,9 +110,10 @@ def _per_day(model: type[models.Model], days: int, rows: int | None, *, found: s
         SELECT (created_at AT TIME ZONE 'UTC')::date, count(*), count(*) FILTER (WHERE {found})
         FROM {model._meta.db_table} {sample} WHERE created_at >= %(since)s GROUP BY 1
     """  # noqa: S608  (all of it is ours)
-    with connection.cursor() as cursor:
-        cursor.execute(statement, {"percent": 100 * share, "since": since})
-        counts = {day: (count, good) for day, count, good in cursor.fetchall()}
+    counts = {
+        day: (count, good)
+        for day, count, good in fetch_all(statement, {"percent": 100 * share, "since": since})
+    }
     return [
         Day(day, *(round(number / share) for number in counts.get(day, (0, 0))))
         for day in _each(since, days)

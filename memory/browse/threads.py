@@ -16,7 +16,7 @@ from pgvector.django import CosineDistance
 from memory.embedding.vectors import walking_hnsw
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, RecallEvent, Scope
 from memory.text import lexical
-from tenants.context import connection
+from tenants.context import fetch_all, fetch_column, fetch_value
 from tenants.models import jobs_of
 
 # A scope of up to so many pieces is compared whole: 13 ms for 10,000.
@@ -151,14 +151,10 @@ def numbers_of_messages_with(text: str, *, limit: int = 1000) -> list[int]:
     if not lexemes:
         return []
     terms = [lexical.lexeme_hash(lexeme) for lexeme in lexemes]
-    with connection.cursor() as cursor:
-        cursor.execute(_RAREST, {"terms": terms, "counted": COUNTED_UP_TO})
-        (rarest,) = cursor.fetchone()
-        cursor.execute(
-            _HOLDING_ALL,
-            {"terms": terms, "rarest": rarest, "looked_at": LOOKED_AT, "limit": limit},
-        )
-        found = [number for (number,) in cursor.fetchall()]
+    rarest = fetch_value(_RAREST, {"terms": terms, "counted": COUNTED_UP_TO})
+    found = fetch_column(
+        _HOLDING_ALL, {"terms": terms, "rarest": rarest, "looked_at": LOOKED_AT, "limit": limit}
+    )
     waiting = [
         number
         for number, content in _not_indexed().values_list("message__number", "message__content")
@@ -243,18 +239,16 @@ def _scan(
     """Threads among the newest messages before a number; how far that went, and if to the end."""
     narrowed = " AND agent_id = ANY (%(agents)s)" if agent_ids is not None else ""
     narrowed += " AND user_id = %(user)s" if user_id is not None else ""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            _NEWEST.format(narrowed=narrowed),
-            {
-                "before": before,
-                "agents": None if agent_ids is None else list(agent_ids),
-                "user": user_id,
-                "scanned": SCANNED,
-                "limit": limit,
-            },
-        )
-        rows = cursor.fetchall()
+    rows = fetch_all(
+        _NEWEST.format(narrowed=narrowed),
+        {
+            "before": before,
+            "agents": None if agent_ids is None else list(agent_ids),
+            "user": user_id,
+            "scanned": SCANNED,
+            "limit": limit,
+        },
+    )
     *_, scanned_to, scanned = rows[0]
     threads = [ThreadSummary(*row[:-2]) for row in rows if row[3] is not None]
     return threads, scanned_to or 0, scanned < SCANNED

@@ -22,7 +22,7 @@ from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from memory.models import Message
 from tenants import transaction
-from tenants.context import asynchronous, connection, known_tenant
+from tenants.context import asynchronous, fetch_all, known_tenant
 
 PREFIX: Final = "derived:"
 
@@ -114,10 +114,8 @@ def _last_messages(asked: Iterable[tuple[Place, int]]) -> dict[Place, list[tuple
     if wanted:
         places = list(found)
         columns: list[Any] = [list(column) for column in zip(*wanted, strict=True)]
-        with connection.cursor() as cursor:
-            cursor.execute(_LAST, columns)
-            for place, number, external_id in cursor.fetchall():
-                found[places[place - 1]].append((number, external_id or ""))
+        for place, number, external_id in fetch_all(_LAST, columns):
+            found[places[place - 1]].append((number, external_id or ""))
     return found
 
 

@@ -12,7 +12,7 @@ from django.db.models import Max
 from memory.arguments import ROLES
 from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 from memory.models import Message, WindowClear
-from tenants.context import connection
+from tenants.context import fetch_all, fetch_row
 
 _EVER: Final = datetime.min.replace(tzinfo=UTC)
 # Both queries are part of every reply, and four times as slow by the ORM.
@@ -177,16 +177,13 @@ class Conversation:
 
     def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
         """Count the messages that are in the transcript and not cleared; with the clear's token."""
-        with connection.cursor() as cursor:
-            cursor.execute(_CURRENT, self._values(messages=list(message_ids)))
-            id, created_at, count = cursor.fetchone()
+        values = self._values(messages=list(message_ids))
+        ((id, created_at, count),) = fetch_all(_CURRENT, values)
         return count, "" if id is None else _token(id, created_at)
 
     def place_of(self, message_id: str) -> Place | None:
         """Where a message stands that ends a turn of this conversation; None for any other."""
-        with connection.cursor() as cursor:
-            cursor.execute(_PLACE, self._values(message=message_id))
-            found = cursor.fetchone()
+        found = fetch_row(_PLACE, self._values(message=message_id))
         return None if found is None else Place(*found)
 
     def clear(self) -> None:

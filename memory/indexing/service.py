@@ -14,7 +14,7 @@ from memory.scopes import scope_number, session_number
 from memory.text import lexical
 from memory.text.chunking import count_words, cut_pieces
 from memory.text.questions import only_asks
-from tenants.context import connection
+from tenants.context import execute
 
 Piece = tuple[Message, int, str]
 """A message, the position of one of its pieces, and the text of that."""
@@ -181,5 +181,4 @@ def _columns(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
 def _insert(statement: str, columns: Sequence[Any]) -> None:
     """Run an INSERT … SELECT FROM unnest(…): one statement, however many rows."""
     if columns:
-        with connection.cursor() as cursor:
-            cursor.execute(statement, columns)
+        execute(statement, columns)

@@ -23,7 +23,7 @@ from tenants.admin.recorded import RecordedAdmin, RecordedPeopleAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_by_person, record_of_site, state_of_tenant
-from tenants.context import server_scope, tenant_connection
+from tenants.context import fetch_all, server_scope
 from tenants.exceptions import InvalidTenant
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.postgresql.exceptions import ServerDown
@@ -63,9 +63,8 @@ def sizes_of(tenants: Iterable[Tenant]) -> dict[str, Size]:
         on[tenant.server].append(tenant.schema_name)
     found: dict[str, Size] = {}
     for server, schema_names in on.items():
-        with suppress(ServerDown), server_scope(server), tenant_connection().cursor() as cursor:
-            cursor.execute(_SIZES, [schema_names])
-            found |= {name: Size(*numbers) for name, *numbers in cursor.fetchall()}
+        with suppress(ServerDown), server_scope(server):
+            found |= {name: Size(*numbers) for name, *numbers in fetch_all(_SIZES, [schema_names])}
     return found
 
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 
 from tenants import transaction
-from tenants.context import tenant_connection, tenant_scope
+from tenants.context import fetch_row, tenant_connection, tenant_scope
 from tenants.naming import SCHEMA_PATTERN
 from tenants.outages import outage_reason
 from tenants.postgresql.base import DatabaseWrapper
@@ -73,12 +73,10 @@ def why_pooler_is_unsafe() -> str:
 
 
 def _session_and_tenant() -> tuple[int, str]:
-    with tenant_connection().cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_backend_pid(), coalesce(current_setting('app.current_tenant', true), '')"
-        )
-        found: tuple[int, str] = cursor.fetchone()
-        return found
+    found: tuple[int, str] = fetch_row(
+        "SELECT pg_backend_pid(), coalesce(current_setting('app.current_tenant', true), '')"
+    )
+    return found
 
 
 # Sorts more rows than fit into work_mem, so Postgres writes a temporary file of a megabyte. Like an

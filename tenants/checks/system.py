@@ -10,7 +10,7 @@ from django.core import checks
 
 from tenants.checks.connections import why_pooler_is_unsafe, why_role_is_unsafe
 from tenants.checks.walls import open_privileges
-from tenants.context import server_scope, tenant_connection
+from tenants.context import fetch_all, server_scope, tenant_connection
 from tenants.naming import SCHEMA_PATTERN
 from tenants.personal_data import models_without_declaration
 from tenants.roles import APP_ROLE
@@ -115,9 +115,7 @@ def _check_walls() -> list[checks.CheckMessage]:
 
 def _check_server_log() -> list[checks.CheckMessage]:
     """Postgres keeps what users said out of its own log, where nobody would erase it."""
-    with tenant_connection().cursor() as cursor:
-        cursor.execute(_LOGS_CONTENT)
-        logging = [f"{name} = {setting}" for name, setting in cursor.fetchall()]
+    logging = [f"{name} = {setting}" for name, setting in fetch_all(_LOGS_CONTENT)]
     if not logging:
         return []
     return [

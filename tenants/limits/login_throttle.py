@@ -36,7 +36,9 @@ class LoginAttempt:
     """An attempt to log in to the site of the tenant that we are in, or to the operators'."""
 
     def __init__(self, username: str, address: str | None) -> None:
-        who = _digest(_username(username))
+        # The username that the login form makes of the typed text (NFKC).
+        name = str(UsernameField().to_python(username))
+        who = sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
         where = escape_part(throttled_address(address))
         self.tenant: UUID | str = current_tenant_id() or OPERATORS
         self.pair = f"login-{who}-{where}"
@@ -107,12 +109,3 @@ def _stranger_is_worth_recording(tenant: UUID | str) -> bool:
 
 def _bucket(channel: str, attempts: int) -> Bucket:
     return Bucket(channel, attempts, attempts / settings.LOGIN_LOCK_SECONDS)
-
-
-def _username(typed: str) -> str:
-    """Return the username that the login form makes of the typed text (NFKC)."""
-    return str(UsernameField().to_python(typed))
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]

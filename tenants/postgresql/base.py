@@ -146,7 +146,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def begin_sql(self) -> bytes:
         """The statement that begins a transaction, as Django's OPTIONS want it."""
         level = self.connection.isolation_level
-        return b"BEGIN" if level is None else f"BEGIN ISOLATION LEVEL {_words(level.name)}".encode()
+        if level is None:
+            return b"BEGIN"
+        return f"BEGIN ISOLATION LEVEL {level.name.replace('_', ' ')}".encode()
 
     @property
     def is_owners(self) -> bool:
@@ -440,10 +442,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         # A thread has ended without closing it. Its place in the pool must not be lost.
         if getattr(self.connection, "_pool", None) is not None:
             abandon(self.connection)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 # A forked child must neither use nor close what its parent is connected to.

@@ -22,7 +22,7 @@ from django.db import DatabaseError, OperationalError, transaction
 from django.db.models.functions import Now
 from psycopg import errors
 
-from tenants.context import server_scope, tenant_connection
+from tenants.context import fetch_column, server_scope, tenant_connection
 from tenants.exceptions import KonstructError, SchemaBusy
 from tenants.locking import WAIT_SECONDS, schema_lock
 from tenants.models import SchemaState, Tenant
@@ -368,9 +368,7 @@ def _locked(schema_name: str, error: OperationalError) -> dict[str, Any]:
         return {}
     with suppress(DatabaseError):
         tenant_connection().set_schema_to_public()
-        with tenant_connection().cursor() as cursor:
-            cursor.execute(LOCK_HOLDERS, [schema_name])
-            holders = ", ".join(str(pid) for (pid,) in cursor.fetchall())
+        holders = ", ".join(str(pid) for pid in fetch_column(LOCK_HOLDERS, [schema_name]))
         said = f"its tables are locked by Postgres backend {holders or '(gone by now)'}"
         return {"error": f"{said}; wait for its end, or end it, and migrate again", "locked": True}
     return {}

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import Exists, OuterRef, QuerySet
 
-from tenants.context import server_scope, tenant_connection
+from tenants.context import fetch_value, server_scope, tenant_connection
 from tenants.exceptions import SchemaOutdated, UnknownTenant
 from tenants.models import SchemaState, Tenant
 from tenants.naming import SCHEMA_PATTERN
@@ -84,9 +84,7 @@ def fits(migrated_to: str) -> bool:
 
 def schema_exists(schema_name: str) -> bool:
     """Return whether the current server has a schema of this name."""
-    with tenant_connection().cursor() as cursor:
-        cursor.execute("SELECT to_regnamespace(%s) IS NOT NULL", [schema_name])
-        return bool(cursor.fetchone()[0])
+    return bool(fetch_value("SELECT to_regnamespace(%s) IS NOT NULL", [schema_name]))
 
 
 def schemas_to_visit(state: str) -> set[str]:

@@ -12,7 +12,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from tenants.context import public_scope, server_scope, tenant_connection
+from tenants.context import (
+    execute,
+    fetch_column,
+    public_scope,
+    server_scope,
+    tenant_connection,
+)
 from tenants.exceptions import KonstructError
 from tenants.models import Job, Tenant
 from tenants.naming import schema_name_of
@@ -51,9 +57,8 @@ def old_copies(tenant_id: UUID | None = None) -> Iterator[OldCopy]:
     """Yield the old copies of a tenant, or of all tenants: one query for each server that is up."""
     for server in servers() if len(servers()) > 1 else ():
         try:
-            with server_scope(server), tenant_connection().cursor() as cursor:
-                cursor.execute(_COPIES)
-                names = [_NAME.fullmatch(name) for (name,) in cursor.fetchall()]
+            with server_scope(server):
+                names = [_NAME.fullmatch(name) for name in fetch_column(_COPIES)]
         except ServerDown:
             continue
         for name in names:
@@ -88,8 +93,8 @@ def drop_old_copies(tenant_id: UUID | None = None) -> int:
 
 
 def _drop(server: str, schema_name: str) -> None:
-    with server_scope(server), tenant_connection().cursor() as cursor:
-        cursor.execute(f"DROP SCHEMA IF EXISTS {schema_name} CASCADE")
+    with server_scope(server):
+        execute(f"DROP SCHEMA IF EXISTS {schema_name} CASCADE")
 
 
 def _drop_left_over(tenant_id: UUID) -> int:

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.contrib.contenttypes.management import inject_rename_contenttypes_operations
 from django.db import transaction
 
-from tenants.context import tenant_connection
+from tenants.context import execute, fetch_all, tenant_connection
 from tenants.schemas.executor import AtomicExecutor, lock_timeout_statements
 from tenants.schemas.recording import Recording, Step, script_for, statements_of
 
@@ -69,9 +69,8 @@ class Replay:
 
     def _send(self, statements: Sequence[str], migrations: int = 0) -> None:
         if statements:
-            with tenant_connection().cursor() as cursor:
-                # A ";" makes one message of it, even of a single statement.
-                cursor.execute(script_for(self._schema, self._tenant_id, ["", *statements]))
+            # A ";" makes one message of it, even of a single statement.
+            execute(script_for(self._schema, self._tenant_id, ["", *statements]))
         self._done(migrations)
 
     def _apply_by_django(self, steps: Iterable[Step]) -> None:
@@ -94,10 +93,8 @@ def lacking_steps(recording: Recording, schema_name: str) -> list[Step]:
     Raises:
         ProgrammingError: there is no such schema, or none of ours.
     """
-    with tenant_connection().cursor() as cursor:
-        # Named, for without such a table the public schema's would be read.
-        cursor.execute(f"SELECT app, name FROM {schema_name}.django_migrations")  # noqa: S608
-        applied = set(cursor.fetchall())
+    # Named, for without such a table the public schema's would be read.
+    applied = set(fetch_all(f"SELECT app, name FROM {schema_name}.django_migrations"))  # noqa: S608
     return [step for step in recording.steps if step.key not in applied]
 
 

@@ -92,7 +92,8 @@ def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespons
     """Answer an error of a view in the form of its address (REST framework's EXCEPTION_HANDLER)."""
     set_rollback()
     request = context["request"]
-    problem = problem_of(error, data=_parsed_body(request))
+    # The body if it was parsed; it is not parsed now, in the middle of an error.
+    problem = problem_of(error, data=getattr(request, "_full_data", None))
     if problem.status == 503:
         note_outage(request._request, error)
     elif problem.status >= 500:
@@ -182,8 +183,3 @@ def _field_errors(detail: Any, data: Any, path: str = "") -> Iterator[FieldError
             yield from _field_errors(inner, data, path)
     else:
         yield FieldError(path or "body", str(detail), data)
-
-
-def _parsed_body(request: Any) -> Any:
-    """Return the body if it was parsed; do not parse it now, in the middle of an error."""
-    return getattr(request, "_full_data", None)

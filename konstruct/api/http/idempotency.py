@@ -18,7 +18,7 @@ from konstruct.api.http.schema import header
 from konstruct.api.models import IdempotencyRecord
 from konstruct.orchestrator.exceptions import IdempotencyKeyInUse, IdempotencyKeyReused
 from tenants import transaction
-from tenants.context import connection
+from tenants.context import fetch_value
 
 HEADER = "Idempotency-Key"
 # Visible ASCII characters.
@@ -77,7 +77,7 @@ def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
         # The digest is the same for every order of the body's fields.
         body = json.dumps(request.data, sort_keys=True)
         digest = hashlib.sha256(body.encode()).hexdigest()
-        if not _try_lock(f"{operation} {key}"):
+        if not fetch_value("SELECT public.try_tenant_lock(%s)", [f"{operation} {key}"]):
             raise IdempotencyKeyInUse(
                 f"A request with the {HEADER} {sent!r} is still at work. Send it again in a second."
             )
@@ -92,9 +92,3 @@ def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
             "Send a new key with a new request."
         )
     return record.made
-
-
-def _try_lock(name: str) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT public.try_tenant_lock(%s)", [name])
-        return bool(cursor.fetchone()[0])

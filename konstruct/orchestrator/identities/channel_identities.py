@@ -16,7 +16,7 @@ from memory.arguments import text_argument
 from memory.ids import new_id_argument
 from tenants import transaction
 from tenants.audit.models import ErasureRequest
-from tenants.context import connection
+from tenants.context import execute
 from tenants.jobs import owner_kind
 
 HISTORY_MERGES = owner_kind("history merge")
@@ -162,5 +162,4 @@ def _move(from_user: str, user_id: str, by: str) -> None:
 
 def _one_at_a_time() -> None:
     """Wait for whoever names or links an identity of this tenant, until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT public.wait_for_tenant_lock(%s)", ["konstruct.identities"])
+    execute("SELECT public.wait_for_tenant_lock(%s)", ["konstruct.identities"])

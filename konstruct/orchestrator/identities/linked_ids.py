@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tenants.context import connection
+from tenants.context import fetch_column, fetch_value
 from tenants.personal_data import OnErasure, personal_tables
 
 # UNION leaves out who was found before, so that it ends.
@@ -24,9 +24,7 @@ def linked_ids(*user_ids: str) -> list[str]:
     Of several ids, those of all these people. A link is followed both ways and through chains. One
     that was taken back is none.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_LINKED, [list(user_ids)])
-        found = {user_id for (user_id,) in cursor.fetchall()}
+    found = set(fetch_column(_LINKED, [list(user_ids)]))
     return [*user_ids, *sorted(found - set(user_ids))]
 
 
@@ -38,6 +36,4 @@ def is_known(user_ids: Sequence[str]) -> bool:
         if of.on_erasure is OnErasure.DELETE
         for subject in of.subjects
     )
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {probes}", {"users": list(user_ids)})
-        return bool(cursor.fetchone()[0])
+    return bool(fetch_value(f"SELECT {probes}", {"users": list(user_ids)}))

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
-from tenants.context import connection
+from tenants.context import fetch_all
 
 _OF_PERSON = "user_id = ANY(%(users)s) AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)"
 _SPOKEN: Final = f"""
@@ -85,11 +85,13 @@ def threads_of(
     """Return every thread in which the person spoke or has a session, and those that are named."""
     asked_for = set(named)
     values = {"users": list(user_ids), "agent": agent_id, "named": sorted(asked_for)}
-    with connection.cursor() as cursor:
-        cursor.execute(_SPOKEN, values)
-        spoken = {thread: rest for thread, *rest in cursor.fetchall()}
-        cursor.execute(_SESSIONS, {**values, "threads": sorted(asked_for | spoken.keys())})
-        sessions = {thread: rest for thread, *rest in cursor.fetchall()}
+    spoken = {thread: rest for thread, *rest in fetch_all(_SPOKEN, values)}
+    sessions = {
+        thread: rest
+        for thread, *rest in fetch_all(
+            _SESSIONS, {**values, "threads": sorted(asked_for | spoken.keys())}
+        )
+    }
     found = []
     for thread in sorted(asked_for | spoken.keys() | sessions.keys()):
         spoke, others_spoke, first = spoken.get(thread, (False, False, None))

@@ -23,7 +23,7 @@ from konstruct.privacy.archive.manifest import (
 from memory.archive import SQLiteManager, VectorStore
 from memory.embedding.embedder import model_version
 from tenants import transaction
-from tenants.context import connection, reading_replica, tenant_scope
+from tenants.context import connection, fetch_column, reading_replica, tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
 from tenants.personal_data import OF_USER
@@ -89,10 +89,8 @@ def export_memory(
 
 def _write(file: SQLiteManager, tenant: Tenant, user_id: str | None, say: Say) -> Manifest:
     parameters: dict[str, Any] = {"user": user_id, "threads": [], "model": model_version()}
-    with connection.cursor() as cursor:
-        if user_id is not None:
-            cursor.execute(_THREADS, parameters)
-            parameters["threads"] = [thread for (thread,) in cursor.fetchall()]
+    if user_id is not None:
+        parameters["threads"] = fetch_column(_THREADS, parameters)
     vectors = VectorStore(file)
     with file.transaction() as sqlite:
         sqlite.execute(TABLES)

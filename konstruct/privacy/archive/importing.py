@@ -27,7 +27,7 @@ from memory.conversations.metadata import write_attributes as write_message_attr
 from memory.facts.versions import write_attributes
 from memory.models import MemoryEntry, Message
 from tenants import transaction
-from tenants.context import connection, tenant_connection, tenant_scope
+from tenants.context import connection, execute, tenant_connection, tenant_scope
 from tenants.models import Tenant
 
 Say = Callable[[str, int, int], None]
@@ -232,9 +232,8 @@ def _columns(cursor: Any, kind: Kind, table: str, item: dict[str, Any]) -> list[
 def _check_foreign_keys() -> None:
     """Check foreign keys now, not at the commit."""
     try:
-        with connection.cursor() as cursor:
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-            cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+        execute("SET CONSTRAINTS ALL IMMEDIATE")
+        execute("SET CONSTRAINTS ALL DEFERRED")
     except DatabaseError as error:
         raise ArchiveRefused(
             f"it does not agree with itself: {str(error).splitlines()[0]}"

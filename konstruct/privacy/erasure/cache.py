@@ -11,7 +11,7 @@ from django_redis import get_redis_connection
 
 from konstruct.privacy.erasure.person import OF_PERSON, Person
 from memory.conversations.reading import decode
-from tenants.context import connection
+from tenants.context import fetch_column
 from tenants.redis_keys import (
     all_keys_pattern,
     engaged_thread_key,
@@ -91,6 +91,4 @@ def _of_messages(keys: list[str]) -> list[tuple[str, str]]:
 def _messages_among(ids: list[str], person: Person) -> set[str]:
     if not ids:
         return set()
-    with connection.cursor() as cursor:
-        cursor.execute(_THEIRS, person.parameters(ids=ids))
-        return {id for (id,) in cursor.fetchall()}
+    return set(fetch_column(_THEIRS, person.parameters(ids=ids)))

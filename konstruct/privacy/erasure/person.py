@@ -12,7 +12,7 @@ from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.orchestrator.identities.person_threads import threads_of
 from memory.scopes import scope_number
 from tenants.audit.models import ErasureRequest
-from tenants.context import connection
+from tenants.context import fetch_column
 from tenants.personal_data import OnErasure, personal_tables
 
 # Which rows are a person's, in a table of agents and users.
@@ -82,9 +82,7 @@ class Person:
             if thread.session_is_theirs(strict=request.by_bound_key)
         }
         own = {thread.thread_id for thread in threads if thread.is_theirs_alone}
-        with connection.cursor() as cursor:
-            cursor.execute(_agents_sql(), person.parameters())
-            agents = {agent for (agent,) in cursor.fetchall()}
+        agents = set(fetch_column(_agents_sql(), person.parameters()))
         shared = sum(thread.spoke and thread.others_spoke for thread in threads)
         left = sum(thread.has_session and thread.thread_id not in sessions for thread in threads)
         return replace(

@@ -19,7 +19,7 @@ from tenants import transaction
 from tenants.audit.access_log import ABOUT_USERS
 from tenants.audit.models import AccessEvent, Action, ErasedId
 from tenants.audit.pseudonyms import FIXED_FIELDS, candidates, dumps, pseudonym, replaced
-from tenants.context import connection
+from tenants.context import fetch_all, fetch_column, fetch_value
 
 BATCH = 1000
 _COLUMNS: Final = ("user_id", "subject_id", "request_id", "detail")
@@ -89,11 +89,10 @@ def forget(person: Person, progress: ErasureProgress) -> None:
     about = _events(person, [*users.values()])
     for ids in _batches(sorted(about)):
         _forget_events(ids, about, names, progress)
-    for ids in _batches(_logged(person)):
+    for ids in _batches(sorted(set(fetch_column(_LOGGED, person.parameters())))):
         _forget_log_entries(ids, progress)
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_CREATED, person.parameters())
-        made = [id for (id,) in cursor.fetchall()]
+    with transaction.atomic():
+        made = fetch_column(_CREATED, person.parameters())
         progress.add_rows(IdempotencyRecord._meta.db_table, made, len(made), "removed")
         progress.save()
 
@@ -105,9 +104,7 @@ def _is_known(person: Person, progress: ErasureProgress) -> bool:
     """
     if person.agents or progress.found["tables"].keys() - {AccessEvent._meta.db_table}:
         return True
-    with connection.cursor() as cursor:
-        cursor.execute(_KNOWN, person.parameters())
-        return bool(cursor.fetchone()[0])
+    return bool(fetch_value(_KNOWN, person.parameters()))
 
 
 def _events(person: Person, names: Sequence[str]) -> dict[int, bool]:
@@ -119,19 +116,13 @@ def _events(person: Person, names: Sequence[str]) -> dict[int, bool]:
         for reading in (dumps(id)[1:-1], quote_plus(id), quote(id), quote(id, safe=""))
     } | {dumps(thread)[1:-1] for thread in person.threads}
     about: dict[int, bool] = {}
-    with connection.cursor() as cursor:
-        # Who came back after an erasure is in the log under the pseudonym.
-        users = [*person.user_ids, *names]
-        cursor.execute(_EVENTS, person.parameters(users=users, written=sorted(written)))
-        for id, is_theirs in cursor.fetchall():
-            about[id] = about.get(id, False) or is_theirs
+    # Who came back after an erasure is in the log under the pseudonym.
+    users = [*person.user_ids, *names]
+    for id, is_theirs in fetch_all(
+        _EVENTS, person.parameters(users=users, written=sorted(written))
+    ):
+        about[id] = about.get(id, False) or is_theirs
     return about
-
-
-def _logged(person: Person) -> list[int]:
-    with connection.cursor() as cursor:
-        cursor.execute(_LOGGED, person.parameters())
-        return sorted({id for (id,) in cursor.fetchall()})
 
 
 def _forget_events(

@@ -17,7 +17,7 @@ from django.utils.crypto import salted_hmac
 
 from konstruct.privacy.erasure.person import OF_PERSON, Person
 from tenants.audit.models import ErasureRequest
-from tenants.context import connection, tenant_connection
+from tenants.context import connection, fetch_all, fetch_column, fetch_value, tenant_connection
 
 RECEIPTS = ErasureRequest._meta.db_table
 # Messages that sequences are chosen from, by the digests of their ids, and how many of each.
@@ -63,12 +63,9 @@ def left_of(person: Person) -> dict[str, int]:
         conditions = _are_theirs(columns)
         if table != RECEIPTS and conditions:
             where = f"tenant_id = %(tenant)s AND ({' OR '.join(conditions)})"
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    f"SELECT count(*) FROM {schema}.{table} WHERE {where}", person.parameters()
-                )
-                if count := int(cursor.fetchone()[0]):
-                    found[table] = count
+            statement = f"SELECT count(*) FROM {schema}.{table} WHERE {where}"
+            if count := int(fetch_value(statement, person.parameters())):
+                found[table] = count
     return found
 
 
@@ -78,13 +75,14 @@ def choose_sequences(person: Person, request: ErasureRequest) -> dict[str, Any]:
     Returns:
         `messages`: how many of their messages they are from; `digests`: of the sequences.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_THEIRS, person.parameters())
-        theirs = [_words(content) for (content,) in cursor.fetchall()]
-        cursor.execute(
+    theirs = [_words(content) for content in fetch_column(_THEIRS, person.parameters())]
+    frequency = Counter(
+        word
+        for (text,) in fetch_all(
             f"{_OF_OTHERS} ORDER BY number DESC LIMIT {MAX_SAMPLED}", person.parameters()
         )
-        frequency = Counter(word for (text,) in cursor.fetchall() for word in set(_words(text)))
+        for word in set(_words(text))
+    )
     candidates = [
         sorted(
             dict.fromkeys(_sequences(words)),
@@ -164,10 +162,10 @@ def scan(person: Person, request: ErasureRequest, chosen: dict[str, Any]) -> dic
 def _tables() -> dict[tuple[str, str], dict[str, str]]:
     """Types of columns by their names, by schema and table."""
     tables: dict[tuple[str, str], dict[str, str]] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(_COLUMNS, {"schema": tenant_connection().schema_name})
-        for schema, table, column, kind in cursor.fetchall():
-            tables.setdefault((schema, table), {})[column] = kind
+    for schema, table, column, kind in fetch_all(
+        _COLUMNS, {"schema": tenant_connection().schema_name}
+    ):
+        tables.setdefault((schema, table), {})[column] = kind
     return tables
 
 

@@ -11,7 +11,7 @@ from konstruct.privacy.erasure.progress import ErasureProgress
 from konstruct.privacy.erasure.traces import forget_in_new_replies, forget_in_traces
 from memory.models import Message
 from tenants import transaction
-from tenants.context import connection, tenant_connection
+from tenants.context import connection, fetch_value, tenant_connection
 from tenants.exceptions import KonstructError
 from tenants.personal_data import (
     OnErasure,
@@ -73,9 +73,7 @@ def refuse_unknown_tables() -> None:
 
 def count_messages(person: Person) -> int:
     """Return the number of the person's messages."""
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNT, person.parameters())
-        return int(cursor.fetchone()[0])
+    return int(fetch_value(_COUNT, person.parameters()))
 
 
 def remove_messages(person: Person, progress: ErasureProgress) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import InternalError, OperationalError
 
 from tenants.cache_file import rewrite_cache_file
-from tenants.context import connection, tenant_connection
+from tenants.context import execute, fetch_value, tenant_connection
 
 logger = logging.getLogger(__name__)
 
@@ -76,46 +76,36 @@ def _settle_table(table: str, stored: dict[str, Any], *, rewrite: bool) -> None:
 def _wait_for_older_transactions() -> None:
     """Wait until whoever began before this moment has ended, or for TRANSACTION_SECONDS."""
     deadline = time.monotonic() + TRANSACTION_SECONDS
-    with connection.cursor() as cursor:
-        # Counts of our own removals would otherwise come in after those of ANALYZE.
-        cursor.execute("SELECT pg_stat_force_next_flush()")
-        cursor.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
-        (next_transaction,) = cursor.fetchone()
-        while time.monotonic() < deadline:
-            cursor.execute(
-                "SELECT pg_snapshot_xmin(pg_current_snapshot()) >= %s::xid8", [next_transaction]
-            )
-            if cursor.fetchone() == (True,):
-                return
-            time.sleep(0.05)
+    # Counts of our own removals would otherwise come in after those of ANALYZE.
+    execute("SELECT pg_stat_force_next_flush()")
+    next_transaction = fetch_value("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
+    while time.monotonic() < deadline:
+        if fetch_value(
+            "SELECT pg_snapshot_xmin(pg_current_snapshot()) >= %s::xid8", [next_transaction]
+        ):
+            return
+        time.sleep(0.05)
 
 
 def _dead_rows(table: str) -> int:
     """Removed rows in the table's file, as ANALYZE has just counted them."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_get_dead_tuples(%s::regclass)", [_name(table)])
-        return int(cursor.fetchone()[0])
+    return int(fetch_value("SELECT pg_stat_get_dead_tuples(%s::regclass)", [_name(table)]))
 
 
 def _size(table: str) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_total_relation_size(%s)", [_name(table)])
-        return int(cursor.fetchone()[0])
+    return int(fetch_value("SELECT pg_total_relation_size(%s)", [_name(table)]))
 
 
 def _rewrite(table: str) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting('lock_timeout')")
-        (before,) = cursor.fetchone()
-        cursor.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
+    before = fetch_value("SELECT current_setting('lock_timeout')")
+    execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'")
     try:
         _rewrite_table(table)
     except OperationalError as error:
         logger.warning("%s is not written anew, since it is in use: %s", table, error)
         return False
     finally:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET lock_timeout = '{before}'")
+        execute(f"SET lock_timeout = '{before}'")
     return True
 
 
@@ -137,8 +127,7 @@ def _rewrite_table(table: str) -> None:
 
 
 def _vacuum(table: str, how: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(f"VACUUM {how} {_name(table)}")
+    execute(f"VACUUM {how} {_name(table)}")
 
 
 def _name(table: str) -> str:

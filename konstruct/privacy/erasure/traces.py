@@ -14,7 +14,7 @@ from django.db.models import Model
 from konstruct.orchestrator.models import Escalation, ToolCall
 from konstruct.orchestrator.replies import queue
 from memory.models import ConversationItem, Message, PendingEmbedding, RecallEvent
-from tenants.context import connection
+from tenants.context import fetch_column
 
 ERASED: Final = "(erased)"
 # A line is recognised by its beginning. A shorter line is one by itself, or after a name.
@@ -139,16 +139,14 @@ def _found(copies: Copies, values: Mapping[str, Any]) -> list[Any]:
     key, table = copies.model._meta.pk.column, copies.model._meta.db_table
     same_user = _OF_SAME_USER if copies.model is RecallEvent else ""
     columns = ", ".join(f"copy.{column}" for column in copies.columns)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT copy.{key} FROM {table} AS copy {copies.join}"
-            f" WHERE ({copies.thread} = ANY(%(threads)s) {same_user})"
-            f" AND {copies.user} <> ALL(%(users)s)"
-            " AND EXISTS (SELECT FROM unnest(%(probes)s::text[]) AS probe"
-            f" WHERE strpos(concat_ws(' ', {columns}), probe) > 0)",
-            values,
-        )
-        return [pk for (pk,) in cursor.fetchall()]
+    return fetch_column(
+        f"SELECT copy.{key} FROM {table} AS copy {copies.join}"
+        f" WHERE ({copies.thread} = ANY(%(threads)s) {same_user})"
+        f" AND {copies.user} <> ALL(%(users)s)"
+        " AND EXISTS (SELECT FROM unnest(%(probes)s::text[]) AS probe"
+        f" WHERE strpos(concat_ws(' ', {columns}), probe) > 0)",
+        values,
+    )
 
 
 def _redacted(

@@ -14,7 +14,7 @@ from django.core.management.commands.migrate import Command as DjangoMigrate
 from django.db import ProgrammingError, connections
 from django.db.migrations.loader import AmbiguityError, MigrationLoader
 
-from tenants.context import server_scope, tenant_connection
+from tenants.context import fetch_row, server_scope, tenant_connection
 from tenants.locking import only_one_migrate
 from tenants.management.base import NOTHING_DONE, SOME_BEHIND, KonstructCommand, UsageError
 from tenants.management.migration_report import Report
@@ -360,9 +360,9 @@ def _listed(slugs: list[str]) -> str:
 
 
 def _refuse_other_roles() -> None:
-    with tenant_connection().cursor() as cursor:
-        cursor.execute("SELECT current_user, has_database_privilege(current_database(), 'CREATE')")
-        role, may_create = cursor.fetchone()
+    role, may_create = fetch_row(
+        "SELECT current_user, has_database_privilege(current_database(), 'CREATE')"
+    )
     if not may_create:
         raise CommandError(
             f"migrate must run as {OWNER_ROLE}, not as {role}: set DATABASE_OWNER_URL and use"
