@@ -1,4 +1,4 @@
-"""The address that a request comes from, believed only as far as proxies are trusted."""
+"""The client's address of a request, from X-Forwarded-For as far as proxies are trusted."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -8,12 +8,12 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 _current: ContextVar[str | None] = ContextVar("client_address", default=None)
-# Whoever has an IPv6 address has all of its /64 network.
+# A client with an IPv6 address usually has its whole /64 network.
 IPV6_NETWORK_BITS = 64
 
 
 class ClientAddressMiddleware:
-    """Finds the address once, for everything that is recorded and throttled in the request."""
+    """Determines the client's address once for each request, for the access log and limits."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -27,16 +27,16 @@ class ClientAddressMiddleware:
 
 
 def current_address() -> str | None:
-    """Return the address of the request that is being answered; None outside of requests."""
+    """Return the client's address of the current request; None outside of requests."""
     return _current.get()
 
 
 def address_of(request: HttpRequest) -> str | None:
-    """Return the address of whoever sent the request, None if there is none (a Unix socket).
+    """Return the client's address; None if there is none (a Unix socket).
 
-    Each of the TRUSTED_PROXIES adds to X-Forwarded-For the address that it was called from, at the
-    end. What stands before those was sent by the caller, who can write anything: it is not read. A
-    request with fewer entries did not come through all proxies, and is known by its connection.
+    Each of the TRUSTED_PROXIES appends the address of its client to X-Forwarded-For. Earlier
+    entries come from the client, can hold anything, and are ignored. A request with fewer entries
+    did not pass all proxies: the address of its connection is taken.
     """
     forwarded = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",")]
     trusted = settings.TRUSTED_PROXIES
@@ -46,7 +46,7 @@ def address_of(request: HttpRequest) -> str | None:
 
 
 def throttled_address(address: str | None) -> str:
-    """Return what attempts are counted by: the address, of IPv6 its network."""
+    """Return the address by which attempts are counted: of IPv6 the network."""
     if address is None:
         return "none"
     parsed = ip_address(address)
@@ -56,7 +56,7 @@ def throttled_address(address: str | None) -> str:
 
 
 def _as_address(text: str) -> str | None:
-    """Return an address in its usual form; a port is cut off, an IPv4 one in IPv6 is unwrapped."""
+    """Return a normalized address without a port; an IPv4 address in IPv6 is unwrapped."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

@@ -34,8 +34,8 @@ _REFUSALS = {
 class TenantMiddleware:
     """Sets ``request.tenant`` (None on a public host) and the URL configuration.
 
-    On a tenant's host the tenant is pinned: no code that serves the request can enter another. On a
-    public host there is no tenant until something that runs later enters one (an API key's).
+    On a tenant's host the tenant is pinned: no code that serves the request can enter another one.
+    On a public host there is no tenant until later code enters one, such as that of an API key.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -49,7 +49,7 @@ class TenantMiddleware:
         try:
             tenant = _tenant_at(host)
         except UnknownTenant:
-            # Which hosts have a tenant is nobody's business.
+            # The answer does not tell which hosts have a tenant.
             return refuse(HTTPStatus.NOT_FOUND, "No service has this address.")
         except TenantPaused as error:
             return refuse_later(request, error)
@@ -65,7 +65,7 @@ class TenantMiddleware:
             return streamed_inside(response, tenant.id)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Answer for a view that has found its tenant by itself, as an event of Slack's does."""
+        """Answer for a view that finds its tenant itself, such as the view of Slack's events."""
         if isinstance(error, TenantPaused | ServerDown):
             return refuse_later(request, error)
         moved = moved_meanwhile(error)
@@ -83,12 +83,12 @@ def host_name(host: str) -> str:
 
 
 def _tenant_at(host: str) -> Tenant:
-    """Return the tenant that a host serves, in one query.
+    """Return the tenant of a host, in one query.
 
     Raises:
-        UnknownTenant: none is served there.
-        TenantNotServing: it is suspended, or not provisioned yet.
-        TenantPaused: its schema and this code do not fit, or it is being moved.
+        UnknownTenant: the host has no tenant.
+        TenantNotServing: the tenant is suspended, or not provisioned yet.
+        TenantPaused: its schema does not fit this code, or it is being moved.
     """
     domain = Domain.objects.select_related("tenant").filter(domain=host).first()
     if domain is None:

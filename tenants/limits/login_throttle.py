@@ -1,7 +1,8 @@
-"""How often somebody may try: passwords of the admin, and keys that open nothing.
+"""Limits of login attempts, and of requests with invalid API keys.
 
-An attempt is counted before the password is looked at, in one atomic step: a hundred at once are no
-more than one after the other, and a refused one costs no hash. One that succeeds is given back.
+An attempt is counted before the password is checked, in one atomic step. A hundred attempts at once
+therefore count like a hundred in sequence, and a refused attempt computes no hash. An attempt that
+succeeds is not counted.
 """
 
 import logging
@@ -21,19 +22,19 @@ from tenants.redis_keys import escape_part, login_seen_key
 
 logger = logging.getLogger(__name__)
 
-# The operators' site belongs to no tenant. Its keys begin with the name of its schema instead.
+# The operators' site belongs to no tenant. Its cache keys begin with the name of its schema.
 OPERATORS = "public"
-# What nobody who is known does is recorded so often at most, for each address and in all.
+# Unauthenticated requests that are recorded: for each address, and in all.
 STRANGERS_BURST, STRANGERS_PER_SECOND = 20, 1 / 10
 STRANGERS_IN_ALL_BURST, STRANGERS_IN_ALL_PER_SECOND = 200, 1.0
-# From where somebody has logged in is remembered for so long.
+# How long the address of a successful login is remembered.
 SEEN_SECONDS = 30 * 24 * 3600
-# And what is refused because it comes too often, once in so many seconds.
+# Of repeated refusals one is recorded in this time.
 REFUSALS_EVERY_SECONDS = 60.0
 
 
 class LoginAttempt:
-    """An attempt to log in to the site of the tenant that we are in, or to the operators'."""
+    """An attempt to log in to the current tenant's site, or to the operators' site."""
 
     def __init__(self, username: str, address: str | None) -> None:
         # The username that the login form makes of the typed text (NFKC).
@@ -43,8 +44,8 @@ class LoginAttempt:
         self.tenant: UUID | str = current_tenant_id() or OPERATORS
         self.pair = f"login-{who}-{where}"
         self.seen = login_seen_key(self.tenant, who, where)
-        # One name from one address; the two larger limits are for many names from one address, and
-        # for one name from many addresses.
+        # One name from one address. Two larger limits count many names from one address, and one
+        # name from many addresses.
         self.buckets = [
             _bucket(self.pair, settings.LOGIN_ATTEMPTS),
             _bucket(f"login-from-{where}", settings.LOGIN_ATTEMPTS_PER_ADDRESS),
@@ -52,9 +53,9 @@ class LoginAttempt:
         self._as_anybody = _bucket(f"login-as-{who}", settings.LOGIN_ATTEMPTS_PER_USER)
 
     def begin(self) -> RateLimit:
-        """Count the attempt. If it is not allowed, the password must not be looked at.
+        """Count the attempt. If it is not allowed, do not check the password.
 
-        Others who try somebody's name elsewhere lock them out of no address from which they have
+        Attempts with the name from other addresses do not block an address from which the user has
         logged in before.
         """
         if not self._was_seen():
@@ -62,7 +63,7 @@ class LoginAttempt:
         return take_from(self.tenant, self.buckets)
 
     def succeeded(self) -> None:
-        """Do not count it: who knows their password may log in as often as they like."""
+        """Give the tokens back: successful logins are not limited."""
         put_back(self.tenant, self.buckets)
         try:
             get_redis_connection("default").set(self.seen, 1, ex=SEEN_SECONDS)
@@ -73,19 +74,20 @@ class LoginAttempt:
         try:
             return bool(get_redis_connection("default").exists(self.seen))
         except (RedisError, ConnectionInterrupted):
-            return False  # `take_from` says so in the log, and allows it
+            return False  # `take_from` logs the outage, and allows the attempt
 
     def is_worth_recording(self, limit: RateLimit) -> bool:
-        """Tell whether a failure is to be recorded: each that was looked at, few that were not."""
+        """Return whether to record a failure: all that were checked, few of the refused ones."""
         if limit.allowed:
             return _stranger_is_worth_recording(self.tenant)
         return is_first_refusal(self.pair, tenant=self.tenant)
 
 
 def strange_request(address: str | None) -> tuple[RateLimit | None, bool]:
-    """Count a request of the API that nobody known has sent, in the tenant that we are in.
+    """Count an unauthenticated API request in the current tenant.
 
-    Returns its limit, and whether it is to be recorded. Outside of tenants there is neither.
+    Returns:
+        Its limit, and whether to record it. Outside of tenants None and False.
     """
     tenant_id = current_tenant_id()
     if tenant_id is None:
@@ -97,7 +99,7 @@ def strange_request(address: str | None) -> tuple[RateLimit | None, bool]:
 
 
 def is_first_refusal(channel: str, *, tenant: UUID | str) -> bool:
-    """Tell whether a caller who comes too often was not refused a moment ago."""
+    """Return whether this is the first refusal of a caller in REFUSALS_EVERY_SECONDS."""
     bucket = Bucket(f"refused-{channel}", 1, 1 / REFUSALS_EVERY_SECONDS)
     return take_from(tenant, [bucket]).allowed
 

@@ -1,4 +1,4 @@
-"""Token bucket for each tenant and channel, taken from in one atomic round trip."""
+"""Token buckets of tenants and channels, in one atomic round trip to the cache."""
 
 import logging
 from collections.abc import Sequence
@@ -14,9 +14,9 @@ from tenants.redis_keys import rate_limit_key
 logger = logging.getLogger(__name__)
 
 # KEYS: buckets; ARGV: tokens to take of each, then capacity and tokens per second of each.
-# Returns: taken (0 or 1), then whole tokens left and microseconds until the tokens would be there,
-# of each. They are taken of all buckets or of none: who is refused by one uses no other up.
-# The clock is the server's own, one for all processes. An idle bucket expires once it is full.
+# Returns: taken (0 or 1), then of each bucket the whole tokens left, and the microseconds until the
+# tokens are there. Tokens are taken of all buckets or of none, so a refusal uses none up.
+# The clock is the cache's, for all processes. An idle bucket expires when it is full.
 _TAKE = """
 local cost = tonumber(ARGV[1])
 local time = redis.call('TIME')
@@ -43,7 +43,7 @@ end
 return answer
 """
 
-# One token more in each bucket that stands; what is over its size is cut off when it is taken from.
+# Adds a token to each existing bucket. Tokens over its size are cut off when tokens are taken.
 _PUT_BACK = """
 for _, key in ipairs(KEYS) do
     if redis.call('EXISTS', key) == 1 then redis.call('HINCRBYFLOAT', key, 'tokens', 1) end
@@ -74,13 +74,13 @@ class RateLimit:
 def take(
     tenant_id: UUID | str, channel: str, *, burst: int, per_second: float, cost: int = 1
 ) -> RateLimit:
-    """Take tokens from a tenant's bucket for a channel, if it has them: see `take_from`.
+    """Take tokens from a tenant's bucket for a channel: see `take_from`.
 
     Args:
-        tenant_id: whose bucket.
-        channel: rest, slack …
+        tenant_id: the tenant.
+        channel: the channel, such as rest or slack.
         burst: size of the bucket.
-        per_second: tokens that come back in a second.
+        per_second: tokens that are added per second.
         cost: tokens to take.
     """
     return take_from(tenant_id, [Bucket(channel, burst, per_second)], cost=cost)
@@ -89,11 +89,11 @@ def take(
 def take_from(tenant_id: UUID | str, buckets: Sequence[Bucket], *, cost: int = 1) -> RateLimit:
     """Take tokens from all of these buckets of a tenant, or from none.
 
-    Without a cache everything is allowed, with a line in the log: a lost cache must not take the
-    service down with it.
+    While the cache is down, everything is allowed and logged: the service must not depend on it.
 
     Returns:
-        The answer of the bucket that has the least left; of a refusal, the one to wait for longest.
+        The state of the bucket with the fewest tokens left; of a refusal, of the bucket with the
+        longest wait.
     """
     for bucket in buckets:
         if bucket.burst < 1 or bucket.per_second <= 0 or not 1 <= cost <= bucket.burst:
@@ -121,7 +121,7 @@ def take_from(tenant_id: UUID | str, buckets: Sequence[Bucket], *, cost: int = 1
 
 
 def put_back(tenant_id: UUID | str, buckets: Sequence[Bucket]) -> None:
-    """Give back to these buckets what `take_from` has taken for something that is not to count."""
+    """Give back the tokens that `take_from` has taken for a request that does not count."""
     keys = [rate_limit_key(tenant_id, bucket.channel) for bucket in buckets]
     try:
         get_redis_connection("default").register_script(_PUT_BACK)(keys=keys)

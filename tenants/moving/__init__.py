@@ -1,1 +1,1 @@
-"""Moving a tenant to another database server: a copy while it is served, the rest in a pause."""
+"""Moves a tenant to another database server: a copy while it is served, and a short pause."""

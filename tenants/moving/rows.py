@@ -1,12 +1,12 @@
-"""Rows of a tenant's schema over the owner's sessions: reading, copying and comparing them.
+"""Reads, copies and compares the rows of a tenant's schema in sessions of the owner's role.
 
-The sessions are beside this thread's connections and enter no tenant.
+The sessions are separate from this thread's connections, and enter no tenant.
 
-Postgres refuses a statement here rather than let a policy hide rows from it (`row_security`): a
-copy through a policy that shows nothing copies nothing, and reports success.
+With `row_security = off` Postgres refuses a statement from which a policy would hide rows.
+Otherwise a copy through a policy could copy nothing and report success.
 
-Rows that have changed since a snapshot are rows of transactions that had not ended then, by their
-`xmin`. Rows that were deleted since are noticed by the number of rows.
+A row has changed since a snapshot if its `xmin` is of a transaction that had not ended then.
+Deleted rows are found by the number of rows.
 """
 
 import json
@@ -22,8 +22,8 @@ from psycopg import sql
 from tenants.exceptions import KonstructError
 from tenants.postgresql.base import DatabaseWrapper
 
-# Values of a type that an extension has made are digested as they are sent: its number is another
-# on each server, and would stand in the row.
+# Values of an extension's types are digested in their binary form: the number of such a type
+# differs between servers, and would be part of the row.
 _TABLES = """
 SELECT c.relname,
        array_agg(quote_ident(a.attname) ORDER BY a.attnum) FILTER (WHERE a.attgenerated = ''),
@@ -50,7 +50,7 @@ JOIN pg_proc AS p ON p.oid = t.typsend
 WHERE c.relnamespace = %s::regnamespace AND c.relkind IN ('r', 'p')
 GROUP BY c.oid ORDER BY c.relname
 """
-# Indexes that cost much more to keep up row by row than to build.
+# Indexes that are much faster to build than to update row by row.
 _SLOW_INDEXES = """
 SELECT c.relname, pg_get_indexdef(c.oid)
 FROM pg_class AS c JOIN pg_am AS m ON m.oid = c.relam
@@ -61,7 +61,7 @@ _SEQUENCES = """
 SELECT relname FROM pg_class
 WHERE relnamespace = %s::regnamespace AND relkind = 'S' ORDER BY relname
 """
-# Of all rows of a table in any order: how many, and two sums of the first 8 bytes of each digest.
+# The number of rows of a table, and two sums of the first 8 bytes of their digests, in any order.
 _SUMS: Final = (
     "SELECT count(*), bit_xor(digest), sum(digest) FROM (SELECT ('x' || encode(substr("
     "sha256(record_send(ROW({0.digested}))), 1, 8), 'hex'))::bit(64)::bigint AS digest"
@@ -82,9 +82,9 @@ Copied = Callable[[int], object]
 
 @contextmanager
 def session_on(server: str) -> Iterator[Session]:
-    """Have a session of this process' role on a server, in autocommit; closed, it is rolled back.
+    """Open a session of this process' role on a server, in autocommit. It is closed at the end.
 
-    Errors of the driver that leave the block are Django's.
+    The driver's errors are raised as Django's.
 
     Raises:
         ServerDown: the server takes no connections.
@@ -99,18 +99,18 @@ def session_on(server: str) -> Iterator[Session]:
 
 
 def run(session: Session, statement: str, *values: object) -> list[tuple[Any, ...]]:
-    """Run a statement; the rows that it returns. Without values it may be several statements."""
+    """Run a statement, or several if there are no values, and return the rows."""
     cursor = session.execute(statement.encode(), values or None)
     return cursor.fetchall() if cursor.description else []
 
 
 def quoted(*names: str) -> str:
-    """Names as SQL has them, such as "schema"."table"."""
+    """Return a quoted name, such as "schema"."table"."""
     return sql.Identifier(*names).as_string()
 
 
 def literal(value: object) -> str:
-    """A value as SQL has it, for statements that take no values."""
+    """Return a quoted value, for statements that take no parameters."""
     return sql.Literal(value).as_string()
 
 
@@ -122,16 +122,16 @@ class Table:
     columns: str
     digested: str
     types: tuple[str, ...]
-    key: str  # a list of JSON
-    chosen: str  # a condition: the key is in the list of such lists that is given
-    has_begun: bool  # rows of it are work, which says when a worker began with it
+    key: str  # a JSON array
+    chosen: str  # a condition: the key is among the given JSON arrays
+    has_begun: bool  # whether it has a column begun_at, the time at which a worker began
 
 
 def tables_of(session: Session, schema: str) -> list[Table]:
-    """The tables of a schema.
+    """Return the tables of a schema.
 
     Raises:
-        KonstructError: one has no primary key.
+        KonstructError: a table has no primary key.
     """
     found = []
     for name, columns, digested, types, key, begun in run(session, _TABLES, schema):
@@ -151,53 +151,53 @@ def tables_of(session: Session, schema: str) -> list[Table]:
 
 
 def sequences_of(session: Session, schema: str) -> list[str]:
-    """The names of a schema's sequences."""
+    """Return the names of a schema's sequences."""
     return [name for (name,) in run(session, _SEQUENCES, schema)]
 
 
 def slow_indexes_of(session: Session, schema: str) -> list[tuple[str, str]]:
-    """Indexes that are better built when the rows are there: names, and statements that do it."""
+    """Return the indexes to build after the rows are copied: names, and the statements."""
     return [
         (quoted(schema, name), made_by) for name, made_by in run(session, _SLOW_INDEXES, schema)
     ]
 
 
 def layout_of(session: Session, schema: str) -> set[str]:
-    """All columns with their types, and all sequences: what two schemas are compared by."""
+    """Return all columns with their types, and all sequences, to compare two schemas."""
     columns = {column for table in tables_of(session, schema) for column in table.types}
     return columns.union(sequences_of(session, schema))
 
 
 def alter_each(tables: Sequence[Table], clause: str) -> str:
-    """A script that alters all of the tables."""
+    """Return a script that alters all tables."""
     return ";".join(f"ALTER TABLE {table.name} {clause}" for table in tables)
 
 
 def snapshot_of(session: Session) -> str:
-    """Begin to read what is there at this moment; the first transaction that had not ended."""
+    """Begin to read a snapshot, and return the oldest transaction that has not ended."""
     run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     return str(run(session, "SELECT pg_snapshot_xmin(pg_current_snapshot())::xid::text")[0][0])
 
 
 def sums_of(session: Session, table: Table) -> tuple[int, int, int]:
-    """What two tables are compared by as a whole: equal if all rows are."""
+    """Return the number of rows and two checksums, which are equal if all rows are."""
     ((count, xor, total),) = run(session, _SUMS.format(table))
     return count, xor, total
 
 
 def count_of(session: Session, table: Table) -> int:
-    """How many rows a table has."""
+    """Return the number of rows of a table."""
     return int(run(session, f"SELECT count(*) FROM {table.name}")[0][0])  # noqa: S608
 
 
 def changed_since(session: Session, table: Table, snapshot: str) -> tuple[int, list[str]]:
-    """How many rows a table has, and the keys of those that were written since a snapshot."""
+    """Return the number of rows, and the keys of rows written since a snapshot."""
     ((count, keys),) = run(session, _SINCE.format(table, snapshot))
     return count, [json.dumps(key) for key in json.loads(keys)]
 
 
 def lines_of(session: Session, table: Table, keys: Sequence[str] | None = None) -> Lines:
-    """The rows of a table with these keys, or all of them."""
+    """Return keys and digests of the rows with these keys, or of all rows."""
     statement = _LINES.format(table)
     if keys is None:
         return dict(run(session, statement))
@@ -212,7 +212,7 @@ def copy_rows(
     keys: Sequence[str] | None = None,
     copied: Copied = lambda number: None,
 ) -> None:
-    """Copy the rows with these keys, or all into a table that this transaction has emptied."""
+    """Copy the rows with these keys, or all rows into a table that this transaction has emptied."""
     rows = f"SELECT {table.columns} FROM {table.name}"  # noqa: S608
     options = "FORMAT binary"
     if keys is None:
@@ -230,20 +230,20 @@ def copy_rows(
 
 
 def replace_rows(source: Session, target: Session, table: Table, keys: Sequence[str]) -> None:
-    """Let the copy have the rows with these keys as the source has them, or not at all."""
+    """Replace the rows with these keys in the copy by those of the source."""
     if keys:
         run(target, f"DELETE FROM {table.name} WHERE {table.chosen}", _list_of(keys))  # noqa: S608
         copy_rows(source, target, table, keys=keys)
 
 
 def differing_keys(source: Session, target: Session, table: Table) -> list[str]:
-    """The keys of all rows that only one of the two has, or that are not equal."""
+    """Return the keys of rows that differ, or that only one of the two has."""
     here, there = lines_of(source, table), lines_of(target, table)
     return [key for key in here.keys() | there.keys() if here.get(key) != there.get(key)]
 
 
 def copy_sequences(source: Session, target: Session, schema: str, names: Sequence[str]) -> None:
-    """Let the sequences of the copy go on where those of the source are."""
+    """Set the sequences of the copy to the values of the source."""
     for name in names:
         sequence = quoted(schema, name)
         (state,) = run(source, f"SELECT last_value, is_called FROM {sequence}")  # noqa: S608

@@ -1,4 +1,4 @@
-"""Getting a tenant's rows to another server, up to where its own schema is left."""
+"""Copies a tenant's rows to another server, and retires its old schema."""
 
 import time
 from datetime import UTC, datetime
@@ -38,11 +38,11 @@ from tenants.schemas.recording import Recording, recording
 from tenants.schemas.replaying import Replay
 from tenants.servers import MAIN
 
-# Requests that have begun are over by then; what a worker has begun may take --patience.
+# Running requests end within this time. Running jobs may take --patience.
 SETTLE_SECONDS: Final = 0.25
 ASK_EVERY_SECONDS: Final = 0.1
-# For locks on all tables, while nothing new begins; and for one attempt, half of what Postgres'
-# deadlock_timeout is by default.
+# The longest wait for locks on all tables, and for one attempt: half of Postgres' default
+# deadlock_timeout.
 LOCK_SECONDS: Final = 30.0
 TURN_SECONDS: Final = 0.5
 
@@ -66,20 +66,20 @@ class CopyDiffers(KonstructError):
 
 
 class Watch:
-    """Told how a move goes on; does nothing by itself."""
+    """Receives the progress of a move. A subclass shows it."""
 
     def copying(self, rows: int, of: int) -> None:
-        """So many rows have been copied."""
+        """Called with the number of copied rows, and of all rows."""
 
     def building(self, indexes: int) -> None:
-        """The rows are there; these indexes are built."""
+        """Called with the number of indexes to build, after the rows are copied."""
 
     def holding(self, seconds: float) -> None:
-        """The tenant is held from now on, for about so many seconds."""
+        """Called when the tenant is held, with the estimated duration."""
 
 
 class Transfer:
-    """The steps of a move up to the switch."""
+    """The steps of a move before the switch."""
 
     def __init__(self, tenant: Tenant, to: str, patience: float, watch: Watch) -> None:
         self._tenant = tenant
@@ -92,7 +92,7 @@ class Transfer:
         self.copied_in = self.held_at = 0.0
 
     def copy(self) -> None:
-        """Copy the tenant, hold it, copy the rest, and let its schema be left."""
+        """Copy the tenant, hold it, copy the rows that changed, and retire its old schema."""
         made = recording()
         began = time.monotonic()
         with session_on(self._tenant.server) as source:
@@ -107,11 +107,11 @@ class Transfer:
                 self.copied_in = time.monotonic() - began
                 self._hold(source, tables)
                 self._take_over(source, target, tables, snapshot)
-            # From here on there are two, until the next is committed.
+            # Both servers have the tenant until `_leave` is committed.
             self._leave(source)
 
     def _new_schema(self, made: Recording) -> Session:
-        """Make the schema, with all that keeps rows out; return the session that has done so."""
+        """Create the schema without policies, triggers and rows, and return its session."""
         connection = tenant_connection()
         connection.set_schema(self._schema)
         replay = Replay(
@@ -143,7 +143,7 @@ class Transfer:
             )
 
     def _fill(self, source: Session, target: Session, tables: list[Table]) -> str:
-        """Copy what there is while the tenant is served, and compare; the snapshot of it."""
+        """Copy and compare the rows of a snapshot while the tenant is served; return it."""
         snapshot = snapshot_of(source)
         entered(source, self._tenant)
         total, done = sum(count_of(source, table) for table in tables), 0
@@ -177,7 +177,7 @@ class Transfer:
         return snapshot
 
     def _hold(self, source: Session, tables: list[Table]) -> None:
-        """Let nothing of the tenant begin any more, and wait for what has."""
+        """Stop serving the tenant, and wait for running requests and jobs."""
         self._watch.holding(self._to_look + SETTLE_SECONDS)
         self.held_at = time.monotonic()
         with session_on(MAIN) as the_list:
@@ -202,7 +202,7 @@ class Transfer:
     def _take_over(
         self, source: Session, target: Session, tables: list[Table], snapshot: str
     ) -> None:
-        """Lock the source, bring the copy up to date, compare the two, and close the copy again."""
+        """Lock the source, update the copy, compare the two, and restore the copy's policies."""
         _lock(source, self._tenant, tables)
         self._take_outbox(source, target)
         run(
@@ -219,7 +219,7 @@ class Transfer:
         run(source, alter_each(tables, closed))
 
     def _catch_up(self, source: Session, target: Session, table: Table, snapshot: str) -> None:
-        """Bring the copy of a table up to date, and see that it is equal."""
+        """Update the copy of a table, and check that it is equal."""
         count, keys = changed_since(source, table, snapshot)
         replace_rows(source, target, table, keys)
         if count_of(target, table) != count:  # rows are gone
@@ -235,7 +235,7 @@ class Transfer:
         self.changed += len(keys)
 
     def _take_outbox(self, source: Session, target: Session) -> None:
-        """Move the tenant's part of the outbox, which is seen by policy in its name alone."""
+        """Move the tenant's jobs, which only the tenant itself can see."""
         for session in (source, target):
             enter(session, self._tenant)
         ((taken,),) = run(source, TAKE_OUTBOX, self._tenant.id)
@@ -246,7 +246,7 @@ class Transfer:
             raise CopyDiffers(f"the copy of the outbox is not equal to it. {UNCHANGED}")
 
     def _leave(self, source: Session) -> None:
-        """Let the schema that is left serve nobody."""
+        """Rename the old schema, and revoke the application's access to it."""
         left = name_of_copy(self._tenant.id, datetime.now(UTC))
         run(
             source,
@@ -258,7 +258,7 @@ class Transfer:
 
 
 def enter(session: Session, tenant: Tenant) -> None:
-    """Let the session's transaction be in the tenant's name, for what a policy keeps apart."""
+    """Set the tenant of the session's transaction, for tables with a policy."""
     run(session, f"SET LOCAL app.current_tenant = {literal(str(tenant.id))}")
 
 
@@ -268,9 +268,9 @@ def entered(session: Session, tenant: Tenant) -> list[Table]:
 
 
 def _lock(session: Session, tenant: Tenant, tables: list[Table]) -> None:
-    """Begin a transaction that keeps everybody else from the tenant's tables.
+    """Begin a transaction that locks all tables of the tenant.
 
-    It gives way before Postgres looks for a deadlock, which would end somebody's transaction.
+    An attempt ends before Postgres looks for a deadlock, which would cancel another transaction.
     """
     give_up_at = time.monotonic() + LOCK_SECONDS
     # Ends: after LOCK_SECONDS.

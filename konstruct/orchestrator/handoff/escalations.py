@@ -1,7 +1,7 @@
-"""Escalations to people: a person answers, from when one is asked for until it is resolved.
+"""Escalations to people: a person answers in a thread until the escalation is resolved.
 
-While one is open the agent does not answer there. What the user says is recorded, remembered and
-held; a person answers it in the admin, and resolves the escalation in the end.
+While an escalation is open, the agent does not answer in the thread. Messages of the user are
+stored, remembered and held. A person answers them in the admin and resolves the escalation.
 """
 
 from collections.abc import Callable
@@ -47,22 +47,22 @@ from tenants.redis_keys import escalation_status_key
 NOTICE = "I have asked for a person: somebody will answer you here."
 OpenedBy = Escalation.OpenedBy
 Outcome = Escalation.Outcome
-# The constraint by which one of two that open something in a thread at once is first.
+# The constraint by which a thread has at most one open escalation.
 ONE_OPEN = "escalation_one_open"
-# How often a request tries again because others changed the thread's escalations or handovers.
+# How often a request is tried again when other requests change the thread's escalation meanwhile.
 MAX_ATTEMPTS = 10
-# In the copy: "person", and the message that asked for them; or "agent", and the agent's id.
+# Values in the cache: "person" with the id of the message that asked, or "agent" with its id.
 PERSON, AGENT = "person", "agent"
 
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    """Who answers instead of the thread's own agent."""
+    """The person or agent that answers instead of the thread's own agent."""
 
     agent_id: UUID | None = None
-    """Another agent; None: a person."""
+    """The other agent; None: a person."""
     asked_by: str = ""
-    """The message that asked for the person, if one did."""
+    """The id of the message that asked for a person, if there is one."""
 
     @property
     def is_person(self) -> bool:
@@ -71,7 +71,7 @@ class Answering:
 
 
 def who_answers(thread: Thread) -> Answering | None:
-    """Who answers in this thread of the tenant that we are in; None: its own agent."""
+    """Return the person or agent that answers in the thread; None: the thread's own agent."""
     key = escalation_status_key(required_tenant_id(), thread.thread_id)
     scope = str(scope_number(thread.agent_id, thread.user_id))
     held = thread_cache.read_through(key, partial(_open_in, thread.thread_id)).get(scope)
@@ -82,7 +82,7 @@ def who_answers(thread: Thread) -> Answering | None:
 
 
 def mark_changing(thread: Thread) -> None:
-    """Let nobody trust the copy until the transaction is over. Call it before the change."""
+    """Invalidate the cached state until the transaction ends. Call it before the change."""
     thread_cache.changing(escalation_status_key(required_tenant_id(), thread.thread_id))
 
 
@@ -98,11 +98,11 @@ def _open_in(thread_id: str) -> thread_cache.Copy:
     }
 
 
-# --- Asking ---------------------------------------------------------------------------------------
+# --- Reasons to escalate --------------------------------------------------------------------------
 
 
 def reason_to_escalate(text: str, agent: Agent) -> tuple[OpenedBy, str] | None:
-    """Return on whose account the text calls for a person, and why; None if it does not."""
+    """Return whether the user or a rule asks for a person, with the reason; None for neither."""
     if asks_for_a_person(text):
         return OpenedBy.USER, f"“{text.strip()}”"
     if (phrase := phrase_in(text, agent.escalate_on)) is not None:
@@ -111,9 +111,10 @@ def reason_to_escalate(text: str, agent: Agent) -> tuple[OpenedBy, str] | None:
 
 
 def reached_failure_limit(message: KonstructMessage) -> bool:
-    """Whether as many replies in a row were given up in the thread as the agent's rule allows.
+    """Return whether `escalate_after_failures` replies of the thread failed one after another.
 
-    The rule is of the agent that answers there. Call it when the message's own was given up.
+    The setting is that of the agent that answers in the thread. Call it after the message's own
+    reply has failed.
     """
     existing = who_answers(Thread.of(message))
     limit = (
@@ -123,11 +124,11 @@ def reached_failure_limit(message: KonstructMessage) -> bool:
     )
     if limit is None:
         return False
-    said = Message.objects.filter(**Thread.of(message).named, role=Role.USER)
-    # What a person has closed was not tried.
-    given_up = Q(pending_reply__failed_at__isnull=False, pending_reply__attempts__gt=0)
-    newest = said.order_by("-number").annotate(was_given_up=given_up)[:limit]
-    return [message.was_given_up for message in newest] == [True] * limit
+    sent = Message.objects.filter(**Thread.of(message).named, role=Role.USER)
+    # A message that a person closed has no attempts.
+    has_failed = Q(pending_reply__failed_at__isnull=False, pending_reply__attempts__gt=0)
+    newest = sent.order_by("-number").annotate(has_failed=has_failed)[:limit]
+    return [message.has_failed for message in newest] == [True] * limit
 
 
 # --- Opening and ending ---------------------------------------------------------------------------
@@ -142,16 +143,26 @@ def open_escalation(
     channel: str = "",
     message_id: UUID | None = None,
 ) -> tuple[Escalation, bool]:
-    """Let a person answer in the thread from now on; the escalation, and whether it is new.
+    """Escalate the thread to a person.
 
-    What waits for its reply there is held, but for the message that asked: its reply says that a
-    person will answer. A person's escalation that is open already is returned as it stands; where
-    another agent has the thread, that ends.
+    Messages that wait for a reply are held, except `message_id`, whose reply says that a person
+    will answer. A handover to another agent ends.
+
+    Args:
+        thread: the thread.
+        opened_by: the user, a rule, an agent, a program or a person.
+        reason: the reason, for the record.
+        name: the name of the program or person.
+        channel: the channel of the thread; by default that of the user's last message.
+        message_id: the message that asked for a person.
+
+    Returns:
+        The escalation, and whether it is new. An open escalation is returned unchanged.
 
     Raises:
-        NothingToEscalate: nothing was said in this thread.
+        NothingToEscalate: the user has no message in this thread.
         InvalidArgument: a text cannot be stored.
-        Busy: others opened and ended something in the thread MAX_ATTEMPTS times meanwhile.
+        Busy: other requests changed the thread's escalation MAX_ATTEMPTS times meanwhile.
     """
     text_argument("reason", reason)
     id_argument("thread_id", thread.thread_id)
@@ -179,22 +190,23 @@ def open_escalation(
         else:
             raise overtaken(thread)
         for pending in _waiting_in(thread).exclude(pk=message_id):
-            # One that a worker finishes at this moment is answered, and not held.
+            # A message that a worker answers at this moment is not held.
             queue.hold(konstruct_message(pending.message), HeldFor.PERSON)
     return escalation, True
 
 
 def open_in(thread: Thread) -> Escalation | None:
-    """What is open in the thread, locked until the transaction ends."""
+    """Return the thread's open escalation or handover, locked until the transaction ends."""
     return Escalation.objects.select_for_update().open().filter(**thread.named).first()
 
 
 def replace_open(
     existing: Escalation | None, outcome: Outcome, *, by: str, **fields: Any
 ) -> Escalation | None:
-    """Open something new in the place of what stands; None if somebody else was first.
+    """End the open escalation and create the next one, in the caller's transaction.
 
-    In the caller's transaction, which looks again then.
+    Returns:
+        The new escalation; None if another request created one first. The caller reads again then.
     """
     try:
         with transaction.atomic():
@@ -208,7 +220,7 @@ def replace_open(
 
 
 def overtaken(thread: Thread) -> Busy:
-    """The error for a caller that others overtook MAX_ATTEMPTS times."""
+    """Return the error after MAX_ATTEMPTS conflicts with other requests."""
     return Busy(
         f"Others opened and ended an escalation or a handover in thread {thread.thread_id!r}"
         f" {MAX_ATTEMPTS} times during this request: try again."
@@ -216,9 +228,9 @@ def overtaken(thread: Thread) -> Busy:
 
 
 def hold_for_person(message: KonstructMessage) -> bool:
-    """Hold the message for whoever answers in its thread; False if nobody does (any more).
+    """Hold the message for a person; return False if no escalation is open in its thread.
 
-    Under the lock that `resolve` takes: what is held here is found there.
+    It takes the lock that `resolve` takes, which therefore finds the held message.
     """
     with transaction.atomic():
         rows = Escalation.objects.select_for_update().open().to_people()
@@ -229,16 +241,17 @@ def hold_for_person(message: KonstructMessage) -> bool:
 
 
 def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str = "") -> Escalation:
-    """End the escalation or handover, and let the thread's own agent answer again.
+    """End the escalation or handover. The thread's own agent answers again.
 
     Args:
-        by: who resolves it.
-        let_agent_answer: what waits is answered by the agent; otherwise it is closed, as taken care
-            of by a person.
-        note: what came of it, for the record.
+        escalation_id: the escalation.
+        by: the person or program that resolves it.
+        let_agent_answer: True: the agent answers the held messages. False: they are closed, because
+            a person has handled them.
+        note: the result, for the record.
 
     Raises:
-        EscalationNotFound: there is none of this id.
+        EscalationNotFound: no escalation has this id.
         EscalationOver: it is resolved already.
     """
     text_argument("note", note)
@@ -258,14 +271,14 @@ def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str =
 
 
 def end(escalation: Escalation, outcome: Outcome, *, by: str, note: str = "") -> None:
-    """Close the row. In the caller's transaction, which holds its lock."""
+    """Close the row in the caller's transaction, which has locked it."""
     escalation.resolved_at, escalation.resolved_by = Now(), by
     escalation.outcome, escalation.note = outcome, note
     escalation.save(update_fields=["resolved_at", "resolved_by", "outcome", "note"])
 
 
 def held_in(thread: Thread) -> list[PendingReply]:
-    """What waits for a person in the thread, oldest first, each with its message."""
+    """Return the replies that wait for a person in the thread, oldest first, with messages."""
     return list(
         PendingReply.objects.held(HeldFor.PERSON)
         .in_thread(**thread.named)  # type: ignore[arg-type]  # the three names of a thread
@@ -283,17 +296,22 @@ def answer_as_person(
     name: str,
     on_change: Callable[[Message], object] = lambda turn: None,
 ) -> Message:
-    """Say something in the escalated thread as a person; the turn that was written.
+    """Write a person's answer into the escalated thread, and return its message.
 
-    It is the reply to the newest message that waits there, and what waited before is closed with
-    it; where nothing waits it is a turn of its own. It goes the way of every reply: to the channel,
-    into the window, and into memory. `on_change` is called with it in the same transaction.
+    It is the reply to the newest held message, and closes the earlier ones. Without a held message
+    it is a message of its own. Like every reply it goes to the channel, the window and memory.
+
+    Args:
+        escalation_id: the escalation.
+        content: the text.
+        name: the person's name.
+        on_change: called with the message in the same transaction.
 
     Raises:
-        InvalidArgument: the text says nothing, or cannot be stored.
+        InvalidArgument: the text is blank, or cannot be stored.
         EscalationNotFound: there is no such escalation.
         EscalationOver: it is resolved already.
-        WithAnotherAgent: an agent answers there.
+        WithAnotherAgent: another agent answers in the thread.
     """
     if not text_argument("content", content).strip():
         raise InvalidArgument("content='' says nothing: write what the user is to read")
@@ -342,7 +360,7 @@ def _record(
 
 
 def _last_said(escalation: Escalation) -> KonstructMessage:
-    """The user's last message of the thread: where an answer belongs."""
+    """Return the user's last message of the thread, which an answer follows."""
     said = Message.objects.filter(**Thread.of(escalation).named, role=Role.USER)
     last = said.order_by("-number").first()
     if last is None:
@@ -354,7 +372,7 @@ def _last_said(escalation: Escalation) -> KonstructMessage:
 
 
 def channel_of(thread: Thread) -> str:
-    """The channel by which the user spoke last; raises NothingToEscalate if they never did."""
+    """Return the channel of the user's last message. Raises NothingToEscalate without one."""
     said = Message.objects.filter(**thread.named, role=Role.USER).order_by("-number")
     channel = said.values_list("channel", flat=True).first()
     if channel is None:

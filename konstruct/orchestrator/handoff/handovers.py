@@ -1,8 +1,8 @@
-"""Handovers: a thread is answered by another agent of the tenant, until it is handed on or back.
+"""Handovers: another agent of the tenant answers in a thread until it is handed on or back.
 
-An agent's rule or language model, a program or a person hands a thread over. The thread keeps its
-own agent, to which messages are addressed; the other one answers them. A circle of agents ends at a
-person.
+An agent's rule or language model, a program or a person hands a thread over. Messages are still
+addressed to the thread's own agent, and the other agent answers them. A circle of agents ends with
+a person.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ MAX_REASON_CHARACTERS = 500
 
 
 class ClockTimestamp(Func):
-    """The moment of the statement: hops of one transaction have an order too."""
+    """The time of the statement: handovers of one transaction need different times."""
 
     function = "clock_timestamp"
     output_field = DateTimeField()
@@ -42,9 +42,9 @@ class ClockTimestamp(Func):
 
 OpenedBy = Escalation.OpenedBy
 Outcome = Escalation.Outcome
-# Between two times that a person has the thread, so many agents may have it.
+# So many agents may have a thread before a person must decide.
 MAX_AGENTS = 5
-# An agent that had the thread longer ago may have it again.
+# Earlier handovers do not count.
 REMEMBERED = timedelta(days=1)
 
 
@@ -52,7 +52,7 @@ REMEMBERED = timedelta(days=1)
 
 
 def offered(agent: Agent, *, can_hand_back: bool) -> list[dict[str, Any]]:
-    """The tools of this kind that the agent can use, in OpenAI's words."""
+    """Return the handover tools that the agent can use, in OpenAI's format."""
     tools = []
     if agent.hands_to and (names := _targets(agent)):
         tools.append(
@@ -82,10 +82,13 @@ def offered(agent: Agent, *, can_hand_back: bool) -> list[dict[str, Any]]:
 def follow(
     message: KonstructMessage, agent: Agent, completion: Completion, *, round_number: int
 ) -> bool:
-    """Do what the first call of this kind asks for; True if another answers the message now.
+    """Execute the first handover call of a completion.
 
-    Other calls of the same answer are not done, for they were this agent's. False if there is no
-    such call, or it cannot be done: then the call is kept with the reason, for the language model.
+    Other calls of the completion are not executed: they were this agent's. A call that cannot be
+    executed is stored with the reason, for the language model.
+
+    Returns:
+        Whether another agent or a person answers the message now.
     """
     requested = completion.requested
     place = next((n for n, each in enumerate(requested) if each.name in NAMES), None)
@@ -107,7 +110,7 @@ def follow(
 
 
 def _done(message: KonstructMessage, agent: Agent, asked: Requested) -> tuple[bool, str]:
-    """Whether it was done, and what the record says of it."""
+    """Execute a call. Return whether it was executed, and the text of its result."""
     arguments = asked.arguments if isinstance(asked.arguments, dict) else {}
     if asked.name == HAND_BACK:
         if hand_back(Thread.of(message), agent):
@@ -135,7 +138,7 @@ def _done(message: KonstructMessage, agent: Agent, asked: Requested) -> tuple[bo
 
 
 def _targets(agent: Agent) -> dict[str, Agent]:
-    """The active agents that it may hand a conversation to, by their names."""
+    """Return the active agents that the agent may hand a conversation to, by name."""
     return {each.name: each for each in Agent.objects.active().filter(pk__in=agent.hands_to)}
 
 
@@ -161,9 +164,9 @@ def _tool(
 
 
 def agents_since_a_person(thread: Thread) -> set[UUID]:
-    """The agents that had the thread since a person or a program last decided about it.
+    """Return the agents that had the thread since a person or program last decided about it.
 
-    Those of the last day (REMEMBERED): a conversation can go on for years.
+    Only handovers within REMEMBERED count, because a conversation can last for years.
     """
     rows = Escalation.objects.filter(**thread.named).filter(
         Q(resolved_at__isnull=True) | Q(resolved_at__gte=Now() - REMEMBERED)
@@ -179,7 +182,7 @@ def agents_since_a_person(thread: Thread) -> set[UUID]:
 
 
 def answered_last(message: KonstructMessage, agent: Agent) -> bool:
-    """Whether the last reply in the message's thread was this agent's."""
+    """Return whether this agent wrote the last reply in the message's thread."""
     replies = Message.objects.filter(**Thread.of(message).named, role=Role.ASSISTANT)
     last = replies.order_by("-created_at", "-number").values_list("answered_by_id", flat=True)
     return last.first() == agent.id
@@ -191,17 +194,19 @@ def answered_last(message: KonstructMessage, agent: Agent) -> bool:
 def hand_over(
     thread: Thread, to_agent: UUID, *, opened_by: Escalation.OpenedBy, name: str, reason: str
 ) -> tuple[Escalation, bool]:
-    """Let another agent answer in the thread; the handover, and whether it is new.
+    """Hand the thread over to another agent, by a decision of a person or a program.
 
-    What waits for a person there is answered by the agent. Who decides it is taken at their word:
-    an agent that had the thread before may have it again.
+    The agent answers the messages that are held for a person. It may have had the thread before.
+
+    Returns:
+        The handover, and whether it is new.
 
     Raises:
         AgentNotFound: this tenant has no such active agent.
         NothingToHandOver: it is the thread's own agent.
-        NothingToEscalate: nothing was said in this thread.
+        NothingToEscalate: the user has no message in this thread.
         InvalidArgument: a text cannot be stored.
-        Busy: others opened and ended something in the thread all the time.
+        Busy: other requests changed the thread's escalation MAX_ATTEMPTS times meanwhile.
     """
     text_argument("reason", reason)
     id_argument("thread_id", thread.thread_id)
@@ -225,7 +230,7 @@ def hand_over(
 
 
 def agent_named_in(text: str, agent: Agent) -> tuple[UUID, str] | None:
-    """Return the agent that the text is for by a rule of this one, and why; None without one."""
+    """Return the agent that a rule of this one names for the text, and the reason, or None."""
     phrase = phrase_in(text, agent.hand_over_on)
     if phrase is None:
         return None
@@ -240,10 +245,13 @@ def pass_on(
     opened_by: Escalation.OpenedBy,
     reason: str,
 ) -> Escalation | None:
-    """Hand the message's thread from the agent that has it to another; what is open there then.
+    """Hand the message's thread from the agent that has it to another agent.
 
-    A person is asked for instead where that agent is not there or not active, where it had the
-    thread already, and where agents enough had it. None if somebody else has decided meanwhile.
+    The thread is escalated to a person instead if the other agent does not exist, is inactive or
+    had the thread already, or if MAX_AGENTS agents had it.
+
+    Returns:
+        The open handover or escalation; None if another request has changed it meanwhile.
     """
     thread = Thread.of(message)
     with transaction.atomic():
@@ -273,9 +281,12 @@ def pass_on(
 
 
 def hand_back(thread: Thread, agent: Agent) -> bool:
-    """Give the thread back to the agent that had it before; False if this one does not have it.
+    """Hand the thread back to the agent that had it before.
 
-    An agent that is not active any more is passed over, down to the thread's own.
+    Inactive agents are skipped, down to the thread's own agent.
+
+    Returns:
+        False if the agent does not have the thread.
     """
     with transaction.atomic():
         handover = escalations.open_in(thread)
@@ -300,7 +311,7 @@ def hand_back(thread: Thread, agent: Agent) -> bool:
 
 
 def call_person(message: KonstructMessage, reason: str) -> Escalation:
-    """Ask for a person in the message's thread; its reply says so."""
+    """Escalate the message's thread to a person. The message's reply says so."""
     opened, _ = escalations.open_escalation(
         Thread.of(message),
         opened_by=OpenedBy.RULE,
@@ -324,9 +335,10 @@ def _hand(
     reason: str,
     message: KonstructMessage | None = None,
 ) -> Escalation | None:
-    """Open the handover in the place of what stands; let go what waited for a person.
+    """Open the handover, and release the messages that are held for a person.
 
-    None if somebody else was first.
+    Returns:
+        The handover; None if another request was first.
     """
     mark_changing(thread)
     channel = escalations.channel_of(thread) if message is None else message.channel
@@ -351,7 +363,7 @@ def _hand(
 
 
 def _before(handover: Escalation) -> Escalation | None:
-    """The handover to which a hand back returns; None: to the thread's own agent."""
+    """Return the handover that is restored by handing back; None: the thread's own agent."""
     thread = Thread.of(handover)
     rows = Escalation.objects.to_agents().filter(**thread.named, opened_at__lt=handover.opened_at)
     before, seen = handover.from_agent_id, {handover.to_agent_id}

@@ -1,1 +1,1 @@
-"""Identities: which ids of channels are one person, and what is theirs."""
+"""Identities: the ids of channels that belong to one person, and the person's threads."""

@@ -1,7 +1,7 @@
-"""Identities: as whom somebody speaks whom a channel knows by an id of its own.
+"""Identities: the user that a sender of a channel belongs to.
 
-By themselves everybody is a user apart. Linked, they speak as somebody who is known already, and
-what they said before follows them (konstruct/privacy/merge).
+A new sender is a user of their own. A linked sender belongs to another user, and their earlier
+messages are moved to that user (konstruct/privacy/merge).
 """
 
 from uuid import UUID, uuid4
@@ -21,31 +21,31 @@ from tenants.jobs import owner_kind
 
 HISTORY_MERGES = owner_kind("history merge")
 
-# Within what Postgres keeps in an index, and what the API takes for an id.
+# Fits into an index of Postgres, and into the ids of the API.
 MAX_ID_CHARACTERS = 255
 
 
 def user_of(channel: str, workspace: str, native_id: str, name: str = "") -> str:
-    """Return the user whose memory it becomes what somebody says, in the tenant that we are in.
+    """Return the user that a sender's messages belong to, in the current tenant.
 
-    Whoever is heard for the first time is the user of that very id; unless that user is another
-    identity already (of another workspace, say): then they are one of their own, for two who were
-    never linked must not share a memory.
+    A new sender becomes the user with the same id. If another identity, such as one of another
+    workspace, has this user already, the sender gets a new user: identities that are not linked
+    must not share a memory.
 
     Args:
-        channel: slack …
-        workspace: where in the channel; empty for a channel that has no such.
-        native_id: as the channel knows them there.
-        name: what the channel calls them, if it said.
+        channel: the channel, such as slack.
+        workspace: the workspace in the channel; empty for a channel without workspaces.
+        native_id: the sender's id in the channel.
+        name: the sender's display name in the channel, if known.
 
     Raises:
-        InvalidArgument: a value that cannot be stored; the message names it.
+        InvalidArgument: a value cannot be stored; the message names it.
     """
     return identity_of(channel, workspace, native_id, name).user_id
 
 
 def identity_of(channel: str, workspace: str, native_id: str, name: str = "") -> ChannelIdentity:
-    """Return the identity, made now if it is new. As `user_of`."""
+    """Return the identity of a sender; create it if it is new. See `user_of`."""
     place = {
         "channel": new_id_argument("channel", channel),
         "workspace": text_argument("workspace", workspace),
@@ -62,7 +62,7 @@ def identity_of(channel: str, workspace: str, native_id: str, name: str = "") ->
 
 
 def find_identity(identity_id: UUID) -> ChannelIdentity:
-    """Return the identity of that id. Raises IdentityNotFound."""
+    """Return the identity with this id. Raises IdentityNotFound."""
     found = ChannelIdentity.objects.filter(pk=identity_id).first()
     if found is None:
         raise IdentityNotFound(f"No identity has the id {identity_id}.")
@@ -70,15 +70,20 @@ def find_identity(identity_id: UUID) -> ChannelIdentity:
 
 
 def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity:
-    """Let the identity speak as this user from now on; what it said before follows.
+    """Link the identity to a user. Its earlier messages are moved to that user.
 
-    Whoever speaks as the identity's own user comes along, for they are one person. A user who is an
-    identity that is linked itself stands for whom that one speaks as.
+    Identities that are linked to this one's own user are linked to the new user too. If the given
+    user is an identity that is linked itself, its user is taken.
+
+    Args:
+        identity: the identity.
+        user_id: the user that it belongs to from now on.
+        by: the person or program that links it.
 
     Raises:
-        InvalidArgument: the user's id cannot be one.
-        NothingToLink: the identity speaks as this user already.
-        PersonBeingErased: the erasure of one of the two is asked for, and not done yet.
+        InvalidArgument: the user's id is invalid.
+        NothingToLink: the identity belongs to this user already.
+        PersonBeingErased: an erasure of one of the two is requested, and not done yet.
     """
     wanted = new_id_argument("user_id", user_id)
     with transaction.atomic():
@@ -98,11 +103,11 @@ def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity
 
 
 def unlink(identity: ChannelIdentity) -> ChannelIdentity:
-    """Let the identity speak for itself again from now on. What was moved stays where it is.
+    """Make the identity a user of its own again. Messages that were moved are not moved back.
 
     Raises:
-        NothingToLink: it does already.
-        PersonBeingErased: the erasure of the person is asked for, and not done yet.
+        NothingToLink: the identity is not linked.
+        PersonBeingErased: an erasure of the person is requested, and not done yet.
     """
     with transaction.atomic():
         _one_at_a_time()
@@ -112,7 +117,7 @@ def unlink(identity: ChannelIdentity) -> ChannelIdentity:
         _refuse_while_erased(existing.own_id)
         existing.user_id, existing.linked_at, existing.linked_by = existing.own_id, None, ""
         existing.save(update_fields=["user_id", "linked_at", "linked_by"])
-        # What has not begun yet is not wanted any more.
+        # A merge that has not begun is cancelled.
         HistoryMerge.objects.filter(from_user=existing.own_id, done_at=None).update(
             done_at=Now(), last_error="Unlinked before it was finished."
         )
@@ -120,9 +125,9 @@ def unlink(identity: ChannelIdentity) -> ChannelIdentity:
 
 
 def _refuse_while_erased(*user_ids: str) -> None:
-    """Let an erasure reach the person who was named, and nobody who became one with them since."""
-    everybody = linked_ids(*user_ids)
-    being_erased = ErasureRequest.objects.open().filter(user_id__in=everybody).first()
+    """Raise PersonBeingErased: a link after the request would change the person that is erased."""
+    ids = linked_ids(*user_ids)
+    being_erased = ErasureRequest.objects.open().filter(user_id__in=ids).first()
     if being_erased is not None:
         raise PersonBeingErased(
             f"The erasure of {being_erased.user_id!r} is asked for: link or unlink when it is done."
@@ -140,13 +145,13 @@ def _first_heard(place: dict[str, str], name: str) -> ChannelIdentity:
 
 
 def _free_id(channel: str, workspace: str, native_id: str) -> str:
-    """An id for the user whom this is by itself: that of the channel, if nobody else is it."""
+    """Return an id for the identity's own user: the channel's id if no identity has it."""
     qualified = f"{channel}:{workspace}:{native_id}"
     for candidate in (native_id, qualified):
         taken = ChannelIdentity.objects.filter(Q(own_id=candidate) | Q(user_id=candidate))
         if len(candidate) <= MAX_ID_CHARACTERS and not taken.exists():
             return candidate
-    # Too long, or somebody chose an id that reads like a qualified one.
+    # Too long, or a sender chose an id that looks like a qualified one.
     return f"{channel[:100]}:{uuid4()}"
 
 
@@ -161,5 +166,5 @@ def _move(from_user: str, user_id: str, by: str) -> None:
 
 
 def _one_at_a_time() -> None:
-    """Wait for whoever names or links an identity of this tenant, until the transaction ends."""
+    """Lock the tenant's identities until the transaction ends."""
     execute("SELECT public.wait_for_tenant_lock(%s)", ["konstruct.identities"])

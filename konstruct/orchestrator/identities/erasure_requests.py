@@ -20,11 +20,11 @@ MESSAGE_ERASURES = owner_kind("message erasure")
 
 
 class AlreadyRequested(KonstructError):
-    """An erasure of this user is requested already, and not done yet."""
+    """The same erasure is requested already, and not done yet."""
 
 
 class ThreadOfOthers(KonstructError):
-    """A thread that was named for an erasure is not the person's alone."""
+    """A thread in a request for an erasure has messages or a session of another user."""
 
 
 def request_erasure(
@@ -42,13 +42,14 @@ def request_erasure(
 
     Args:
         user_id: one id of the person.
-        by: the person or the program that asks.
+        by: the person or program that requests it.
         agent_id: the agent that forgets the person. None: all agents.
-        threads: sessions of graphs that are the person's, beside those that the transcript and
-            their own metadata name.
+        threads: more threads with sessions of the person, which neither the transcript nor the
+            metadata of the sessions name.
         reason: a text for the receipt.
         request_id: the id of the HTTP request, for the access log.
-        by_bound_key: a key of one agent or one user asks: it cannot claim a session.
+        by_bound_key: whether an API key requests it that is bound to an agent or a user. Such a
+            key cannot claim a session by its thread alone.
         detail: further fields of the entry in the access log.
 
     Raises:
@@ -96,7 +97,7 @@ def request_message_erasure(
     by: Actor,
     reason: str = "",
 ) -> MessageErasure:
-    """Request the erasure of a message, or of a whole conversation, by the owner's process.
+    """Request the erasure of a message or of a whole conversation.
 
     The caller writes the access log, in the same transaction.
 

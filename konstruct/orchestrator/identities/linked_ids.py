@@ -1,11 +1,11 @@
-"""The ids of a person, which are linked to one another, and whether any row has one."""
+"""The linked ids of a person, and whether any row has one of them."""
 
 from collections.abc import Sequence
 
 from tenants.context import fetch_column, fetch_value
 from tenants.personal_data import OnErasure, personal_tables
 
-# UNION leaves out who was found before, so that it ends.
+# UNION leaves out ids that were found before, so the recursion ends.
 _LINKED = """
     WITH RECURSIVE person (user_id) AS (
         SELECT unnest(%s::text[])
@@ -19,17 +19,16 @@ _LINKED = """
 
 
 def linked_ids(*user_ids: str) -> list[str]:
-    """Return every id of the person whom a user id names: it first, then those linked to it.
+    """Return these ids, and then all ids that are linked to them.
 
-    Of several ids, those of all these people. A link is followed both ways and through chains. One
-    that was taken back is none.
+    Links are followed in both directions and through chains. Removed links do not count.
     """
     found = set(fetch_column(_LINKED, [list(user_ids)]))
     return [*user_ids, *sorted(found - set(user_ids))]
 
 
 def is_known(user_ids: Sequence[str]) -> bool:
-    """Tell whether any row names one of these ids, in the current tenant."""
+    """Return whether any row of the current tenant has one of these ids."""
     probes = " OR ".join(
         f"EXISTS (SELECT FROM {table} WHERE {subject} = ANY(%(users)s))"
         for table, of in personal_tables().items()

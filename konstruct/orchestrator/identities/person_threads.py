@@ -1,7 +1,7 @@
-"""Which threads are a person's, and which sessions of graphs.
+"""Threads and sessions of graphs that belong to a person.
 
-A session belongs to whom its metadata name. One whose metadata name nobody belongs to who is the
-only one to speak in the thread of its name.
+A session belongs to the user that its metadata name. Without a user in the metadata it belongs to
+the only user who has messages in the thread of the same name.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ _BY_METADATA = (
     "metadata ->> 'user_id' = ANY(%(users)s)"
     " AND (%(agent)s::uuid IS NULL OR metadata ->> 'agent_id' = %(agent)s::text)"
 )
-# A session begins with a checkpoint that has no parent; one that was pruned has none such.
+# The first checkpoint of a session has no parent. A pruned session may lack it.
 _SESSIONS: Final = f"""
     SELECT thread_id, coalesce(bool_or({_BY_METADATA}), false),
            coalesce(bool_or(metadata ->> 'user_id' IS NOT NULL AND NOT ({_BY_METADATA})), false),
@@ -40,11 +40,11 @@ _SESSIONS: Final = f"""
 
 @dataclass(frozen=True, slots=True)
 class PersonThread:
-    """A thread, as it concerns one person."""
+    """A thread, and the relation of one person to it."""
 
     thread_id: str
     asked_for: bool = False
-    """Somebody says that it is theirs."""
+    """The request for an erasure names the thread."""
     spoke: bool = False
     others_spoke: bool = False
     first_spoke_at: datetime | None = None
@@ -55,15 +55,15 @@ class PersonThread:
 
     @property
     def is_theirs_alone(self) -> bool:
-        """Whether they, and nobody else, have said something there."""
+        """Whether all messages of the thread are the person's, and there are some."""
         return self.spoke and not self.others_spoke
 
     def session_is_theirs(self, *, strict: bool) -> bool:
-        """Whether the session, if there is one, is this person's.
+        """Return whether the thread's session belongs to the person.
 
         Args:
-            strict: do not believe who asks. By their word alone no session is theirs, nor by
-                having spoken in its thread when it had begun already.
+            strict: whether the request is not trusted. Then neither the request alone makes a
+                session the person's, nor a message that is younger than the session.
         """
         if self.session_names_others:
             return False
@@ -82,7 +82,7 @@ class PersonThread:
 def threads_of(
     user_ids: Sequence[str], *, agent_id: UUID | None = None, named: Iterable[str] = ()
 ) -> list[PersonThread]:
-    """Return every thread in which the person spoke or has a session, and those that are named."""
+    """Return the threads with messages or sessions of the person, and the named threads."""
     asked_for = set(named)
     values = {"users": list(user_ids), "agent": agent_id, "named": sorted(asked_for)}
     spoken = {thread: rest for thread, *rest in fetch_all(_SPOKEN, values)}
@@ -113,7 +113,7 @@ def threads_of(
 
 
 def _moment(text: str | None) -> datetime | None:
-    """Return the time that a checkpoint has written down, None if it is not one."""
+    """Return the time of a checkpoint; None for a text that is no time."""
     with suppress(ValueError, TypeError):
         moment = datetime.fromisoformat(text or "")
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
