@@ -5,7 +5,7 @@ from typing import Any, Final
 
 # Metadata may be nested 16 deep. Python's own limit depends on how deep the caller stands, so that
 # what it could read here it could not write elsewhere.
-DEEPEST: Final = 64
+MAX_DEPTH: Final = 64
 # Of a name that is wrong, so much is shown.
 MAX_NAME_CHARACTERS: Final = 100
 
@@ -23,8 +23,8 @@ def read_json(text: str | bytes) -> Any:
     try:
         value = json.loads(
             text.decode() if isinstance(text, bytes) else text,
-            object_pairs_hook=_said_once,
-            parse_constant=_no_number,
+            object_pairs_hook=_without_duplicates,
+            parse_constant=_refuse_constant,
         )
     except NotStrictJSON:
         raise
@@ -38,7 +38,7 @@ def read_json(text: str | bytes) -> Any:
     return value
 
 
-def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of its members; which of two of one name is meant cannot be known."""
     members = dict(pairs)
     if len(members) < len(pairs):
@@ -52,16 +52,16 @@ def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _no_number(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise NotStrictJSON(f"{constant} is no JSON.")
 
 
 def _check_depth(value: Any) -> None:
-    """Refuse what is nested deeper than `DEEPEST`, looking at everything once."""
+    """Refuse what is nested deeper than `MAX_DEPTH`, looking at everything once."""
     level, depth = [value], 0
     while level := [each for each in level if isinstance(each, dict | list)]:
         depth += 1
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             raise _too_deep()
         level = [
             inner for each in level for inner in (each.values() if isinstance(each, dict) else each)
@@ -69,4 +69,4 @@ def _check_depth(value: Any) -> None:
 
 
 def _too_deep() -> NotStrictJSON:
-    return NotStrictJSON(f"The JSON is nested too deeply: deeper than {DEEPEST} levels.")
+    return NotStrictJSON(f"The JSON is nested too deeply: deeper than {MAX_DEPTH} levels.")

@@ -5,7 +5,7 @@ from uuid import UUID
 from celery import Task, shared_task
 
 from memory.conf import OUTBOX_TASK_LIMIT
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from tenants.serving import TenantTask
 
 
@@ -18,7 +18,7 @@ def embed_and_store(self: Task, tenant_id: UUID | str, message_ids: list[str] | 
     """
     # Delivered again because its worker died: over one of these messages, for all we know.
     alone = bool((self.request.delivery_info or {}).get("redelivered"))
-    done = outbox.drain(tenant_id, message_ids, limit=OUTBOX_TASK_LIMIT, alone=alone)
+    done = embedding_jobs.drain(tenant_id, message_ids, limit=OUTBOX_TASK_LIMIT, alone=alone)
     if done.more:
         embed_and_store.apply_async((str(tenant_id), message_ids), retry=False)
     return done.stored
@@ -27,4 +27,4 @@ def embed_and_store(self: Task, tenant_id: UUID | str, message_ids: list[str] | 
 @shared_task(base=TenantTask)
 def embed_message(tenant_id: UUID | str, message_id: str) -> int:
     """Embed and store a message whose task was lost, with others that are overdue; how many."""
-    return outbox.drain(tenant_id, [message_id]).stored
+    return embedding_jobs.drain(tenant_id, [message_id]).stored

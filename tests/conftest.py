@@ -65,7 +65,7 @@ FIRST = (
     "test_replaying",
     "test_crowd",
     "test_gate_in_use",
-    "test_killed_outbox_workers",
+    "test_killed_embedding_workers",
     "test_tasks",
 )
 # Of these, what has a home of its own, or leaves nothing in the tests' database.

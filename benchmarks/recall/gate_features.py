@@ -172,7 +172,7 @@ def _role(dialogue: Dialogue, turn: Turn) -> Role:
 def record(tenant_id: UUID, scopes: Iterable[Scope]) -> None:
     """Record and index everything by the product's own path."""
     from memory.conversations import transcript
-    from memory.indexing import outbox
+    from memory.indexing import embedding_jobs
 
     for scope in scopes:
         for turn_id, role, name, thread, content, moment in scope.said:
@@ -188,7 +188,7 @@ def record(tenant_id: UUID, scopes: Iterable[Scope]) -> None:
                 external_id=turn_id,
                 created_at=moment,
             )
-    while outbox.drain(tenant_id).more:
+    while embedding_jobs.drain(tenant_id).more:
         pass
 
 

@@ -68,7 +68,7 @@ def import_dialogues(tenant_id: UUID, scopes: Iterable[Scope]) -> dict[str, floa
     """Record every turn, then let the outbox embed them."""
     from memory.conversations import transcript
     from memory.embedding.embedder import get_embedder
-    from memory.indexing import outbox
+    from memory.indexing import embedding_jobs
 
     get_embedder()  # a worker loads the model once
     started, count = time.perf_counter(), 0
@@ -88,7 +88,7 @@ def import_dialogues(tenant_id: UUID, scopes: Iterable[Scope]) -> dict[str, floa
             )
             count += 1
     recorded = time.perf_counter()
-    while outbox.drain(tenant_id).more:
+    while embedding_jobs.drain(tenant_id).more:
         pass
     embedded = time.perf_counter()
     rates = {

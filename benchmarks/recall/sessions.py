@@ -51,7 +51,7 @@ def write(
 ) -> None:
     """Import the haystack of a question and let the outbox index it."""
     from memory.conversations.importing import ImportedTurn, import_turns
-    from memory.indexing import outbox
+    from memory.indexing import embedding_jobs
 
     haystack = zip(question["haystack_session_ids"], question["haystack_dates"], strict=True)
     turns = [
@@ -70,7 +70,7 @@ def write(
         if turn["content"].strip()
     ]
     import_turns(tenant_id, turns)
-    while outbox.drain(tenant_id).more:
+    while embedding_jobs.drain(tenant_id).more:
         pass
 
 

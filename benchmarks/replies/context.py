@@ -58,11 +58,11 @@ def fill(tenant_id: UUID, agent_id: UUID, stored: int, facts: int) -> None:
     """A transcript with its embeddings, a full window, and facts."""
     from memory.context import LongTermMemory, MemoryEntry
     from memory.conversations import short_term
-    from memory.indexing import outbox
+    from memory.indexing import embedding_jobs
 
     random_ = random.Random(stored)
     store(tenant_id, agent_id, USER, stored, random_)
-    while outbox.drain(tenant_id).more:
+    while embedding_jobs.drain(tenant_id).more:
         pass
     for number in range(RECENT):
         role = ("user", "assistant")[number % 2]

@@ -77,7 +77,7 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
     from konstruct.orchestrator.messages import konstruct_message
     from konstruct.orchestrator.pipeline import accept, decisions, respond, snapshot, write
     from memory.embedding import embedder
-    from memory.indexing import outbox
+    from memory.indexing import embedding_jobs
     from memory.models import PendingEmbedding
     from tenants.context import tenant_scope
 
@@ -86,7 +86,7 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
     with tenant_scope(tenant_id, pinned=True):
         agent = agents.create_agent(tenant_id=tenant_id, name=f"Benchmark {stored}")
         store(tenant_id, agent.id, user_id, stored, random_)
-        while outbox.drain(tenant_id).more:
+        while embedding_jobs.drain(tenant_id).more:
             pass
         assert not PendingEmbedding.objects.exists()
         print(f"{stored} stored messages of the user")
@@ -123,14 +123,16 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
             watch.time("append", partial(write.append_to_window, message, reply))
             watch.time("finish", partial(write.finish, message, reply))
             if number % 20 == 0:
-                outbox.drain(tenant_id)  # the worker that embeds, out of the way of the reply
+                embedding_jobs.drain(
+                    tenant_id
+                )  # the worker that embeds, out of the way of the reply
         watch.print()
 
 
 def store(
     tenant_id: UUID, agent_id: UUID, user_id: str, count: int, random_: random.Random
 ) -> None:
-    """Write a transcript, 40 turns a thread; the embeddings follow through the outbox."""
+    """Write a transcript, 40 turns a thread; the embeddings follow by embedding_jobs."""
     from memory.conversations.transcript import record_message
 
     for number in range(count):

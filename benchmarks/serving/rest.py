@@ -70,12 +70,12 @@ def prepare(tenant_id: UUID, stored: int) -> tuple[UUID, str]:
     """Make an agent, a key, and a transcript with its embeddings."""
     from konstruct.api.auth.keys import issue_key
     from konstruct.orchestrator.agents import create_agent
-    from memory.indexing import outbox
+    from memory.indexing import embedding_jobs
 
     agent = create_agent(tenant_id=tenant_id, name="ada", system_prompt="You are Ada.")
     _, key = issue_key(tenant_id=tenant_id, name="benchmark")
     store(tenant_id, agent.id, USER, stored, random.Random(0))
-    while outbox.drain(tenant_id).more:
+    while embedding_jobs.drain(tenant_id).more:
         pass
     send = in_process(tenant_id, agent.id)["send"]
     for number in range(PAGE):

@@ -32,7 +32,7 @@ from memory.context import (  # noqa: E402
 )
 from memory.context.working import chat_messages  # noqa: E402
 from memory.conversations.transcript import record_message  # noqa: E402
-from memory.indexing.outbox import drain  # noqa: E402
+from memory.indexing.embedding_jobs import drain  # noqa: E402
 from tenants.context import tenant_scope  # noqa: E402
 from tenants.models import Tenant  # noqa: E402
 

@@ -53,10 +53,10 @@ def differ(metadata: Mapping[str, Any], attributes: Iterable[Attribute]) -> bool
         (key, value.kind, value.text or "", value.number or 0.0)
         for key, value in values_of(metadata)
     )
-    standing = sorted(
+    existing = sorted(
         (each.key, each.kind, each.text or "", each.number or 0.0) for each in attributes
     )
-    return wanted != standing
+    return wanted != existing
 
 
 def write_anew(findings: Sequence[Finding]) -> None:

@@ -25,7 +25,7 @@ WRONG_SCOPE = "message in the index of another conversation"
 STRANGE_ROW = "row in another conversation than its message"
 
 # One row for each message: its words in the index as a number and a fingerprint, not one by one.
-_BOOKS = """
+_MESSAGES_AND_INDEX = """
 SELECT message.id, message.number, message.agent_id, message.user_id, message.role, message.name,
        message.content, message.created_at,
        pending.message_id IS NOT NULL AS pending,
@@ -81,7 +81,7 @@ def count() -> dict[str, int]:
 def check() -> Iterator[Finding]:
     """Read the whole transcript and compare it with what the index holds."""
     with connection.chunked_cursor() as cursor:
-        cursor.execute(_BOOKS)
+        cursor.execute(_MESSAGES_AND_INDEX)
         for row in cursor:
             yield from _compare(_Row(*row))
     for table, of in personal_tables().items():

@@ -33,10 +33,10 @@ def copy_for_agent(message_ids: Iterable[UUID], agent_id: UUID) -> list[Message]
     originals = Message.objects.filter(pk__in=list(message_ids)).order_by("number")
     with transaction.atomic():
         copies = [_copy(original, agent_id) for original in originals]
-        standing = set(
+        existing = set(
             Message.objects.filter(pk__in=[copy.pk for copy in copies]).values_list("pk", flat=True)
         )
-        new = [copy for copy in copies if copy.pk not in standing]
+        new = [copy for copy in copies if copy.pk not in existing]
         Message.objects.bulk_create(new)
         write_attributes(new)
         embedding_queue.enqueue([copy.pk for copy in new])

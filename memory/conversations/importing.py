@@ -206,7 +206,7 @@ def import_turns(
         # numbers follow it, so that turns of one moment keep the order of the history.
         in_order = sorted(rows.values(), key=lambda row: row.created_at)
         Message.objects.bulk_create(in_order, ignore_conflicts=True)
-        standing = {
+        existing = {
             (row.agent_id, row.user_id, row.external_id): row
             for row in Message.objects.filter(
                 agent_id__in={row.agent_id for row in in_order},
@@ -214,14 +214,14 @@ def import_turns(
                 external_id__in={row.external_id for row in in_order},
             ).only("agent_id", "user_id", "thread_id", "external_id", "created_at")
         }
-        new = {row.pk for row in in_order} & {row.pk for row in standing.values()}
+        new = {row.pk for row in in_order} & {row.pk for row in existing.values()}
         write_attributes(row for row in in_order if row.pk in new)
         embedding_queue.enqueue(new)
         for agent_id, user_id in {(r.agent_id, r.user_id) for r in in_order if r.pk in new}:
             transaction.on_commit(partial(refresh_window, tenant_id, agent_id, user_id))
     answers = []
     for turn in turns:
-        message = standing[turn.identity]
+        message = existing[turn.identity]
         answers.append(Imported(message, created=message.pk in new))
         new.discard(message.pk)
     return answers

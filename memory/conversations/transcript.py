@@ -100,10 +100,10 @@ def record_message(
                         partial(refresh_window, tenant_id, message.agent_id, message.user_id)
                     )
         except IntegrityError:
-            standing = _standing(message)
-            if standing is None:
+            existing = _existing(message)
+            if existing is None:
                 raise
-            return standing, False
+            return existing, False
     return message, True
 
 
@@ -119,7 +119,7 @@ def _key_argument(name: str, value: str | None) -> str | None:
     return value
 
 
-def _standing(message: Message) -> Message | None:
+def _existing(message: Message) -> Message | None:
     """The message that was first with this one's unique values."""
     same = Q(pk__in=[])
     if message.in_reply_to_id is not None:

@@ -34,7 +34,7 @@ from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import queue
 from memory.conversations.transcript import record_message
 from memory.facts import LongTermMemory
-from memory.indexing.outbox import drain
+from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message, RecallEvent
 from tenants.context import tenant_scope
 from tenants.models import Tenant

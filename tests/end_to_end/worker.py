@@ -23,9 +23,9 @@ STEPS = [
     ("konstruct.orchestrator.pipeline.write", "record_reply"),
     ("konstruct.orchestrator.pipeline.write", "append_to_window"),
     ("konstruct.orchestrator.pipeline.write", "finish"),
-    ("memory.indexing.outbox", "drain"),
-    ("memory.indexing.outbox", "index_messages"),
-    ("memory.indexing.outbox", "_store"),
+    ("memory.indexing.embedding_jobs", "drain"),
+    ("memory.indexing.embedding_jobs", "index_messages"),
+    ("memory.indexing.embedding_jobs", "_store"),
 ]
 # Of showing what is to be shown in a channel.
 STEPS_OF_CHANNELS = [

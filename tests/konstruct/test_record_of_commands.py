@@ -17,7 +17,7 @@ from django.db import DatabaseError
 
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
-from memory.indexing.outbox import drain
+from memory.indexing.embedding_jobs import drain
 from tenants.audit.models import AccessEvent, RetentionRule
 from tenants.audit.operator_log import operator_name
 from tenants.context import tenant_scope

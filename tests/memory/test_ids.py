@@ -18,7 +18,7 @@ from memory.conversations.transcript import record_message
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory
 from memory.ids import new_id_argument, spelled
-from memory.indexing.outbox import drain
+from memory.indexing.embedding_jobs import drain
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message, Scope
 from memory.recall import recall

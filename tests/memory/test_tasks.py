@@ -14,7 +14,7 @@ import pytest
 from konstruct.celery import app
 from memory import tasks
 from memory.conversations.embedding_queue import EMBEDDINGS
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from memory.tasks import embed_and_store
 from tenants.context import tenant_scope
 from tenants.exceptions import TenantNotServing
@@ -57,7 +57,7 @@ def test_the_task_stores_what_it_is_asked_for(tenant_a, say):
 
 
 def test_a_large_outbox_is_done_in_turns_with_other_tenants(tenant_a, say, enqueued, monkeypatch):
-    monkeypatch.setattr(outbox, "OUTBOX_BATCH", 2)
+    monkeypatch.setattr(embedding_jobs, "OUTBOX_BATCH", 2)
     monkeypatch.setattr(tasks, "OUTBOX_TASK_LIMIT", 4)
     for number in range(6):
         say(tenant_a.id, sentence(number))
@@ -121,14 +121,14 @@ DEADLY = """
     django.setup()
     from memory.indexing import outbox
 
-    index = outbox.index_messages
+    index = embedding_jobs.index_messages
 
     def index_or_die(messages):
         index(messages)
         if any("poison" in message.content for message in messages):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    outbox.index_messages = index_or_die
+    embedding_jobs.index_messages = index_or_die
 """
 
 

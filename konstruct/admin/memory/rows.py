@@ -19,7 +19,7 @@ from memory.browse.threads import numbers_of_messages_of, numbers_of_messages_wi
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.conversations.short_term import clear_window
 from memory.embedding.embedder import model_version
-from memory.indexing.outbox import retry_now
+from memory.indexing.embedding_jobs import retry_now
 from memory.models import (
     ConversationEmbedding,
     ConversationItem,

@@ -167,7 +167,7 @@ class KeysetPagination(BasePagination):
     def rows_after(self, queryset: Any, position: Position | None, *, backwards: bool) -> list[Any]:
         """Return one row more than a page holds, beginning after the position."""
         columns = self._columns()
-        descending = self.orderings[self.ordering][0].startswith("-") != backwards
+        descending = self.is_descending() != backwards
         if position is not None:
             queryset = queryset.filter(_beyond(queryset, columns, position, descending=descending))
         order = [f"-{column}" if descending else column for column in columns]
@@ -192,6 +192,10 @@ class KeysetPagination(BasePagination):
 
     def _columns(self) -> list[str]:
         return [column.removeprefix("-") for column in self.orderings[self.ordering]]
+
+    def is_descending(self) -> bool:
+        """Return whether the chosen order is descending."""
+        return self.orderings[self.ordering][0].startswith("-")
 
     def _link(self, position: Position | None, direction: str) -> str | None:
         if position is None:

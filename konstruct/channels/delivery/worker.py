@@ -80,11 +80,11 @@ def show(delivery: Delivery, number: int, part: Part, adapter: Adapter, lease: L
     """Let one post show the part: change the one that stands, or make it."""
     mark = Mark(delivery.message_id, number)
     if number < len(delivery.posted):
-        standing = delivery.posted[number]
-        if standing["digest"] == part.digest:
+        existing = delivery.posted[number]
+        if existing["digest"] == part.digest:
             return
         try:
-            change(delivery, standing["id"], part, adapter, mark, lease)
+            change(delivery, existing["id"], part, adapter, mark, lease)
         except PostGone:
             pass  # somebody removed it
         else:

@@ -110,13 +110,13 @@ class Command(KonstructCommand):
         except ThreadOfOthers as error:
             raise UsageError(str(error)) from error
         except AlreadyRequested:
-            standing = ErasureRequest.objects.open().filter(user_id=user, agent_id=agent_id).get()
-            if set(options["thread"]) - set(standing.threads):
+            existing = ErasureRequest.objects.open().filter(user_id=user, agent_id=agent_id).get()
+            if set(options["thread"]) - set(existing.threads):
                 with transaction.atomic():
-                    was = row_state(standing)
-                    standing.threads = sorted({*standing.threads, *options["thread"]})
-                    standing.save(update_fields=["threads"])
+                    was = row_state(existing)
+                    existing.threads = sorted({*existing.threads, *options["thread"]})
+                    existing.save(update_fields=["threads"])
                     record_command(
-                        self.name, Action.EDIT, standing, before=was, after=row_state(standing)
+                        self.name, Action.EDIT, existing, before=was, after=row_state(existing)
                     )
-            return standing
+            return existing

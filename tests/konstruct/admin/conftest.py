@@ -18,7 +18,7 @@ from konstruct.orchestrator.replies import queue
 from memory.conversations.items import add_items
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
-from memory.indexing.outbox import drain
+from memory.indexing.embedding_jobs import drain
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope

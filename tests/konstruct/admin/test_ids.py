@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from django.test import Client
 
-from memory.indexing import outbox as embeddings
+from memory.indexing import embedding_jobs as embeddings
 from tests.konstruct.conftest import Program
 
 pytestmark = pytest.mark.django_db(transaction=True)

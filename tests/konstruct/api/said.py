@@ -18,7 +18,7 @@ from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.transcript import record_message
 from memory.facts import Author, LongTermMemory, reject
-from memory.indexing import outbox as embeddings
+from memory.indexing import embedding_jobs as embeddings
 from memory.models import ConversationItem, MemoryEntry, Message, RecallEvent
 from memory.models.facts import AuthorKind
 from tenants.audit.models import ErasureRequest

@@ -16,7 +16,7 @@ from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import create_agent
 from memory.conversations.short_term import get_recent_messages
 from memory.facts import LongTermMemory
-from memory.indexing import outbox as embeddings
+from memory.indexing import embedding_jobs as embeddings
 from memory.models import MemoryEntry
 from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant

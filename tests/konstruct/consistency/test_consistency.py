@@ -22,7 +22,7 @@ from konstruct.orchestrator.models import Agent, HistoryMerge, PendingReply
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.conversations.short_term import append_message, clear_window
 from memory.facts import SYSTEM, LongTermMemory, Quote, embed_facts, record_candidate
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from memory.models import (
     MemoryAttribute,
     MemoryEntry,
@@ -161,7 +161,7 @@ def test_a_message_that_nobody_would_embed_is_put_back(tenant_a: Tenant, agent: 
         PendingEmbedding.objects.all().delete()
     assert sorted(kinds(tenant_a)) == [jobs.NO_ROW, indexing.NOT_INDEXED]
     assert kinds(tenant_a, repair=True) == []
-    assert outbox.drain(tenant_a.id).stored == 1
+    assert embedding_jobs.drain(tenant_a.id).stored == 1
     assert kinds(tenant_a) == []
 
 
@@ -190,7 +190,7 @@ def test_a_broken_index_is_found_and_made_anew(
         execute(tenant_a, damage)
         assert kinds(tenant_a) == [finding]
         assert kinds(tenant_a, repair=True) == []
-        outbox.drain(tenant_a.id)
+        embedding_jobs.drain(tenant_a.id)
         assert kinds(tenant_a) == []
 
 

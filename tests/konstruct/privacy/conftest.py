@@ -12,7 +12,7 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.privacy.archive import export_memory
 from memory.context import SessionStore
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -50,7 +50,7 @@ def said_in(
     incoming = Incoming(agent_id, user_id, thread_id, "rest", content, **given)
     message, _ = accept(incoming, tenant_id=tenant.id)
     pipeline.handle(tenant_id=tenant.id, message_id=message.id)
-    outbox.drain(tenant.id)
+    embedding_jobs.drain(tenant.id)
     return message
 
 

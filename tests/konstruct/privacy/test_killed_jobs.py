@@ -23,7 +23,7 @@ from konstruct.orchestrator.models import Agent, HistoryMerge
 from konstruct.privacy import jobs
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import get_recent_messages
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from memory.models import Message, PendingEmbedding
 from tenants.audit.access_log import Actor
 from tenants.audit.models import (
@@ -63,7 +63,7 @@ def turns(tenant_a: Tenant, agent: Agent) -> None:
             for number in range(TURNS)
         ],
     )  # fmt: skip
-    outbox.drain(tenant_a.id)
+    embedding_jobs.drain(tenant_a.id)
     for user_id in ("maria", "bob"):
         get_recent_messages(tenant_a.id, agent.id, user_id)
 
@@ -174,7 +174,7 @@ def test_a_killed_erasure_of_a_message_removes_it_once(
         assert receipt["tables"]["memory_message"]["removed"] == 1
         assert (contents("maria"), contents("bob")) == (of("maria", 0, 2, 3), of("bob"))
     assert window(tenant_a, agent, "maria") == of("maria", 0, 2, 3)
-    outbox.drain(tenant_a.id)
+    embedding_jobs.drain(tenant_a.id)
     assert verify(tenant_a.id, "a").findings == []
 
 
@@ -230,5 +230,5 @@ def test_a_killed_import_of_history_writes_each_line_once(
         assert contents("maria") == of("maria")
         assert PendingEmbedding.objects.count() == TURNS
     assert window(tenant_a, agent, "maria") == of("maria")
-    outbox.drain(tenant_a.id)
+    embedding_jobs.drain(tenant_a.id)
     assert verify(tenant_a.id, "a").findings == []

@@ -26,7 +26,7 @@ from konstruct.privacy.merge import carry_out
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.facts import LongTermMemory
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from memory.long_term import store_embedding
 from memory.models import (
     ConversationEmbedding,
@@ -79,7 +79,7 @@ def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Iterat
             for user in ("U1", "maria")
         ],
     )
-    outbox.drain(tenant_a.id)
+    embedding_jobs.drain(tenant_a.id)
     save_session(tenant_a, "dm", "Session.")
     with tenant_scope(tenant_a.id):
         record_access(Action.VIEW, "person", by=EVA, user_id="U1")
@@ -196,7 +196,7 @@ def test_what_comes_late_under_the_old_id_is_looked_for_unless_unlinked(
     assert not Message.objects.filter(in_reply_to=late).exists()
     pipeline.handle(tenant_id=said.id, message_id=late.id)
     assert Message.objects.get(in_reply_to=late).user_id == "maria"
-    outbox.drain(said.id)
+    embedding_jobs.drain(said.id)
     assert verify(said.id, "a").findings == []
 
     identity = channel_identities.unlink(channel_identities.identity_of("slack", "T1", "U1"))

@@ -17,7 +17,7 @@ from konstruct.privacy.retention import Removed, apply_rules
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from memory.models import ConversationItem, Message, Scope, WindowClear
 from tenants.audit.models import AccessEvent, RetentionRule
 from tenants.context import tenant_scope
@@ -44,7 +44,7 @@ def history(tenant_a: Tenant, agent: Agent) -> Callable[..., None]:
                 for number, day in enumerate(days)
             ],
         )  # fmt: skip
-        outbox.drain(tenant_a.id)
+        embedding_jobs.drain(tenant_a.id)
         with tenant_scope(tenant_a.id):
             said = Message.objects.filter(user_id=user_id).values_list("pk", flat=True)
             add_items(agent.id, user_id, "t", [({}, pk) for pk in said])

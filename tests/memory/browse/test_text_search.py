@@ -8,7 +8,7 @@ import pytest
 from memory.browse import threads
 from memory.browse.threads import numbers_of_messages_with
 from memory.conversations.importing import ImportedTurn, import_turns
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -35,7 +35,7 @@ def numbers(tenant_a: Tenant) -> dict[tuple[str, str], int]:
         for offset, user in enumerate(("ann", "bob", "eve"))
     ]
     import_turns(tenant_a.id, turns)
-    outbox.drain(tenant_a.id)
+    embedding_jobs.drain(tenant_a.id)
     with tenant_scope(tenant_a.id):
         rows = Message.objects.values_list("user_id", "content", "number")
         return {(user, content): number for user, content, number in rows}

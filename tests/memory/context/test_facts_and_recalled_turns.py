@@ -14,7 +14,7 @@ from memory.context import (
     WorkingContextCompiler,
 )
 from memory.exceptions import InvalidArgument
-from memory.indexing.outbox import drain
+from memory.indexing.embedding_jobs import drain
 from tenants.models import Tenant
 from tests.memory.conftest import AGENT, USER
 

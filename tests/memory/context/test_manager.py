@@ -19,7 +19,7 @@ from memory.context import (
 )
 from memory.context.exceptions import UnknownModelTier
 from memory.conversations.short_term import append_message
-from memory.indexing.outbox import drain
+from memory.indexing.embedding_jobs import drain
 from tenants.exceptions import TenantPinned
 from tenants.models import Tenant
 from tests.memory.conftest import AGENT, USER

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from memory.indexing.service import index_messages
 
 
@@ -16,6 +16,6 @@ def failing(monkeypatch):
             if any(word in message.content for message in messages):
                 raise error(f"cannot index {word}")
 
-        monkeypatch.setattr(outbox, "index_messages", index)
+        monkeypatch.setattr(embedding_jobs, "index_messages", index)
 
     return fail

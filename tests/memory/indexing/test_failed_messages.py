@@ -13,8 +13,8 @@ from django.utils import timezone
 from memory.conf import OUTBOX_SUSPECT
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.exceptions import EmbeddingModelError
-from memory.indexing import outbox
-from memory.indexing.outbox import Drained, drain, retry_now
+from memory.indexing import embedding_jobs
+from memory.indexing.embedding_jobs import Drained, drain, retry_now
 from memory.indexing.service import index_messages
 from memory.models import (
     ConversationEmbedding,
@@ -44,7 +44,7 @@ def test_alone_what_is_overdue_is_noted_before_it_is_begun_too(tenant_a, say, mo
             raise SystemExit  # as good as killed
         index_messages(messages)
 
-    monkeypatch.setattr(outbox, "index_messages", index)
+    monkeypatch.setattr(embedding_jobs, "index_messages", index)
     with pytest.raises(SystemExit):
         drain(tenant_a.id, [own.id])
     with pytest.raises(SystemExit):
@@ -66,7 +66,7 @@ def test_what_a_batch_was_begun_with_and_still_stands_is_tried_by_itself(
         seen.append(len(messages))
         raise SystemExit  # as good as killed
 
-    monkeypatch.setattr(outbox, "index_messages", index)
+    monkeypatch.setattr(embedding_jobs, "index_messages", index)
     for age in (timedelta(0), timedelta(0), OUTBOX_SUSPECT):
         with tenant_scope(tenant_a.id):
             EMBEDDINGS.jobs().update(begun_at=F("begun_at") - age)
@@ -162,7 +162,7 @@ def test_a_model_that_does_not_load_is_said_on_the_rows(tenant_a, say, monkeypat
     def fail():
         raise EmbeddingModelError("the weights are gone")
 
-    monkeypatch.setattr(outbox, "get_embedder", fail)
+    monkeypatch.setattr(embedding_jobs, "get_embedder", fail)
     with pytest.raises(EmbeddingModelError):
         drain(tenant_a.id)
     row = job_of(tenant_a.id, sentence(1))
@@ -182,7 +182,7 @@ def test_alone_each_message_is_noted_before_it_is_begun(tenant_a, say, monkeypat
             raise SystemExit  # as good as killed: nothing of ours runs after it
         index_messages(messages)
 
-    monkeypatch.setattr(outbox, "index_messages", index)
+    monkeypatch.setattr(embedding_jobs, "index_messages", index)
     with pytest.raises(SystemExit):
         drain(tenant_a.id, alone=True)
     assert seen == [[sentence(0)], [sentence(1)]]
@@ -200,7 +200,7 @@ def test_a_message_that_kills_its_workers_is_tried_ever_more_rarely(tenant_a, sa
     def index(messages):
         raise SystemExit  # as good as killed
 
-    monkeypatch.setattr(outbox, "index_messages", index)
+    monkeypatch.setattr(embedding_jobs, "index_messages", index)
     for attempts in (1, 2):
         with pytest.raises(SystemExit):
             drain(tenant_a.id, alone=True)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.db import connections
 
-from memory.indexing.outbox import drain
+from memory.indexing.embedding_jobs import drain
 from memory.indexing.service import index_messages
 from memory.models import ConversationEmbedding, IndexedMessage, Message, Posting, Scope
 from memory.scopes import scope_number

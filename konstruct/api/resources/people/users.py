@@ -77,7 +77,7 @@ class UserPages(KeysetPagination):
             agent_id=self.agent_id,
             user_id=self.user_id,
             beyond=None if position is None else position[0],
-            descending=self._is_descending() != backwards,
+            descending=self.is_descending() != backwards,
             limit=self.limit + 1,
         )
 

@@ -11,7 +11,7 @@ from django.test import Client
 
 from memory.conversations.short_term import get_recent_messages
 from memory.conversations.transcript import record_message
-from memory.indexing.outbox import EMBEDDINGS
+from memory.indexing.embedding_jobs import EMBEDDINGS
 from memory.models import (
     IndexedMessage,
     MemoryAttribute,

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from memory.conf import MAX_MESSAGE_METADATA
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from memory.models import Message, MessageAttribute
 from tenants.context import tenant_scope
 from tests.konstruct.api.auth.test_scopes import with_key
@@ -28,7 +28,7 @@ def said(program: Program, *metadata: Any) -> Any:
         for number, each in enumerate(metadata)
     ]
     response = program.post(IMPORT, {"user_id": "maria", "messages": lines})
-    outbox.drain(program.tenant.id)
+    embedding_jobs.drain(program.tenant.id)
     return response.json()
 
 

@@ -16,7 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from memory.facts import LongTermMemory
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from tenants.models import Tenant
 from tests.konstruct.api.live import serving
 from tests.konstruct.conftest import Program
@@ -74,7 +74,7 @@ def test_two_tenants_that_share_ids_use_it_at_once(
 ) -> None:
     for program, secret in ((program_a, "heliotrope"), (program_b, "vermilion")):
         program.send(f"The sky is {secret}.", name="Maria")
-        outbox.drain(program.tenant.id)
+        embedding_jobs.drain(program.tenant.id)
 
     async def both() -> list[dict[str, Any]]:
         async def one(program: Program) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from konstruct.interfaces.mcp.tools import TOOLS
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from memory.facts import LongTermMemory
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from memory.models import MemoryEntry
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
@@ -47,7 +47,7 @@ def listed(program: Program) -> dict[str, Any]:
 def test_facts_and_messages_are_found_in_one_search(program_a: Program, version: str) -> None:
     fact = remember(program_a, "Maria is allergic to walnuts.")
     program_a.send("My sister lives in Porto.", name="Maria")
-    outbox.drain(program_a.tenant.id)
+    embedding_jobs.drain(program_a.tenant.id)
     found = call(program_a, "search", version, query="Where does my sister live?", user_id="maria")
     results = found["structuredContent"]["results"]
     assert [(each["kind"], each["content"], each["who"]) for each in results] == [
@@ -275,7 +275,7 @@ def test_of_several_agents_one_must_be_named(program_a: Program) -> None:
 
 def test_the_only_active_agent_is_the_one_that_is_searched(program_a: Program) -> None:
     program_a.send("My sister lives in Porto.")
-    outbox.drain(program_a.tenant.id)
+    embedding_jobs.drain(program_a.tenant.id)
     create_agent(tenant_id=program_a.tenant.id, name="aaron")
     close_agents(program_a, "aaron")
     question = {"query": "Where does my sister live?", "user_id": "maria"}

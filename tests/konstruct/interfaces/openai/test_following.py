@@ -16,7 +16,7 @@ from konstruct.orchestrator.models import AnswerOptions
 from konstruct.orchestrator.tools import tool_calls
 from memory.context import WorkingContextCompiler, tokens
 from memory.context.chat import CONTEXT_OPENING
-from memory.indexing import outbox as embeddings
+from memory.indexing import embedding_jobs as embeddings
 from memory.models import ConversationEmbedding, MemoryEntry, Message, RecallEvent
 from memory.recall import recall
 from tenants.context import tenant_scope

@@ -18,7 +18,7 @@ from konstruct.orchestrator.pipeline.accept import Incoming, accept, retry_reply
 from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tasks import handle_message
 from memory.conversations.short_term import get_recent_messages
-from memory.indexing import outbox as embedding_outbox
+from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, PendingEmbedding, RecallEvent, Role
 from tenants.context import tenant_scope
 from tests.jobs import claimed, expire_leases

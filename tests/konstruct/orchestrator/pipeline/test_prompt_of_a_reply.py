@@ -21,7 +21,7 @@ from memory.context.manager import nothing_recalled
 from memory.context.prompt import Gathered, Memory
 from memory.context.working import MESSAGE_OVERHEAD, REPLY_OVERHEAD
 from memory.conversations.short_term import append_message
-from memory.indexing import outbox as embedding_outbox
+from memory.indexing import embedding_jobs as embedding_outbox
 from memory.models import Message, RecallEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program

@@ -22,7 +22,7 @@ from memory import recall, short_term
 from memory import tasks as memory_tasks
 from memory.conversations.reading import Turn
 from memory.embeddings import embed
-from memory.indexing import outbox as embedding_outbox
+from memory.indexing import embedding_jobs as embedding_outbox
 from memory.long_term import store_embedding
 from memory.models import Message, RecallEvent
 from memory.recall import RecallResult

@@ -23,7 +23,7 @@ from memory.archive import MemoryManager
 from memory.context import SessionStore
 from memory.conversations.short_term import clear_window, get_recent_messages
 from memory.facts import Author, LongTermMemory, Quote, embed_facts, record_candidate
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from memory.models import (
     AuthorKind,
     ConversationEmbedding,
@@ -185,7 +185,7 @@ def test_messages_that_all_wait_for_embedding_are_embedded_where_they_are_import
     import_memory(tenant_b, path, expected_digest=manifest.digest)
     if not replied:
         pipeline.handle(tenant_id=tenant_b.id, message_id=message.id)
-    outbox.drain(tenant_b.id)
+    embedding_jobs.drain(tenant_b.id)
     with tenant_scope(tenant_b.id):
         assert not PendingEmbedding.objects.exists()
         embedded = set(ConversationEmbedding.objects.values_list("message_id", flat=True))
@@ -209,7 +209,7 @@ def test_what_is_embedded_during_an_export_is_not_in_it(
 
     def embed() -> None:
         try:
-            outbox.drain(tenant_a.id)
+            embedding_jobs.drain(tenant_a.id)
         finally:
             connections.close_all()
 
@@ -221,7 +221,7 @@ def test_what_is_embedded_during_an_export_is_not_in_it(
     with MemoryManager(path) as archive:
         assert archive.model_versions() == {}
     import_memory(tenant_b, path)
-    outbox.drain(tenant_b.id)
+    embedding_jobs.drain(tenant_b.id)
     with tenant_scope(tenant_b.id):
         assert ConversationEmbedding.objects.count() == 2
 

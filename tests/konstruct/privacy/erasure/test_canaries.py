@@ -25,7 +25,7 @@ from konstruct.logs import RedactingFormatter
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.privacy.erasure import carry_out
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from memory.models import Message, RecallEvent
 from tenants.audit.access_log import Actor
 from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest
@@ -118,7 +118,7 @@ def speak(
         thread = event["event"]["ts"]
         post(said("T1", "Is Otto's boat green?", user=O, thread_ts=thread))
         answer_all(connected)
-        outbox.drain(connected.tenant.id)
+        embedding_jobs.drain(connected.tenant.id)
         return connected
 
     return send
@@ -162,7 +162,7 @@ def test_a_reply_in_flight_to_another_person_is_written_anew_without_the_words(
         answering.result()
     answer_all(program)
     assert found(json.dumps(llm_server.requests[-1].body)) == []
-    outbox.drain(program.tenant.id)
+    embedding_jobs.drain(program.tenant.id)
     with tenant_scope(program.tenant.id):
         asked = Message.objects.get(content="And is it fast?")
         assert asked.reply.content == "It is."
@@ -228,7 +228,7 @@ def send_everywhere(program: Program, llm_server: LLMServer, admin: Client) -> N
     answer_all(program)
     page = {"q": canary("lookup"), "user": P}
     assert admin.get("/admin/audit/accessevent/", page).status_code == 200
-    outbox.drain(program.tenant.id)
+    embedding_jobs.drain(program.tenant.id)
 
 
 def base64_of(text: str) -> str:

@@ -19,7 +19,7 @@ from konstruct.privacy.erasure import carry_out, messages
 from memory.conversations.copies import copy_for_agent
 from memory.conversations.items import add_items
 from memory.conversations.short_term import get_recent_messages
-from memory.indexing import outbox as embeddings
+from memory.indexing import embedding_jobs as embeddings
 from memory.models import MemoryEntry, Message, RecallEvent
 from memory.recall import recall
 from memory.recall.policy import RecallPolicy

@@ -36,7 +36,7 @@ from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.facts import LongTermMemory
-from memory.indexing import outbox as embeddings
+from memory.indexing import embedding_jobs as embeddings
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message, PendingEmbedding
 from tenants.audit.access_log import Actor, record_access

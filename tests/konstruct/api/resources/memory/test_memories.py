@@ -6,7 +6,7 @@ import pytest
 
 from konstruct.api.resources.operations import usage
 from konstruct.orchestrator.history_import import import_history
-from memory.indexing import outbox
+from memory.indexing import embedding_jobs
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.messages import statements
@@ -38,7 +38,7 @@ def remember(program: Program, *texts: str, user_id: str = "maria") -> None:
     ]
     with tenant_scope(program.tenant.id):
         import_history(lines, tenant_id=program.tenant.id)
-    outbox.drain(program.tenant.id)
+    embedding_jobs.drain(program.tenant.id)
 
 
 def search(program: Program, query: str, **fields: Any) -> Any:

@@ -10,7 +10,7 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent, Escalation
-from memory.indexing.outbox import drain
+from memory.indexing.embedding_jobs import drain
 from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.embedding import embedder
-from memory.indexing import outbox
-from memory.indexing.outbox import Drained, adrain, drain
+from memory.indexing import embedding_jobs
+from memory.indexing.embedding_jobs import Drained, adrain, drain
 from memory.indexing.service import index_messages
 from memory.models import (
     ConversationEmbedding,
@@ -54,7 +54,7 @@ def test_twice_is_once(tenant_a, say):
 
 
 def test_a_task_takes_what_is_overdue_with_its_own(tenant_a, say, monkeypatch):
-    monkeypatch.setattr(outbox, "OUTBOX_BATCH", 3)
+    monkeypatch.setattr(embedding_jobs, "OUTBOX_BATCH", 3)
     overdue = [say(tenant_a.id, sentence(number)) for number in range(5)]
     with tenant_scope(tenant_a.id):
         for number, message in enumerate(overdue):
@@ -67,7 +67,7 @@ def test_a_task_takes_what_is_overdue_with_its_own(tenant_a, say, monkeypatch):
         taken.append([message.id for message in messages])
         index_messages(messages)
 
-    monkeypatch.setattr(outbox, "index_messages", index)
+    monkeypatch.setattr(embedding_jobs, "index_messages", index)
     # Its own first, then one batch of the oldest: other tenants' tasks wait behind this one.
     assert drain(tenant_a.id, [own.id]) == Drained(stored=4, more=False)
     assert taken == [[own.id], [message.id for message in overdue[:3]]]
@@ -130,7 +130,7 @@ def test_any_text_can_be_stored(tenant_a, say, text):
 
 @pytest.mark.django_db(transaction=True)
 def test_many_workers_store_each_message_once(tenant_a, say, at_once, monkeypatch):
-    monkeypatch.setattr(outbox, "OUTBOX_BATCH", 5)
+    monkeypatch.setattr(embedding_jobs, "OUTBOX_BATCH", 5)
     for number in range(40):
         say(tenant_a.id, sentence(number))
     done = at_once(lambda _: drain(tenant_a.id).stored, list(range(4)))

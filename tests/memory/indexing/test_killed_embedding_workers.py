@@ -12,7 +12,7 @@ import pytest
 
 from konstruct.processes import is_alive
 from memory.conversations.embedding_queue import EMBEDDINGS
-from memory.indexing.outbox import drain
+from memory.indexing.embedding_jobs import drain
 from memory.models import IndexedMessage, RecallEvent
 from tenants import transaction
 from tenants.context import tenant_scope
