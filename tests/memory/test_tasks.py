@@ -119,7 +119,7 @@ DEADLY = """
     from konstruct.celery import app
     import django
     django.setup()
-    from memory.indexing import outbox
+    from memory.indexing import embedding_jobs
 
     index = embedding_jobs.index_messages
 

@@ -26,15 +26,15 @@ WORKERS = """
     import django
     django.setup()
     from memory.embedding import embedder
-    from memory.indexing import outbox
+    from memory.indexing import embedding_jobs
     from tenants.jobs import JobKind
 
     def die(*args, **kwargs):
         os.kill(os.getpid(), signal.SIGKILL)
 
     def work(tenant, where):
-        outbox.OUTBOX_BATCH = 4
-        index, store = outbox.index_messages, outbox._store
+        embedding_jobs.OUTBOX_BATCH = 4
+        index, store = embedding_jobs.index_messages, embedding_jobs._store
         batches = []
 
         def count(messages):
@@ -49,7 +49,7 @@ WORKERS = """
                 die()
             return done
 
-        outbox.index_messages, outbox._store = count, store_and_die
+        embedding_jobs.index_messages, embedding_jobs._store = count, store_and_die
         if where == "before the commit":
             finish = JobKind.finish_many
 
@@ -59,7 +59,7 @@ WORKERS = """
                     die()
 
             JobKind.finish_many = finish_and_die
-        outbox.drain(tenant)
+        embedding_jobs.drain(tenant)
         os._exit(0)
 
     embedder.load_before_fork()
