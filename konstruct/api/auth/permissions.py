@@ -203,7 +203,7 @@ def _require_permissions(user: Any, method: str | None, operation: Operation) ->
     if missing:
         raise PermissionDenied(
             f"This needs the permission {', '.join(missing)}."
-            " Whoever manages the people of your tenant can give it to you."
+            " Ask a person who manages your tenant's team for it."
         )
 
 

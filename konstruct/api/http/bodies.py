@@ -203,7 +203,7 @@ class StrictSerializer(serializers.Serializer):
                 hint = f"Unknown field. Known are: {', '.join(known)}."
                 raise ValidationError(dict.fromkeys(unknown, hint))
             if len(data) < self.least_fields:
-                hint = f"Name what is to change: {', '.join(known)}."
+                hint = f"Name the fields to change: {', '.join(known)}."
                 raise ValidationError({"non_field_errors": [hint]})
         return super().to_internal_value(data)
 

@@ -27,7 +27,7 @@ from tenants.context import current_tenant_id
 M = TypeVar("M", bound=Model)
 
 
-CURSOR_TEXT = RegexValidator(r"^[A-Za-z0-9_.-]+\Z", "Take `next` or `previous` as they are.")
+CURSOR_TEXT = RegexValidator(r"^[A-Za-z0-9_.-]+\Z", "Use `next` or `previous` unchanged.")
 PAGE_SIZE = 50
 MAX_PAGE_SIZE = 200
 
@@ -289,5 +289,5 @@ class NoSuchPlace(NotFound):
     """A cursor that this list of this tenant did not make: there is no such place."""
 
     default_detail = (
-        "This is not a cursor of this list in this order. Take `next` or `previous` as they are."
+        "This is not a cursor of this list in this order. Use `next` or `previous` unchanged."
     )

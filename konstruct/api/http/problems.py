@@ -31,12 +31,12 @@ _BY_STATUS = {
     409: ("conflict", "The request contradicts the current state."),
     412: ("changed-since", "It was changed since you read it. Read it again and decide anew."),
     413: ("body-too-large", "The request's body is too large."),
-    414: ("address-too-long", "The request's address is too long. Send what is long in the body."),
+    414: ("address-too-long", "The request's address is too long. Send long values in the body."),
     415: ("unsupported-media-type", "Send the body as Content-Type: application/json."),
     422: ("unprocessable", "The request was understood and cannot be done."),
     429: ("too-many-requests", "Too many requests. Wait for as long as Retry-After says."),
     503: ("unavailable", "Something that the API needs is not running. Try again in a moment."),
-    500: ("internal-error", "That is our fault, not yours. The log has it under this request_id."),
+    500: ("internal-error", "The server failed. Its log has the error under this request_id."),
 }
 
 

@@ -16,9 +16,11 @@ from konstruct.api.http.problems import MEDIA_TYPE, Problem
 class FieldErrorSerializer(serializers.Serializer):
     """What is wrong with one field, header or query parameter."""
 
-    field = serializers.CharField(help_text="Its name; `body` for the body as a whole.")
-    detail = serializers.CharField(help_text="What is wrong with it, and what would be right.")
-    value = serializers.JSONField(required=False, help_text="What was sent, if it is short.")
+    field = serializers.CharField(help_text="The name of the field; `body` for the whole body.")
+    detail = serializers.CharField(help_text="What is wrong, and what would be right.")
+    value = serializers.JSONField(
+        required=False, help_text="The value that was sent, if it is short."
+    )
 
 
 class ProblemSerializer(serializers.Serializer):
@@ -48,7 +50,7 @@ _ALWAYS = {
     406: ("NotAcceptable", "`Accept` asks for another type than application/json."),
     414: ("AddressTooLong", "The address is longer than 8190 bytes."),
     429: ("TooManyRequests", "Too many requests of this key or tenant; see `Retry-After`."),
-    500: ("InternalError", "Our fault; the log has it under the request's id."),
+    500: ("InternalError", "The server failed. Its log has the error under the request's id."),
     503: ("Unavailable", "Something that the API needs is not running right now."),
 }
 _WITH_A_PATH = {

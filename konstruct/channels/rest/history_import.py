@@ -39,12 +39,12 @@ answer has the id, thread and time of each. An invalid one does not keep the oth
 imported. Nothing is answered; embeddings follow in bulk, and `GET /api/v1/usage/` returns
 how many are pending.
 
-Messages are known again by their `external_id`, for each agent and user. One without is given one.
-It is made of its time and words. Where it has no time either, it is made of its words, of those
-before it in the request, and of the message of the thread after which they come. So the same
-request sent again writes nothing twice, nor does one that has more messages at its end, as long as
-nothing else was sent in the thread. An `Idempotency-Key` takes the thread's place: the same words
-are new with a new key, and the same with the same one."""
+Messages are identified by their `external_id`, for each agent and user. A message without one gets
+one, made of its time and text. If it has no time either, the id is made of its text, of the texts
+before it in the request, and of the last message of the thread. So the same request, sent again,
+stores nothing twice, nor does a request with more messages at its end, if nothing else was sent in
+the thread meanwhile. An `Idempotency-Key` takes the place of the thread: with a new key the same
+texts are new messages, with the same key they are the same."""
 
 MESSAGE_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -56,9 +56,9 @@ MESSAGE_SCHEMA: dict[str, Any] = {
             "type": "string",
             "minLength": 1,
             "maxLength": MAX_EXTERNAL_ID,
-            "description": "Its id where it comes from; unique for one agent and user. What was "
-            "imported before under this id stays as it is. Default: made of what makes the message "
-            "the same when it is sent again; see the operation.",
+            "description": "Its id where it comes from; unique for one agent and user. A message "
+            "that was imported with this id before is not changed. Default: made of the message, "
+            "so that the same one has the same id; see the operation.",
         },
         "agent": {
             "type": "string",

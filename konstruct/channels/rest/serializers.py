@@ -105,15 +105,13 @@ class FailureSerializer(serializers.Serializer):
     """Why there is no reply, or not yet."""
 
     code = serializers.CharField(
-        help_text="What went wrong last, for programs: llm_unavailable, llm_timeout, llm_refused, "
-        "llm_reply_invalid, time_limit, worker_lost, internal_error, closed …"
+        help_text="The code of the last error, for programs: llm_unavailable, llm_timeout, "
+        "llm_refused, llm_reply_invalid, time_limit, worker_lost, internal_error, closed …"
     )
     detail = serializers.CharField(help_text="The same in a sentence, for people.")
-    attempts = serializers.IntegerField(
-        help_text="How often it was begun, the attempt that is under way included."
-    )
+    attempts = serializers.IntegerField(help_text="The number of attempts, with the current one.")
     next_attempt_at = serializers.DateTimeField(
-        allow_null=True, help_text="When it is tried again; null if it was given up."
+        allow_null=True, help_text="The time of the next attempt; null if there is none."
     )
 
 
@@ -181,8 +179,8 @@ class MessageSerializer(serializers.Serializer):
     reply = ReplySerializer(allow_null=True, help_text="Null until the status is `answered`.")
     waits_for = WaitsForSerializer(
         allow_null=True,
-        help_text="Whose turn it is, while the message is held; else null. The message is answered "
-        "by itself afterwards: ask again at `url`.",
+        help_text="The person or program that must act while the message is held; else null. The "
+        "message is answered afterwards: ask again at `url`.",
     )
     answered_by = serializers.CharField(
         help_text="Who answered: the name of an agent or of a person; empty until then."
@@ -193,5 +191,6 @@ class MessageSerializer(serializers.Serializer):
         "over. Null: a person, or a reply from before this was kept.",
     )
     error = FailureSerializer(
-        allow_null=True, help_text="What went wrong, while it is retried and when it was given up."
+        allow_null=True,
+        help_text="The last error, while the reply is retried and when it has failed.",
     )

@@ -176,7 +176,7 @@ class AgentOfUser(TypedDict):
     id: str
     name: str
     messages: int
-    """Turns of both, as far as they are counted."""
+    """Messages of user and agent, up to the limit of the count."""
 
 
 class ChannelValue(TypedDict):
@@ -280,8 +280,8 @@ class Erasure(TypedDict):
     done_at: str | None
     receipt: Any
     """How much was removed of what, with digests of the ids, and without texts. `found` is
-    false where nothing was kept of the user. `storage` says which files were written anew,
-    and what is gone from the others only later."""
+    false where nothing was kept of the user. `storage` says which files were rewritten, and
+    when the others lose the removed values."""
 
 
 class ErasureProgress(TypedDict):
@@ -509,14 +509,14 @@ class Failure(TypedDict):
     """Why there is no reply, or not yet."""
 
     code: str
-    """What went wrong last, for programs: llm_unavailable, llm_timeout, llm_refused,
+    """The code of the last error, for programs: llm_unavailable, llm_timeout, llm_refused,
     llm_reply_invalid, time_limit, worker_lost, internal_error, closed …"""
     detail: str
     """The same in a sentence, for people."""
     attempts: int
-    """How often it was begun, the attempt that is under way included."""
+    """The number of attempts, with the current one."""
     next_attempt_at: str | None
-    """When it is tried again; null if it was given up."""
+    """The time of the next attempt; null if there is none."""
 
 
 class FoundFact(TypedDict):
@@ -724,15 +724,15 @@ class Message(TypedDict):
     reply: Reply | None
     """Null until the status is `answered`."""
     waits_for: WaitsFor | None
-    """Whose turn it is, while the message is held; else null. The message is answered by
-    itself afterwards: ask again at `url`."""
+    """The person or program that must act while the message is held; else null. The message is
+    answered afterwards: ask again at `url`."""
     answered_by: str
     """Who answered: the name of an agent or of a person; empty until then."""
     answered_by_id: str | None
     """The agent that answered: another than `agent_id` where the thread was handed over. Null:
     a person, or a reply from before this was kept."""
     error: Failure | None
-    """What went wrong, while it is retried and when it was given up."""
+    """The last error, while the reply is retried and when it has failed."""
 
 
 class NearFact(TypedDict):
@@ -1182,7 +1182,7 @@ class User(TypedDict):
     """An end user."""
 
     user_id: str
-    """As the channel knows them."""
+    """The user's id."""
     messages: int
     """Turns of all their conversations; the sum of those of their agents."""
     facts: int

@@ -42,7 +42,7 @@ MAX_BYTES = 4_000_000
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
 class ItemField(serializers.DictField):
-    """Any JSON object: it is kept as it is."""
+    """Any JSON object, which is stored unchanged."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         """Refuse what is no object."""
@@ -72,7 +72,7 @@ class SpokenSerializer(StrictSerializer):
 class NewItemSerializer(StrictSerializer):
     """An item, and what of it is to be remembered."""
 
-    item = ItemField(help_text="Any JSON object. It comes back as it is.")
+    item = ItemField(help_text="Any JSON object. It is returned unchanged.")
     said = SpokenSerializer(
         required=False,
         help_text="What the item says, for the transcript. Without it the item is not remembered, "

@@ -30,7 +30,7 @@ THREAD_ID = OpenApiParameter(
     "thread_id",
     str,
     OpenApiParameter.PATH,
-    description="The graph's thread, percent-encoded; slashes may stand as they are.",
+    description="The graph's thread, percent-encoded; slashes need no encoding.",
 )
 
 

@@ -169,8 +169,8 @@ class EscalationsView(ApiView):
         The agent stops answering in the conversation. Without `to_agent`, messages of the user are
         held with the status `with_person` until a person answers them in the admin. With
         `to_agent`, that agent answers, as itself and with its own memory, what is sent to the
-        conversation's agent. A conversation that the same person or agent has already stays as it
-        is (200). A conversation that another one has is handed on.
+        conversation's agent. A conversation that a person, or the same agent, has already stays
+        unchanged (200). A conversation that another agent has is handed on.
         """
         fields = self.fields
         thread = Thread(

@@ -102,7 +102,7 @@ class ErasureSerializer(serializers.Serializer):
         allow_null=True,
         help_text="How much was removed of what, with digests of the ids, and without texts. "
         "`found` is false where nothing was kept of the user. `storage` says which files were "
-        "written anew, and what is gone from the others only later.",
+        "rewritten, and when the others lose the removed values.",
     )
 
 

@@ -32,17 +32,22 @@ class NewIdentitySerializer(StrictSerializer):
     """The id of a sender in a channel."""
 
     channel = ChannelIdField(help_text="slack …")
-    workspace = ChannelIdField(required=False, help_text="Where in the channel, if it has such.")
-    native_id = ChannelIdField(help_text="As the channel knows them there.")
+    workspace = ChannelIdField(
+        required=False, help_text="The workspace in the channel, if the channel has workspaces."
+    )
+    native_id = ChannelIdField(help_text="The sender's id in the channel.")
     name = StrictCharField(
-        required=False, allow_blank=True, max_length=255, help_text="What they are called there."
+        required=False,
+        allow_blank=True,
+        max_length=255,
+        help_text="The sender's display name in the channel.",
     )
 
 
 class LinkSerializer(StrictSerializer):
     """The user of an identity."""
 
-    user_id = ChannelIdField(help_text="The user that the identity is from now on.")
+    user_id = ChannelIdField(help_text="The user that the identity belongs to from now on.")
 
 
 class IdentitySerializer(serializers.ModelSerializer):
@@ -64,7 +69,7 @@ class IdentityQuery(PageQuerySerializer):
     channel = ChannelIdField(required=False, help_text="Only of this channel.")
     workspace = ChannelIdField(required=False, help_text="Only of this workspace.")
     native_id = ChannelIdField(required=False, help_text="Only this id of a channel.")
-    user_id = ChannelIdField(required=False, help_text="Only who speaks as this user.")
+    user_id = ChannelIdField(required=False, help_text="Only identities that belong to this user.")
     ordering = ordering_field(ByCreation)
 
 

@@ -41,7 +41,9 @@ class AgentOfUserSerializer(serializers.Serializer):
 
     id = serializers.UUIDField()
     name = serializers.CharField()
-    messages = serializers.IntegerField(help_text="Turns of both, as far as they are counted.")
+    messages = serializers.IntegerField(
+        help_text="Messages of user and agent, up to the limit of the count."
+    )
 
     class Meta:
         list_serializer_class = AgentsOfUserSerializer
@@ -50,7 +52,7 @@ class AgentOfUserSerializer(serializers.Serializer):
 class UserSerializer(serializers.Serializer):
     """An end user."""
 
-    user_id = serializers.CharField(help_text="As the channel knows them.")
+    user_id = serializers.CharField(help_text="The user's id.")
     messages = serializers.IntegerField(
         help_text="Turns of all their conversations; the sum of those of their agents."
     )
