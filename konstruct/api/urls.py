@@ -5,6 +5,14 @@ from django.urls import path
 from konstruct.api.resources.agents.agents import AgentsView, AgentView
 from konstruct.api.resources.memory.checkpoints import CheckpointsView, CheckpointWritesView
 from konstruct.api.resources.memory.conversations import ConversationsView, TranscriptView
+from konstruct.api.resources.memory.extraction_runs import (
+    ApplicationView,
+    ComparisonView,
+    ExtractionRunsView,
+    ExtractionRunView,
+    ReplayView,
+    RollBackView,
+)
 from konstruct.api.resources.memory.fact_review import (
     FactConfirmationView,
     FactEventsView,
@@ -53,6 +61,26 @@ urlpatterns = [
     path("escalations/<uuid:escalation_id>/", EscalationView.as_view(), name="escalation"),
     path(
         "escalations/<uuid:escalation_id>/resolution/", ResolutionView.as_view(), name="resolution"
+    ),
+    path("extraction-runs/", ExtractionRunsView.as_view(), name="extraction-runs"),
+    path("extraction-runs/<uuid:run_id>/", ExtractionRunView.as_view(), name="extraction-run"),
+    path(
+        "extraction-runs/<uuid:run_id>/apply/",
+        ApplicationView.as_view(),
+        name="apply-extraction-run",
+    ),
+    path(
+        "extraction-runs/<uuid:run_id>/comparison/",
+        ComparisonView.as_view(),
+        name="compare-extraction-runs",
+    ),
+    path(
+        "extraction-runs/<uuid:run_id>/replay/", ReplayView.as_view(), name="replay-extraction-run"
+    ),
+    path(
+        "extraction-runs/<uuid:run_id>/roll-back/",
+        RollBackView.as_view(),
+        name="roll-back-extraction-run",
     ),
     path("facts/", FactsView.as_view(), name="facts"),
     path("facts/batch/", FactBatchView.as_view(), name="fact-batch"),

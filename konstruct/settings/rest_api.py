@@ -54,6 +54,7 @@ SPECTACULAR_SETTINGS = {
         "RoleEnum": "memory.models.Role",
         "FactKindEnum": "memory.models.facts.FactKind",
         "FactStateEnum": "memory.models.facts.FactState",
+        "RunStateEnum": "konstruct.orchestrator.models.RunState",
         "PrecisionEnum": "memory.models.facts.Precision",
     },
     "SERVERS": [{"url": "/", "description": "Any host of the deployment."}],

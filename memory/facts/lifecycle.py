@@ -67,6 +67,11 @@ class Author:
     id: str = ""
     name: str = ""
 
+    @property
+    def address(self) -> str:
+        """Kind and id in one text, such as "person:7"."""
+        return f"{self.kind}:{self.id}"
+
 
 SYSTEM: Final = Author(AuthorKind.SYSTEM)
 

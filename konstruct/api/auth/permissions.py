@@ -10,7 +10,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from konstruct.api.auth.keys import Program, keys_of_person
+from konstruct.api.auth.keys import Program
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
@@ -58,10 +58,6 @@ class Caller:
         kind, _, identity = self.id.partition("-")
         is_program = kind == "key"
         return Author(AuthorKind.PROGRAM if is_program else AuthorKind.PERSON, identity, self.name)
-
-    def own_keys(self) -> list[str]:
-        """Return the ids of the keys of the person behind the caller: one query, or none."""
-        return keys_of_person(self.person_id) if self.person_id else []
 
     def rows(
         self, rows: "models.QuerySet[M]", *, agent: str = "agent_id", user: str = "user_id"

@@ -15,6 +15,7 @@ from konstruct.api.auth.permissions import OutsideOfKey
 from konstruct.api.http.lists import NoSuchPlace
 from konstruct.api.http.problems import MAX_ERRORS, FieldError, Problem, Refusal, problem_response
 from konstruct.api.http.views import ChangedSince
+from konstruct.llm.exceptions import LLMError, LLMUnavailable
 from konstruct.orchestrator.exceptions import (
     AgentContradictory,
     AgentInvalid,
@@ -24,6 +25,9 @@ from konstruct.orchestrator.exceptions import (
     Busy,
     EscalationNotFound,
     EscalationOver,
+    ExtractionFailed,
+    ExtractionLimitReached,
+    ExtractionRunNotFound,
     IdempotencyKeyInUse,
     IdempotencyKeyReused,
     IdentityNotFound,
@@ -33,6 +37,7 @@ from konstruct.orchestrator.exceptions import (
     NothingToLink,
     PersonBeingErased,
     ToolCallNotFound,
+    WrongRunState,
 )
 from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, ThreadOfOthers
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
@@ -71,6 +76,12 @@ OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
     FactNotFound: (404, "not-found", ""),
     FactBusy: (503, "unavailable", ""),
     DuplicateFact: (409, "duplicate-fact", "content"),
+    ExtractionRunNotFound: (404, "not-found", ""),
+    ExtractionFailed: (422, "extraction-failed", ""),
+    ExtractionLimitReached: (422, "extraction-limit-reached", ""),
+    WrongRunState: (409, "wrong-state", ""),
+    LLMUnavailable: (503, "unavailable", ""),
+    LLMError: (422, "model-failed", ""),
     WrongFactState: (409, "wrong-state", ""),
     OwnProposal: (409, "own-proposal", ""),
     SlotTaken: (409, "slot-taken", ""),

@@ -62,6 +62,7 @@ def line(said: Said) -> dict[str, str]:
 OF_MARIA = {"agent": ada, "user_id": maria}
 T1 = {"thread_id": lambda said: "t1"}
 ITEMS = "conversations/items/"
+RUNS = "extraction-runs/"
 
 # By the name of the route and the method.
 CASES: dict[tuple[str, str], Case] = {
@@ -165,6 +166,31 @@ CASES: dict[tuple[str, str], Case] = {
         body=lambda said: {"let_agent_answer": True},
         stranger=404,
     ),
+    ("extraction-runs", "GET"): Case(at(RUNS, **OF_MARIA), foreign=422, messages=3),
+    ("extraction-runs", "POST"): Case(
+        at(RUNS),
+        foreign=422,
+        messages=10,
+        body=lambda said: {"agent": ada(said), "user_id": "maria", "thread_id": "t1"},
+    ),
+    ("extraction-run", "GET"): Case(lambda said: f"{V1}{RUNS}{said.run}/", foreign=404, messages=4),
+    ("apply-extraction-run", "POST"): Case(
+        lambda said: f"{V1}{RUNS}{said.preview}/apply/", foreign=404, messages=12
+    ),
+    ("roll-back-extraction-run", "POST"): Case(
+        lambda said: f"{V1}{RUNS}{said.run}/roll-back/", foreign=404, messages=19
+    ),
+    ("replay-extraction-run", "POST"): Case(
+        lambda said: f"{V1}{RUNS}{said.run}/replay/",
+        foreign=404,
+        messages=9,
+        body=lambda said: {},
+    ),
+    ("compare-extraction-runs", "GET"): Case(
+        lambda said: f"{V1}{RUNS}{said.run}/comparison/?other={said.preview}",
+        foreign=404,
+        messages=4,
+    ),
     ("facts", "GET"): Case(
         at("facts/", agent=ada, user_id=lambda said: "vera"), foreign=422, messages=3
     ),
@@ -215,7 +241,7 @@ CASES: dict[tuple[str, str], Case] = {
             stranger=404,
         )
         for decision, fact, messages in (
-            ("confirm", "proposed", 8),
+            ("confirm", "proposed", 10),
             ("reject", "proposed", 7),
             ("retract", "fact", 7),
             ("restore", "rejected", 7),
@@ -322,6 +348,7 @@ LONG: dict[str, Callable[[Said], str]] = {
     "conversation-items": at(ITEMS, **OF_MARIA, **T1),
     "transcript": at("conversations/transcript/", agent=ada, user_id=lambda said: "theo"),
     "escalations": at("escalations/"),
+    "extraction-runs": at(RUNS),
     "facts": at("facts/"),
     "fact-events": lambda said: f"{V1}facts/{said.rejected}/events/",
     "fact-history": lambda said: f"{V1}facts/{said.fact}/history/",

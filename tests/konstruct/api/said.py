@@ -12,7 +12,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.models import Agent, Escalation, ToolCall
+from konstruct.orchestrator.models import Agent, Escalation, RunState, ToolCall
 from konstruct.orchestrator.replies import queue as replies
 from memory.context import SessionStore
 from memory.conversations.items import add_items
@@ -24,7 +24,7 @@ from memory.models.facts import AuthorKind
 from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
-from tests.konstruct.extracted import propose
+from tests.konstruct.extracted import add_run, propose
 
 TRACE = {
     "query": "What do I drink?",
@@ -69,6 +69,8 @@ class Said:
     fact: UUID
     proposed: UUID
     rejected: UUID
+    run: UUID
+    preview: UUID
     erasure: UUID
     escalation: UUID
     call: UUID
@@ -129,10 +131,12 @@ def said_something(program: Program, *, secret: str = "") -> Said:
         proposed = propose(message, "drink", f"Maria drinks.{secret}", slot="drink").memory_id
         rejected = propose(message, "What", f"Maria asks.{secret}").memory_id
         reject(rejected, author=Author(AuthorKind.PERSON, "1", "eva"), reason=f"Trivial.{secret}")
+        run = MemoryEntry.objects.values_list("run_id", flat=True).get(pk=proposed)
+        preview = add_run(message, state=RunState.PREVIEW, output='{"facts": []}').pk
         for _ in range(2):
             _used(program, fact, secret)
     return Said(
-        program, other, sent, reply, event, fact, proposed, rejected,
+        program, other, sent, reply, event, fact, proposed, rejected, run, preview,
         erasure, escalation.pk, call.pk, identity.pk, item,
     )  # fmt: skip
 

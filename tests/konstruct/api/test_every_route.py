@@ -127,6 +127,7 @@ def secrets_of(said: Said, request: str) -> list[str]:
         SECRET.strip(), "heliotrope", tenant.slug, str(tenant.id), tenant.id.hex, tenant.name,
         str(said.program.agent.id), str(said.other.id), said.sent["id"], str(said.reply.id),
         str(said.event.id), str(said.fact), str(said.proposed), str(said.rejected),
+        str(said.run), str(said.preview),
     ]  # fmt: skip
     return [secret for secret in known if secret not in request]
 

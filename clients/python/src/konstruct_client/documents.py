@@ -209,6 +209,19 @@ class Checkpoint(TypedDict):
     pending_writes: list[PendingWrite]
 
 
+class Comparison(TypedDict):
+    """The accepted candidates of two runs, by subject, slot and value."""
+
+    both: list[dict[str, Any]]
+    """Candidates of both runs, as the first has them."""
+    only_first: list[dict[str, Any]]
+    """Candidates of this run alone."""
+    only_second: list[dict[str, Any]]
+    """Candidates of the other run alone."""
+    changed: list[list[dict[str, Any]]]
+    """Pairs of candidates with the same subject and slot, and different values."""
+
+
 class Compiled(TypedDict):
     """The sections that fit into one prompt, and the prompt."""
 
@@ -353,6 +366,98 @@ class Evidence(TypedDict):
     """The words of the message, verbatim."""
     run_id: str | None
     """The extraction run that found it."""
+
+
+class ExtractionRun(TypedDict):
+    """A run, without its candidates."""
+
+    id: str
+    url: str
+    """Where it is in full."""
+    agent: str
+    """The agent's name."""
+    agent_id: str
+    user_id: str
+    thread_id: str
+    """The conversation."""
+    state: Literal["running", "preview", "applied", "failed", "rolled_back"]
+    """A preview changes no facts."""
+    message_ids: list[str]
+    """The messages that were processed, in their order."""
+    replay_of: str | None
+    """The run of which this one repeats the input."""
+    requested_by: str
+    """Who asked for it. Empty: the platform."""
+    model: str
+    """The language model. Empty: the rules."""
+    endpoint: str
+    """Address of the language model."""
+    response_format: str
+    """json_schema, json_object or text: what the endpoint supports."""
+    prompt_digest: str
+    """SHA-256 of the instructions."""
+    prompt_tokens: int
+    """Tokens sent."""
+    completion_tokens: int
+    """Tokens received."""
+    cost: str
+    """By LLM_PRICE_…."""
+    result: dict[str, Any]
+    """Counts: proposed, active, confirmed, superseded, and refused by reason."""
+    error: str
+    """Why it failed."""
+    created_at: str
+    """When it began."""
+    ended_at: str | None
+    """When it ended."""
+
+
+class ExtractionRunInFull(TypedDict):
+    """A run with its candidates and the answer of the language model."""
+
+    id: str
+    url: str
+    """Where it is in full."""
+    agent: str
+    """The agent's name."""
+    agent_id: str
+    user_id: str
+    thread_id: str
+    """The conversation."""
+    state: Literal["running", "preview", "applied", "failed", "rolled_back"]
+    """A preview changes no facts."""
+    message_ids: list[str]
+    """The messages that were processed, in their order."""
+    replay_of: str | None
+    """The run of which this one repeats the input."""
+    requested_by: str
+    """Who asked for it. Empty: the platform."""
+    model: str
+    """The language model. Empty: the rules."""
+    endpoint: str
+    """Address of the language model."""
+    response_format: str
+    """json_schema, json_object or text: what the endpoint supports."""
+    prompt_digest: str
+    """SHA-256 of the instructions."""
+    prompt_tokens: int
+    """Tokens sent."""
+    completion_tokens: int
+    """Tokens received."""
+    cost: str
+    """By LLM_PRICE_…."""
+    result: dict[str, Any]
+    """Counts: proposed, active, confirmed, superseded, and refused by reason."""
+    error: str
+    """Why it failed."""
+    created_at: str
+    """When it began."""
+    ended_at: str | None
+    """When it ended."""
+    candidates: list[dict[str, Any]]
+    """Each candidate with its outcome and the fact that it led to."""
+    output: str
+    """The answer of the model, verbatim."""
 
 
 class Fact(TypedDict):

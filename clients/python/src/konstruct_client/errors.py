@@ -140,7 +140,7 @@ class NothingToLink(Conflict):
 
 
 class WrongState(Conflict):
-    """A decision about a fact does not fit its state."""
+    """A decision about a fact or a run does not fit its state."""
 
     kind = "wrong-state"
 
@@ -209,6 +209,24 @@ class Unprocessable(Problem):
     """422: the request was understood and cannot be done."""
 
     kind = "unprocessable"
+
+
+class ExtractionFailed(Unprocessable):
+    """There are no messages to extract facts from, or the model's answer has no list of facts."""
+
+    kind = "extraction-failed"
+
+
+class ModelFailed(Unprocessable):
+    """The language model refused the request, or gave no usable answer."""
+
+    kind = "model-failed"
+
+
+class ExtractionLimitReached(Unprocessable):
+    """The agent has used its tokens for facts of today (UTC)."""
+
+    kind = "extraction-limit-reached"
 
 
 class UnknownAgent(Unprocessable):

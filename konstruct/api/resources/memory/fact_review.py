@@ -9,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from konstruct.api.auth.keys import keys_of_person
 from konstruct.api.http.lists import ByCreation, KeysetPagination, PageQuerySerializer
 from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, operation
 from konstruct.api.resources.memory.facts import (
@@ -23,13 +24,46 @@ from konstruct.api.resources.memory.recall_events import (
     RecallEventSerializer,
     with_counts,
 )
-from memory.facts import confirm, recalls_with, reject, restore, retract
+from konstruct.orchestrator.models import ExtractionRun
+from memory.exceptions import OwnProposal
+from memory.facts import Author, confirm, recalls_with, reject, restore, retract
 from memory.models import MemoryEntry
 from memory.models.facts import AuthorKind, FactAction, FactEvent
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
 REVIEW = "memory.review_memoryentry"
+
+
+def confirm_as(
+    memory_id: UUID, *, author: Author, reason: str = "", person_id: str = ""
+) -> MemoryEntry:
+    """Confirm a fact unless a key of the author, or a run that such a key asked for, proposed it.
+
+    Args:
+        memory_id: the fact.
+        author: who confirms it.
+        reason: recorded in the fact's events.
+        person_id: the person that the author is, or who made the author's key.
+
+    Raises:
+        OwnProposal: it was proposed so.
+        FactNotFound: the tenant has no such fact.
+        WrongFactState: the fact is not proposed.
+    """
+    own_keys = keys_of_person(person_id) if person_id else []
+    if author.kind == AuthorKind.PROGRAM:
+        own_keys.append(author.id)
+    by_runs = FactEvent.objects.filter(
+        memory_id=memory_id, action=FactAction.PROPOSE, author_kind=AuthorKind.RUN
+    )
+    own_runs = ExtractionRun.objects.filter(
+        pk__in=list(by_runs.values_list("author_id", flat=True)),
+        requested_by__in=[Author(AuthorKind.PROGRAM, key).address for key in own_keys],
+    )
+    if own_keys and own_runs.exists():
+        raise OwnProposal(memory_id)
+    return confirm(memory_id, author=author, reason=reason, own_keys=own_keys)
 
 
 class FactDecisionView(ApiView):
@@ -41,15 +75,16 @@ class FactDecisionView(ApiView):
     def decide(
         self,
         memory_id: UUID,
+        decision: str,
         change: Callable[..., MemoryEntry],
         **options: Any,
     ) -> Response:
-        """Change the state of a fact by a function of `memory.facts`; answer with the fact."""
+        """Change the state of a fact by a function; answer with the fact."""
         existing = locked_fact(self.caller, memory_id)
         require_fact_match(self, existing)
         was = row_state(existing)
         fact = change(memory_id, author=self.caller.author, **self.fields, **options)
-        self.note(fact, before=was, after=row_state(fact), decision=change.__name__)
+        self.note(fact, before=was, after=row_state(fact), decision=decision)
         document = self.document(fact, FactInFullSerializer)
         return Response(document, headers={"ETag": etag_of(document)})
 
@@ -74,7 +109,7 @@ class FactConfirmationView(FactDecisionView):
         proposed itself, or what another key of the same person proposed: 409 `own-proposal`. A fact
         that is not proposed is a 409 `wrong-state`.
         """
-        return self.decide(memory_id, confirm, own_keys=self.caller.own_keys())
+        return self.decide(memory_id, "confirm", confirm_as, person_id=self.caller.person_id)
 
 
 class FactRejectionView(FactDecisionView):
@@ -96,7 +131,7 @@ class FactRejectionView(FactDecisionView):
         It is not proposed again from the same messages, or from copies of them. A fact that is not
         proposed is a 409 `wrong-state`.
         """
-        return self.decide(memory_id, reject)
+        return self.decide(memory_id, "reject", reject)
 
 
 class FactRetractionView(FactDecisionView):
@@ -118,7 +153,7 @@ class FactRetractionView(FactDecisionView):
         Agents no longer use it; its history stays. To end a fact that was right, change its
         `valid_to`. A fact that is neither active nor superseded is a 409 `wrong-state`.
         """
-        return self.decide(memory_id, retract)
+        return self.decide(memory_id, "retract", retract)
 
 
 class FactRestorationView(FactDecisionView):
@@ -140,7 +175,7 @@ class FactRestorationView(FactDecisionView):
         A rejected fact is proposed again; a retracted or superseded one is active again. If its
         slot has another value by now, that is a 409 `slot-taken`: retract that fact first.
         """
-        return self.decide(memory_id, restore)
+        return self.decide(memory_id, "restore", restore)
 
 
 class FactEventSerializer(serializers.Serializer):

@@ -1,4 +1,4 @@
-"""Facts: what is known apart from any conversation."""
+"""Facts: what is known apart from any conversation; and the runs that extract them."""
 
 from __future__ import annotations
 
@@ -191,6 +191,77 @@ class Facts(Resource[S]):
             at=at, limit=limit, threshold=threshold,
         )  # fmt: skip
         return Call("POST", "facts/search/", body=body)
+
+
+RunState = Literal["running", "preview", "applied", "failed", "rolled_back"]
+
+
+class ExtractionRuns(Resource[S]):
+    """Requests for the facts of a part of a conversation, with their results."""
+
+    @call
+    def preview(
+        self, *, agent: str, user_id: str, thread_id: str, model: str | None = None
+    ) -> Call[documents.ExtractionRunInFull]:
+        """Ask for the facts of a conversation's new messages. No fact changes.
+
+        Args:
+            model: the language model; by default the agent's.
+        """
+        body = given(agent=agent, user_id=user_id, thread_id=thread_id, model=model)
+        return Call("POST", "extraction-runs/", body=body, repeatable=False)
+
+    @call
+    def get(self, run_id: str) -> Call[documents.ExtractionRunInFull]:
+        """Get a run with its candidates and the answer of the language model."""
+        return Call("GET", _run_path(run_id))
+
+    @call
+    def replay(
+        self, run_id: str, *, model: str | None = None
+    ) -> Call[documents.ExtractionRunInFull]:
+        """Preview the input of a run again, such as with another language model."""
+        return Call(
+            "POST", f"{_run_path(run_id)}replay/", body=given(model=model), repeatable=False
+        )
+
+    @call
+    def compare(self, run_id: str, other: str) -> Call[documents.Comparison]:
+        """Compare the accepted candidates of two runs."""
+        return Call("GET", f"{_run_path(run_id)}comparison/", given(other=other))
+
+    @call
+    def apply(self, run_id: str) -> Call[documents.ExtractionRunInFull]:
+        """Record the facts of a preview."""
+        return Call("POST", f"{_run_path(run_id)}apply/", repeatable=False)
+
+    @call
+    def roll_back(self, run_id: str) -> Call[documents.ExtractionRunInFull]:
+        """Remove the facts of a run, and restore what they superseded."""
+        return Call("POST", f"{_run_path(run_id)}roll-back/", repeatable=False)
+
+    @pages
+    def list(
+        self,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        thread_id: str | None = None,
+        state: RunState | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        ordering: ByTime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.ExtractionRun]]:
+        """List runs, newest first."""
+        return listing(
+            "extraction-runs/", agent=agent, user_id=user_id, thread_id=thread_id, state=state,
+            since=since, until=until, ordering=ordering, limit=limit,
+        )  # fmt: skip
+
+
+def _run_path(run_id: str) -> str:
+    return f"extraction-runs/{segment(run_id)}/"
 
 
 def _decision(

@@ -1,0 +1,100 @@
+"""Extraction runs by REST: preview, replay, compare, apply, roll back. Facts are found by rules."""
+
+from typing import Any
+
+from konstruct.orchestrator.models import Agent, ExtractionRun, RunState
+from memory.models import Message
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.api.resources.memory.facts.keeping import FACTS
+from tests.konstruct.conftest import Program
+from tests.konstruct.extracted import add_run
+
+RUNS = "/api/v1/extraction-runs/"
+
+
+def preview(program: Program, content: str = "I live in Oslo.") -> dict[str, Any]:
+    """Send a message, and preview the facts of its conversation."""
+    program.send(content, user_id="maria", thread_id="t1", name="Maria")
+    body = {"agent": "ada", "user_id": "maria", "thread_id": "t1"}
+    answer = program.post(RUNS, body)
+    assert answer.status_code == 201, answer.content
+    assert answer.headers["Location"] == answer.json()["url"]
+    return dict(answer.json())
+
+
+def proposed(program: Program) -> list[str]:
+    found = program.get(f"{FACTS}?state=proposed").json()["results"]
+    return [fact["value"] for fact in found]
+
+
+def test_a_preview_shows_what_it_would_change_and_changes_nothing(program_a: Program) -> None:
+    run = preview(program_a)
+    (candidate,) = run["candidates"]
+    assert (run["state"], candidate["slot"], candidate["value"]) == ("preview", "home", "Oslo")
+    assert run["requested_by"].startswith("program:")
+    assert proposed(program_a) == []
+    (listed,) = program_a.get(f"{RUNS}?state=preview&user_id=maria").json()["results"]
+    assert (listed["id"], listed["result"]["candidates"]) == (run["id"], 1)
+    assert "output" not in listed
+
+
+def test_a_run_is_applied_and_rolled_back_as_a_unit(program_a: Program) -> None:
+    run = preview(program_a)
+    applied = program_a.post(f"{run['url']}apply/", {}).json()
+    assert (applied["state"], proposed(program_a)) == ("applied", ["Oslo"])
+    again = program_a.post(f"{run['url']}apply/", {})
+    assert (again.status_code, again.json()["type"]) == (409, "urn:konstruct:problem:wrong-state")
+    rolled = program_a.post(f"{run['url']}roll-back/", {}).json()
+    assert (rolled["state"], rolled["result"]["rolled_back"]["removed"]) == ("rolled_back", 1)
+    assert proposed(program_a) == []
+    assert program_a.post(f"{run['url']}roll-back/", {}).status_code == 409
+    with tenant_scope(program_a.tenant.id):
+        decided = AccessEvent.objects.filter(action="decide", subject="extraction run")
+        decisions = [event.detail["decision"] for event in decided.order_by("id")]
+    assert decisions == ["apply", "roll_back"]
+
+
+def test_a_key_does_not_confirm_what_its_run_proposed(program_a: Program) -> None:
+    run = preview(program_a)
+    program_a.post(f"{run['url']}apply/", {})
+    (fact,) = program_a.get(f"{FACTS}?state=proposed").json()["results"]
+    answer = program_a.post(f"{fact['url']}confirm/", {})
+    kind = "urn:konstruct:problem:own-proposal"
+    assert (answer.status_code, answer.json()["type"]) == (409, kind)
+    assert program_a.post(f"{fact['url']}reject/", {}).status_code == 200
+
+
+def test_a_replay_is_compared_with_its_run(program_a: Program) -> None:
+    run = preview(program_a)
+    replay = program_a.post(f"{run['url']}replay/", {}).json()
+    assert (replay["replay_of"], replay["state"]) == (run["id"], "preview")
+    compared = program_a.get(f"{run['url']}comparison/?other={replay['id']}").json()
+    assert [each["value"] for each in compared["both"]] == ["Oslo"]
+    assert (compared["only_first"], compared["only_second"], compared["changed"]) == ([], [], [])
+
+
+def test_a_conversation_without_messages_is_refused(program_a: Program) -> None:
+    body = {"agent": "ada", "user_id": "maria", "thread_id": "nothing"}
+    answer = program_a.post(RUNS, body)
+    kind = "urn:konstruct:problem:extraction-failed"
+    assert (answer.status_code, answer.json()["type"]) == (422, kind)
+
+
+def test_a_tenant_with_an_equal_id_sees_its_own_run(program_a: Program, program_b: Program) -> None:
+    runs = {}
+    for program, text in ((program_a, "I live in Oslo."), (program_b, "I live in Rome.")):
+        program.send(text, user_id="maria", thread_id="t1")
+        with tenant_scope(program.tenant.id):
+            message = Message.objects.get()
+            run_id = runs.get("id")
+            fields = {"pk": run_id} if run_id else {}
+            runs["id"] = add_run(message, state=RunState.PREVIEW, **fields).pk
+    outputs = [
+        program.get(f"{RUNS}{runs['id']}/").json()["output"] for program in (program_a, program_b)
+    ]
+    assert ["Oslo" in each for each in outputs] == [True, False]
+    assert program_b.post(f"{RUNS}{runs['id']}/roll-back/", {}).status_code == 409
+    with tenant_scope(program_a.tenant.id):
+        assert ExtractionRun.objects.get().state == RunState.PREVIEW
+        assert Agent.objects.count() == 1
