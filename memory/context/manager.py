@@ -1,4 +1,4 @@
-"""The one door to an agent's context: session, facts and recalled turns, fitted into a budget."""
+"""Compiles an agent's context: session, facts and recalled turns within a token budget."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -49,16 +49,16 @@ class Facts(Protocol):
 
 
 class ContextManager:
-    """A tenant's context for one prompt, and the memory behind it.
+    """Compiles the context of a prompt, and stores and searches facts.
 
     Args:
-        session_store: the graphs' sessions; None where no channel has a graph.
+        session_store: the sessions of graphs; None without graphs.
         memory: the facts; by default `LongTermMemory`.
-        compiler: fits it all into a budget.
-        fact_floor: the least cosine similarity of a fact that a prompt tells, such as
-            `memory.conf.FACT_FLOOR`; by default the ten nearest are told, however far.
-        near_fact_floor: the least for the three nearest of them, such as
-            `memory.conf.NEAR_FACT_FLOOR`; by default it is `fact_floor`.
+        compiler: fits the sections into the budget.
+        fact_floor: the least cosine similarity of a fact in a prompt, such as
+            `memory.conf.FACT_FLOOR`; by default a prompt has the ten nearest facts.
+        near_fact_floor: the least similarity of the three nearest facts, such as
+            `memory.conf.NEAR_FACT_FLOOR`; by default `fact_floor`.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ContextManager:
 
     @property
     def session(self) -> Any:
-        """The sessions of the tenant's graphs, as they were given."""
+        """The session store that was given."""
         return self._session
 
     def compile_working_context(
@@ -99,26 +99,26 @@ class ContextManager:
         policy: RecallPolicy | None = None,
         exclude: Iterable[UUID | str] = (),
     ) -> CompiledContext:
-        """The session, and what memory has on the task, cut to the budget of the model's tier.
+        """Compile the session and the memories for a task within the budget of the model's tier.
 
-        The turns are those of the thread's graph; a thread without one has the sliding window of
-        the agent and the user, if both are named. Their past conversations are then searched too.
-        Without a user no user's own facts are told.
+        The turns are those of the thread's graph. For a thread without a graph they are the
+        sliding window of the agent and the user, if both are given; then their past conversations
+        are searched too. Without a user the context has no facts about users.
 
         Args:
-            tenant_id: whose everything.
+            tenant_id: the tenant.
             thread_id: the conversation.
-            task: what is asked now: text, or a mapping with a `description` (which memory is
-                searched with; empty or missing, nothing is searched) and any other keys, which the
-                prompt holds as lines.
-            system_prompt: what the agent is.
+            task: the current question: text, or a mapping with a `description` and any other keys.
+                Memory is searched with the text or the description; without one nothing is
+                searched. Each other key is a line of the prompt.
+            system_prompt: the agent's instructions.
             model_tier: "fast" or "reasoning".
-            agent_id: only what this agent knows.
-            user_id: only what this user may be told.
-            session_messages: the turns before the task, if the caller has them at hand, as a
-                graph's node has; nothing is read then.
+            agent_id: only memories of this agent.
+            user_id: only memories of this user, and facts about no user.
+            session_messages: the turns before the task, if the caller has them, such as a graph's
+                node. The session is not read then.
             policy: how the conversations are searched.
-            exclude: messages that are not wanted among the memories, such as the current one.
+            exclude: ids of messages to leave out of the memories, such as the current one.
 
         Returns:
             system_prompt, messages, context, task and token_usage.
@@ -155,11 +155,11 @@ class ContextManager:
         exclude: Iterable[UUID | str] = (),
         instructions: str = "",
     ) -> Gathered:
-        """What `compile_working_context` has to choose from, and why it was found.
+        """Return the turns and memories that `compile_working_context` fits into the budget.
 
-        Turns that the prompt will show are not recalled; older ones, for which the tier's budget
-        has no room, can be. `instructions` is a system message that the prompt holds whole, beside
-        the system prompt: turns and memories give up its tokens.
+        Turns that the prompt will have are not recalled; older ones can be. `instructions` is a
+        system message that the prompt holds whole, beside the system prompt: its tokens are taken
+        from the shares of turns and memories.
         """
         compiler, task = self._compiler(model_tier, instructions), Task.of(task)
         text_argument("task", task.text)
@@ -204,7 +204,7 @@ class ContextManager:
         )
 
     def fit(self, gathered: Gathered, system_prompt: str, model_tier: str = "reasoning") -> Prompt:
-        """The prompt of what was gathered, within the budget of the model's tier."""
+        """Return the prompt of the gathered parts, within the budget of the model's tier."""
         compiler = self._compiler(model_tier, gathered.instructions)
         fitted = compiler.fit(
             system_prompt, gathered.session_messages, gathered.lines, gathered.task
@@ -239,10 +239,10 @@ class ContextManager:
     ) -> UUID: ...
 
     def store_memory(self, tenant_id: UUID | str, *given: Any, **named: Any) -> UUID:
-        """Keep a fact, see `LongTermMemory.store`; the memory_id of its entry.
+        """Store a fact, see `LongTermMemory.store`, and return its memory_id.
 
-        One positional argument after the tenant is the content. More are the agent, the content
-        and the metadata, in this order.
+        A single positional argument after the tenant is the content. Several are the agent, the
+        content and the metadata, in this order.
         """
         names = ("content",) if len(given) == 1 and "content" not in named else _STORED
         fields = dict(zip(names, given, strict=False)) | named
@@ -258,7 +258,7 @@ class ContextManager:
         agent_id: UUID | str | None = None,
         **narrowed: Any,
     ) -> list[MemoryEntry]:
-        """The facts nearest to a text; narrowed as by `LongTermMemory.search`."""
+        """Return the facts nearest to a text; further arguments as of `LongTermMemory.search`."""
         return self.memory.search(tenant_id, query, limit, agent_id, **narrowed)
 
     # The name that other memory libraries give it.
@@ -280,7 +280,7 @@ class ContextManager:
     def _session_messages(
         self, tenant_id: UUID, thread_id: str, agent_id: UUID | str | None, user_id: str | None
     ) -> list[dict[str, Any]]:
-        """The turns of the thread's graph, or else of the window."""
+        """Return the turns of the thread's graph, or else of the window."""
         found = None if self._session is None else self._session.get_session_messages(thread_id)
         turns = [] if found is None else [*found]
         if turns or agent_id is None or user_id is None:
@@ -315,7 +315,7 @@ def _descending(rated: tuple[float, Fact]) -> float:
 
 
 def _takes(function: Callable[..., Any], keyword: str) -> bool:
-    """Whether a function has a parameter of this name, or takes any keyword."""
+    """Return whether a function takes a keyword argument of this name."""
     parameters = inspect.signature(function).parameters
     return keyword in parameters or any(
         parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()
@@ -342,10 +342,7 @@ def _entry(
 
 
 def nothing_recalled(query: str) -> RecallResult:
-    """The recall of a prompt for which no conversations are searched.
-
-    It names no agent and user, or its task has no description.
-    """
+    """Return an empty recall, for a prompt without an agent, a user or a task's description."""
     return RecallResult(
         query=query,
         hits=(),

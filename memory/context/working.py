@@ -33,11 +33,11 @@ MESSAGE_OVERHEAD = 4
 REPLY_OVERHEAD = 3
 # The tokens of the two lines that introduce the memories, and some to spare.
 HEADING_OVERHEAD = 40
-# An exchange is not cut into pieces smaller than this; its middle is left out before.
+# The smallest piece of a turn, in tokens. Turns of an exchange are dropped before that.
 MIN_PIECE = 16
-# The sections that give up tokens to other messages of the prompt.
+# The sections from which the tokens of other messages of the prompt are taken.
 GIVING = ("session_history", "relevant_context")
-# What is left of the history's share is not filled with a piece of an older exchange below this.
+# With fewer tokens left in a section, no piece of the next text is added.
 WORTH_CUTTING = 64
 
 
@@ -52,7 +52,7 @@ class TokenUsage(TypedDict):
 
 
 class CompiledContext(TypedDict):
-    """What a prompt is made of: `messages` and the lines of `context` are best kept in order."""
+    """The parts of a prompt. Keep the order of `messages` and of the lines of `context`."""
 
     system_prompt: str
     messages: list[dict[str, Any]]
@@ -63,7 +63,7 @@ class CompiledContext(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class WorkingContext:
-    """What fits into one prompt, and how much had to stay out."""
+    """The parts that fit into one prompt, and the numbers of those that do not."""
 
     model_tier: str
     budget: int
@@ -73,14 +73,14 @@ class WorkingContext:
     memories: list[str]
     """The most relevant ones, best first."""
     task: str
-    """The description, and the data that belongs to it."""
+    """The description and its data."""
     task_cut: tuple[str, ...]
-    """What of the task is not whole: "description", and the names of its data."""
+    """The parts of the task that were cut: "description", and names of its data."""
     token_usage: TokenUsage
     messages_left_out: int
     memories_left_out: int
     truncated: frozenset[str]
-    """The sections of which a text was cut and marked."""
+    """The sections with a text that was cut and marked."""
 
     @property
     def context(self) -> str:
@@ -101,9 +101,8 @@ class WorkingContext:
 class WorkingContextCompiler:
     """Fits a system prompt, a session, memories and a task into a model tier's token budget.
 
-    Each section keeps to its share, so that none can crowd out another, and the total to the
-    budget, with the tokens counted that a chat format adds around each message. What a section
-    does not use is left to the model's reply.
+    Each section has at most its share, and the total at most the budget, with the tokens that a
+    chat format adds to each message. Tokens that a section does not use are left to the reply.
 
     Args:
         model_tier: "fast" or "reasoning".
@@ -168,7 +167,7 @@ class WorkingContextCompiler:
         relevant_memories: Iterable[Any],
         task: TaskArgument,
     ) -> WorkingContext:
-        """As `compile`, and tell what was left out."""
+        """Fit the sections as `compile` does, and return also what was left out."""
         turns = [as_turn(message) for message in session_messages]
         memories = _most_relevant_first(relevant_memories)
         system_room = self.share("system_prompt") - MESSAGE_OVERHEAD
@@ -224,7 +223,7 @@ class WorkingContextCompiler:
         return tokens.cut(text, count_argument("budget", budget, minimum=0))
 
     def fitting_turns(self, session_messages: Iterable[Any]) -> list[dict[str, Any]]:
-        """The newest turns that fit into the session's share: a prompt has these and no others."""
+        """Return the newest turns that fit into the session's share."""
         turns = [as_turn(message) for message in session_messages]
         return _newest_turns(turns, self.share("session_history") - _missing_reply(turns))
 
@@ -255,13 +254,13 @@ def _usage(
 
 
 def _missing_reply(turns: Iterable[Mapping[str, Any]]) -> int:
-    """The tokens of what a prompt says after a last question that nobody answered."""
+    """Return the tokens of the note that follows a last question without a reply."""
     spoken = [turn["role"] for turn in turns if turn["role"] in ("user", "assistant")]
     return tokens.count(NO_REPLY) + MESSAGE_OVERHEAD if spoken[-1:] == ["user"] else 0
 
 
 def _most_relevant_first(memories: Iterable[Any]) -> list[str]:
-    """The texts of the memories, highest score first; those without one last, in their order."""
+    """Return the texts, highest score first; those without a score last, in their order."""
     listed = [memory for memory in memories if text_of(memory).strip()]
     return [text_of(memory) for memory in sorted(listed, key=_by_score)]
 
