@@ -5,6 +5,8 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
+from konstruct.admin.memory.fact_review import proposed_facts
+
 # Title, icon, and the model of a list, which needs its view permission; or a page and a permission.
 TENANT_MENU = (
     (
@@ -14,6 +16,7 @@ TENANT_MENU = (
             ("Conversations", "forum", "conversations", "memory.view_message"),
             ("Memories", "neurology", "memories", "audit.recall_memories"),
             ("Facts", "lightbulb", "memory.memoryentry"),
+            ("Review", "rule", "fact_review", "memory.review_memoryentry"),
             ("People", "group", "people", "memory.view_scope"),
             ("Agents", "smart_toy", "orchestrator.agent"),
         ),
@@ -36,6 +39,7 @@ TENANT_MENU = (
             ("Messages", "chat", "memory.message"),
             ("Vectors", "scatter_plot", "memory.conversationembedding"),
             ("Recalls", "travel_explore", "memory.recallevent"),
+            ("Extraction runs", "manage_search", "orchestrator.extractionrun"),
             ("Tool calls", "handyman", "orchestrator.toolcall"),
             ("Identities", "fingerprint", "orchestrator.channelidentity"),
             ("Conversation items", "data_object", "memory.conversationitem"),
@@ -69,6 +73,16 @@ OPERATORS_MENU = (
 NO_MORE = {"badge": None, "link_callback": None, "collapsible": False}
 
 
+# A badge counts no further.
+MAX_BADGE = 99
+
+
+def proposed_count() -> str:
+    """Return the number of facts that wait for a review, as a badge; empty without any."""
+    count = proposed_facts().order_by().values("pk")[: MAX_BADGE + 1].count()
+    return f"{MAX_BADGE}+" if count > MAX_BADGE else str(count or "")
+
+
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups of the sidebar, with what this person may open."""
     menu = OPERATORS_MENU if getattr(request, "tenant", None) is None else TENANT_MENU
@@ -79,6 +93,9 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             for name, icon, *target in entries
             if (link := _link(request, *target))
         ]
+        for item in items:
+            if item["icon"] == "rule" and (count := proposed_count()):
+                item["badge"] = count
         if items:
             groups.append({"title": title, "separator": bool(title), "items": items, **NO_MORE})
     return groups

@@ -40,6 +40,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tests import database
+from tests.konstruct.extracted import propose
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PASSWORD = "audit-what-it-remembers"
@@ -196,6 +197,7 @@ def _talked_to_for_a_month() -> Aurora:
         _know(tenant, agent, "Sam has an allergy to shellfish.")
         _connect_slack(tenant, agent)
         escalation, identity = _involve_people(tenant, agent)
+        _propose_facts(memory)
     LongTermMemory().update(fact, tenant.id, content="Sam is allergic to shellfish and to nuts.")
     return Aurora(tenant, agent, failed, reply, memory, fact, escalation, identity)
 
@@ -253,6 +255,15 @@ def _involve_people(tenant: Tenant, agent: Agent) -> tuple[Escalation, ChannelId
     _say(tenant, agent, "It is about the ferry.", user="U024BE7LH")
     identity = channel_identities.identity_of("slack", "T024BE7LD", "U024BE7LH", "Kim")
     return Escalation.objects.get(), channel_identities.link(identity, "kim", by="admin")
+
+
+def _propose_facts(message: Message) -> None:
+    """Let an extraction run propose three facts: one is a conflict, one is to be rejected."""
+    home = {"subject": "Sam", "slot": "allergy_note", "is_multi_valued": False}
+    propose(message, "shellfish", "Sam eats no shellfish.", value="shellfish", review="", **home)
+    propose(message, "allergic", "Sam eats no mussels.", value="mussels", **home)
+    for content in ("Sam reacts to seafood.", "Sam is ill."):
+        propose(message, "I am", content, slot="health", confidence=0.62)
 
 
 def _know(tenant: Tenant, agent: Agent, content: str) -> Any:

@@ -2,6 +2,8 @@
 
 from konstruct.admin.memory import (
     conversations,
+    extraction_runs,
+    fact_review,
     facts,
     memories,
     retention,
@@ -11,6 +13,8 @@ from konstruct.admin.memory import (
 
 __all__ = [
     "conversations",
+    "extraction_runs",
+    "fact_review",
     "facts",
     "memories",
     "retention",

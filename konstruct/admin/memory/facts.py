@@ -1,7 +1,7 @@
 """Facts: edited with their history, ended, and merged where two say nearly the same."""
 
 import json
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django import forms
@@ -20,14 +20,20 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AgentNameAdmin, note_row
+from konstruct.admin.choosing import as_uuid
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, agent_choices, shortened
+from konstruct.admin.memory.fact_review import author_of, decisions_for, evidence_of
 from konstruct.admin.memory.marking import marked_difference
 from konstruct.api.http.bodies import ID_TEXT
+from memory.conf import FACT_FLOOR
+from memory.embedding.embedder import embed
 from memory.exceptions import DuplicateFact, FactBusy, InvalidArgument
-from memory.facts import LongTermMemory
+from memory.facts import LongTermMemory, nearest, recalls_with
 from memory.facts.versions import UNCHANGED, standing_entry
 from memory.models import MemoryEntry
 from memory.models.fact_filters import values_of
+from memory.models.fact_querysets import MemoryEntryQuerySet
+from memory.models.facts import FactEvent, FactState
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
@@ -140,15 +146,25 @@ class StateFilter(ChoiceFilter):
     """Current facts, ended facts, or old versions. Old versions are shown only on request."""
 
     title = parameter_name = "state"
-    values = {"now": "current", "ended": "ended or expired", "old": "old versions"}
+    values = {
+        "now": "current",
+        "proposed": "proposed",
+        "superseded": "superseded",
+        "retracted": "retracted",
+        "rejected": "rejected",
+        "ended": "ended or expired",
+        "old": "old versions",
+    }
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         if self.value() == "now":
             return queryset.as_of()
         if self.value() == "old":
             return queryset.filter(version_of__isnull=False)
-        over = Q(valid_to__lte=Now()) | Q(expires_at__lte=Now())
         facts = queryset.entries()
+        if self.value() in FactState.values:
+            return facts.filter(state=self.value())
+        over = Q(valid_to__lte=Now()) | Q(expires_at__lte=Now())
         return facts.filter(over) if self.value() == "ended" else facts
 
 
@@ -176,6 +192,23 @@ class MemoryEntryAdmin(AgentNameAdmin):
     actions = ("end_now",)
 
     sortable_by = ()
+    change_form_outer_after_template = "konstruct/fact_panel.html"
+    delete_confirmation_template = "konstruct/delete_fact.html"
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The form of a fact, with its evidence, its events and the replies that used it."""
+        pk = as_uuid(object_id)
+        fact = pk and MemoryEntry.objects.entries().defer("embedding").filter(pk=pk).first()
+        known = fact and self.has_view_permission(request, fact) and _known_of(fact)
+        return super().changeform_view(
+            request, object_id, form_url, {**(extra_context or {}), "known": known or None}
+        )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer("embedding")
@@ -187,8 +220,22 @@ class MemoryEntryAdmin(AgentNameAdmin):
         asked = search_term.strip()
         if not asked:
             return queryset, False
-        near = LongTermMemory().search(required_tenant_id(), asked, FOUND_BY_MEANING)
-        return queryset.filter(Q(pk__in=[fact.pk for fact in near]) | Q(user_id=asked)), False
+        vector, rows = embed([asked])[0], cast(MemoryEntryQuerySet, queryset)
+        near = nearest(
+            rows.order_by().defer("embedding"), vector, FOUND_BY_MEANING, threshold=FACT_FLOOR
+        )
+        found = rows.filter(Q(pk__in=[fact.pk for fact in near]) | Q(user_id=asked))
+        return found.nearest(vector), False
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """The columns; of a search, with the similarity to what was asked."""
+        columns = super().get_list_display(request)
+        return (columns[0], "similarity", *columns[1:]) if request.GET.get("q") else columns
+
+    @display(description="Similarity")
+    def similarity(self, fact: Any) -> str:
+        """The cosine similarity to what was asked."""
+        return f"{fact.score:.2f}" if hasattr(fact, "score") else ""
 
     def get_fields(self, request: HttpRequest, obj: MemoryEntry | None = None) -> Any:
         if obj is None:
@@ -218,7 +265,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
             obj.tenant_id = tenant_id
             if given.get("valid_from") is None:
                 obj.valid_from = MemoryEntry._meta.get_field("valid_from").get_default()
-            obj.memory_id = facts.remember(obj).memory_id
+            obj.memory_id = facts.remember(obj, author=author_of(request)).memory_id
             return
         changed = set(form.changed_data)
         facts.update(
@@ -229,6 +276,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
             valid_from=given["valid_from"] if "valid_from" in changed else None,
             valid_to=given["valid_to"] if "valid_to" in changed else UNCHANGED,
             expires_at=given["expires_at"] if "expires_at" in changed else UNCHANGED,
+            author=author_of(request),
         )
 
     def remove(self, obj: Any) -> None:
@@ -256,12 +304,23 @@ class MemoryEntryAdmin(AgentNameAdmin):
         )
 
     @display(
-        description="State", label={"current": "success", "ended": "warning", "old version": ""}
+        description="State",
+        label={
+            "current": "success",
+            "proposed": "info",
+            "ended": "warning",
+            "rejected": "danger",
+            "retracted": "danger",
+            "superseded": "",
+            "old version": "",
+        },
     )
     def state(self, fact: MemoryEntry) -> str:
         """The word for the state of the fact."""
         if fact.version_of is not None:
             return "old version"
+        if fact.state != FactState.ACTIVE:
+            return fact.state
         moment = timezone.now()
         over = [end for end in (fact.valid_to, fact.expires_at) if end and end <= moment]
         return "ended" if over or fact.valid_from > moment else "current"
@@ -284,10 +343,27 @@ class MemoryEntryAdmin(AgentNameAdmin):
         for fact in current.entries().filter(Q(valid_to__isnull=True) | Q(valid_to__gt=Now())):
             with transaction.atomic():
                 was = row_state(fact)
-                now = facts.update(fact.pk, required_tenant_id(), valid_to=timezone.now())
+                now = facts.update(
+                    fact.pk,
+                    required_tenant_id(),
+                    valid_to=timezone.now(),
+                    author=author_of(request),
+                )
                 note_row(request, Action.EDIT, now, before=was, after=row_state(now))
             ended += 1
         self.message_user(request, f"{ended} ended.", messages.SUCCESS)
+
+
+def _known_of(fact: MemoryEntry) -> dict[str, Any]:
+    """Return what the page of a fact shows beside its fields."""
+    return {
+        "decisions": decisions_for(fact),
+        "evidence": evidence_of(fact),
+        "events": FactEvent.objects.filter(memory=fact).order_by("-number")[:50],
+        "replies": recalls_with(fact)
+        .only("created_at", "query", "reply_id")
+        .order_by("-created_at")[:20],
+    }
 
 
 class MergeForm(MetadataForm):
@@ -349,8 +425,16 @@ def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: Me
                 tenant_id,
                 content=form.cleaned_data["content"],
                 metadata=form.cleaned_data["metadata"],
+                author=author_of(request),
+                reason=f"merged with {other.pk}",
             )
-            ended = facts.update(other.pk, tenant_id, valid_to=timezone.now())
+            ended = facts.update(
+                other.pk,
+                tenant_id,
+                valid_to=timezone.now(),
+                author=author_of(request),
+                reason=f"merged into {fact.pk}",
+            )
             merged = [str(fact.pk), str(other.pk)]
             note_row(request, Action.EDIT, now, before=was, after=row_state(now), merged=merged)
             note_row(

@@ -24,6 +24,7 @@ from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program
+from tests.konstruct.extracted import propose
 
 MARKUP = "<script>alert(1)</script>"
 SAID = (
@@ -157,6 +158,8 @@ def involve(say: Callable[..., Message]) -> Callable[[Program], Program]:
         with tenant_scope(program.tenant.id):
             identity = channel_identities.identity_of("slack", "T1", "U1", "Maria")
             channel_identities.link(identity, "maria", by="eva")
+            message = Message.objects.filter(content=SAID[0]).earliest("number")
+        propose(message, "Lisbon", "Maria's sister lives in Lisbon.", slot="sister_city")
         return program
 
     return involved

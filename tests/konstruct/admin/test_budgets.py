@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
-from konstruct.orchestrator.models import ChannelIdentity, Escalation
+from konstruct.orchestrator.models import ChannelIdentity, Escalation, ExtractionRun
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
@@ -21,7 +21,7 @@ from tests.messages import statements
 # Pages that only take POST, or only redirect, are not here.
 PAGES = {
     "conversations": ("conversations/", 12),
-    "conversation": ("conversations/{message}/", 16),
+    "conversation": ("conversations/{message}/", 17),
     "memories": ("memories/?agent={agent}&user=maria&q=sister", 14),
     "neighbours": ("memories/{message}/", 14),
     "window": ("window/?agent={agent}&user=maria", 12),
@@ -30,6 +30,10 @@ PAGES = {
     "person": ("people/person/?user=maria", 26),
     "erase_person": ("people/person/erase/?user=maria", 9),
     "erase_message": ("messages/{message}/erase/", 8),
+    "fact_review": ("facts/review/", 16),
+    "decide_fact": ("facts/{fact}/decide/?do=retract", 9),
+    "extraction_run": ("extraction-runs/{run}/", 10),
+    "roll_back_extraction_run": ("extraction-runs/{run}/roll-back/", 8),
     "merge_facts": ("facts/{fact}/merge/", 14),
     "escalation": ("escalations/{escalation}/", 12),
     "link_identity": ("identities/{identity}/link/", 9),
@@ -43,6 +47,8 @@ WITHOUT_A_GET = {
     "hand_over",
     "unlink_identity",
     "retry_reply",
+    "replay_extraction_run",
+    "apply_extraction_run",
     "export_person",
     "slack_finish",
 }
@@ -81,7 +87,8 @@ def known(involved_a: Program) -> dict[str, Any]:
     """What addresses name."""
     with tenant_scope(involved_a.tenant.id):
         reply = Message.objects.filter(in_reply_to__isnull=False).earliest("number")
-        fact: UUID = MemoryEntry.objects.entries().get().pk
+        fact: UUID = MemoryEntry.objects.as_of().get().pk
+        run = ExtractionRun.objects.values_list("pk", flat=True)[0]
         escalation, identity = Escalation.objects.get().pk, ChannelIdentity.objects.get().pk
     return {
         "agent": involved_a.agent.pk,
@@ -89,6 +96,7 @@ def known(involved_a: Program) -> dict[str, Any]:
         "fact": fact,
         "escalation": escalation,
         "identity": identity,
+        "run": run,
     }
 
 

@@ -147,7 +147,7 @@ def own_addresses(program: Program) -> Iterator[str]:
     """The pages that are not a model's, with addresses that name something, nothing or nonsense."""
     with tenant_scope(program.tenant.id):
         messages = list(Message.objects.values_list("pk", flat=True))
-        fact = MemoryEntry.objects.entries().get().pk
+        fact = MemoryEntry.objects.as_of().get().pk
     keys = [*messages, *ODD_KEYS[2:3]]
     for key in keys:
         yield from (

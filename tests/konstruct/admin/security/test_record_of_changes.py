@@ -214,7 +214,7 @@ def test_what_cannot_be_recorded_is_not_changed(
     monkeypatch.setattr("konstruct.admin.access.record_access", is_full)
     assert client.post(f"{AGENTS}add/", AGENT_FORM).status_code == 500
     with tenant_scope(populated_a.tenant.id):
-        fact = MemoryEntry.objects.entries().get()
+        fact = MemoryEntry.objects.as_of().get()
         assert not Agent.objects.filter(name="bob").exists()
     assert client.post(f"{FACTS}{fact.pk}/delete/", {"post": "yes"}).status_code == 500
     assert client.get(FACTS).status_code == 500
@@ -227,7 +227,7 @@ def test_a_refused_page_is_recorded_as_refused_and_not_as_looked_at(
 ) -> None:
     client = browser(populated_a.tenant, "view_message")
     with tenant_scope(populated_a.tenant.id):
-        fact = MemoryEntry.objects.entries().get()
+        fact = MemoryEntry.objects.as_of().get()
     refused = {
         FACTS: 403,
         f"{FACTS}{fact.pk}/change/": 403,
@@ -252,7 +252,7 @@ def test_what_is_shown_in_answer_to_a_post_is_recorded_as_shown(
     populated_a: Program, client: Client
 ) -> None:
     with tenant_scope(populated_a.tenant.id):
-        fact = MemoryEntry.objects.entries().get()
+        fact = MemoryEntry.objects.as_of().get()
     assert client.post(f"{FACTS}{fact.pk}/change/", {"content": ""}).status_code == 200
     assert client.post(FACTS, {}).status_code == 200
     assert client.get(f"{FACTS}{fact.pk}/history/").status_code == 200

@@ -115,7 +115,7 @@ def test_a_role_opens_its_pages_and_no_others(
     with tenant_scope(involved_a.tenant.id):
         named = {
             "agent": involved_a.agent.pk,
-            "fact": MemoryEntry.objects.entries().get().pk,
+            "fact": MemoryEntry.objects.as_of().get().pk,
             "escalation": Escalation.objects.get().pk,
             "identity": ChannelIdentity.objects.get().pk,
             "message": Message.objects.get(content="Answer me!").pk,
@@ -134,7 +134,7 @@ def test_a_role_does_what_it_may_and_nothing_else(
 ) -> None:
     client, agent = person(role), involved_a.agent.pk
     with tenant_scope(involved_a.tenant.id):
-        fact = MemoryEntry.objects.entries().get().pk
+        fact = MemoryEntry.objects.as_of().get().pk
         failed = Message.objects.get(content="Answer me!").pk
         escalation, identity = Escalation.objects.get().pk, ChannelIdentity.objects.get().pk
     done = {
@@ -188,6 +188,12 @@ def test_who_has_no_role_opens_nothing(
             "erase_message": f"messages/{NOBODY}/erase/",
             "neighbours": f"memories/{NOBODY}/",
             "merge_facts": f"facts/{NOBODY}/merge/",
+            "fact_review": "facts/review/",
+            "decide_fact": f"facts/{NOBODY}/decide/",
+            "extraction_run": f"extraction-runs/{NOBODY}/",
+            "replay_extraction_run": f"extraction-runs/{NOBODY}/replay/",
+            "apply_extraction_run": f"extraction-runs/{NOBODY}/apply/",
+            "roll_back_extraction_run": f"extraction-runs/{NOBODY}/roll-back/",
             "try_agent": f"agents/{NOBODY}/try/",
             "window": "window/",
             "clear_window": "window/clear/",

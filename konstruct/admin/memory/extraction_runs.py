@@ -1,0 +1,179 @@
+"""Extraction runs: what a language model proposed, previews with another one, and roll back."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.core.validators import ProhibitNullCharactersValidator
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from konstruct.admin.access import AgentRowsAdmin, note_row
+from konstruct.admin.lists import AgentFilter, UserFilter, agent_names
+from konstruct.admin.memory.fact_review import author_of
+from konstruct.orchestrator.extraction import runs
+from konstruct.orchestrator.models import ExtractionRun, RunState
+from tenants import transaction
+from tenants.admin.sites import tenant_site
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action
+from tenants.exceptions import KonstructError
+
+VIEW: Final = "orchestrator.view_extractionrun"
+PREVIEW: Final = "orchestrator.add_extractionrun"
+CHANGE: Final = "orchestrator.change_extractionrun"
+MAX_REPLAYS: Final = 20
+
+
+@admin.register(ExtractionRun, site=tenant_site)
+class ExtractionRunAdmin(AgentRowsAdmin):
+    """Requests for the facts of a part of a conversation."""
+
+    list_display = (
+        "created_at", "state", "agent", "user_id", "model", "prompt_tokens", "completion_tokens",
+        "cost", "error", "page_link",
+    )  # fmt: skip
+    list_filter = ("state", AgentFilter, UserFilter, "created_at")
+    search_fields = ("=user_id", "=thread_id")
+    ordering = ("-created_at", "id")
+    fields = (
+        *("page_link", "state", "agent", "user_id", "thread_id", "message_ids", "replay_of"),
+        *("requested_by", "model", "endpoint", "response_format", "prompt_digest"),
+        *("prompt_tokens", "completion_tokens", "cost", "result", "candidates", "output"),
+        *("error", "created_at", "ended_at"),
+    )
+    readonly_fields = ("agent", "page_link")
+
+    @display(description="Candidates")
+    def page_link(self, run: ExtractionRun) -> SafeString:
+        """A link to the page of the run."""
+        address = reverse("admin:extraction_run", args=[run.pk])
+        return format_html('<a class="k-link" href="{}">Open</a>', address)
+
+
+class ReplayForm(forms.Form):
+    """The language model of a further preview."""
+
+    model = forms.CharField(
+        required=False,
+        max_length=200,
+        validators=[ProhibitNullCharactersValidator()],
+        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+    )
+
+
+@tenant_site.page("extraction-runs/<uuid:run_id>/", name="extraction_run", permission=VIEW)
+def extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+    """Show a run with its candidates; compare it with a preview of the same messages."""
+    run = get_object_or_404(ExtractionRun, pk=run_id)
+    note_row(request, Action.VIEW, run)
+    first = run.replay_of or run.pk
+    same_input = ExtractionRun.objects.filter(user_id=run.user_id, agent_id=run.agent_id)
+    related = [
+        *same_input.filter(pk=first).exclude(pk=run.pk),
+        *same_input.filter(replay_of=first)
+        .exclude(pk=run.pk)
+        .order_by("-created_at")[:MAX_REPLAYS],
+    ]
+    other = next((each for each in related if str(each.pk) == request.GET.get("with")), None)
+    return tenant_site.render(
+        request,
+        "konstruct/extraction_run.html",
+        title="Extraction run",
+        run=run,
+        agent=agent_names().get(run.agent_id, str(run.agent_id)),
+        related=related,
+        other=other,
+        compared=runs.compare(run, other) if other else None,
+        form=ReplayForm(),
+        may_preview=request.user.has_perm(PREVIEW),
+        may_apply=run.state == RunState.PREVIEW and request.user.has_perm(CHANGE),
+        may_roll_back=run.state == RunState.APPLIED and request.user.has_perm(CHANGE),
+        is_fullwidth=1,
+    )
+
+
+@tenant_site.page(
+    "extraction-runs/<uuid:run_id>/replay/", name="replay_extraction_run", permission=PREVIEW
+)
+def replay(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+    """Preview the messages of a run again, with another language model."""
+    form = ReplayForm(_posted(request))
+    get_object_or_404(ExtractionRun.objects.defer("output", "candidates"), pk=run_id)
+    if not form.is_valid():
+        messages.warning(request, "This is not the name of a model.")
+        return _to_run(run_id)
+    try:
+        made = runs.replay(
+            run_id,
+            requested_by=author_of(request).address,
+            model=form.cleaned_data["model"] or None,
+        )
+    except KonstructError as error:
+        messages.warning(request, str(error))
+        return _to_run(run_id)
+    note_row(request, Action.CREATE, made, after=row_state(made))
+    messages.success(request, "This is a preview: no fact has changed.")
+    return redirect(f"{reverse('admin:extraction_run', args=[made.pk])}?with={run_id}")
+
+
+@tenant_site.page(
+    "extraction-runs/<uuid:run_id>/apply/", name="apply_extraction_run", permission=CHANGE
+)
+def apply(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+    """Record the facts of a preview."""
+    return _decide(request, run_id, "apply")
+
+
+@tenant_site.page(
+    "extraction-runs/<uuid:run_id>/roll-back/", name="roll_back_extraction_run", permission=CHANGE
+)
+def roll_back(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
+    """Undo a run, after a confirmation."""
+    if request.method == "POST":
+        return _decide(request, run_id, "roll_back")
+    run = get_object_or_404(ExtractionRun, pk=run_id)
+    note_row(request, Action.VIEW, run)
+    title = "Roll back an extraction run"
+    return tenant_site.render(request, "konstruct/roll_back_run.html", title=title, run=run)
+
+
+def _decide(request: HttpRequest, run_id: UUID, decision: str) -> HttpResponseBase:
+    _posted(request)
+    run = get_object_or_404(ExtractionRun, pk=run_id)
+    try:
+        with transaction.atomic():
+            if decision == "apply":
+                runs.apply(run_id)
+            else:
+                runs.roll_back(run_id, author=author_of(request))
+            now = runs.get_run(run_id)
+            note_row(
+                request,
+                Action.DECIDE,
+                now,
+                before=row_state(run),
+                after=row_state(now),
+                decision=decision,
+            )
+    except KonstructError as error:
+        messages.warning(request, str(error))
+    else:
+        messages.success(request, "Applied." if decision == "apply" else "Rolled back.")
+    return _to_run(run_id)
+
+
+def _posted(request: HttpRequest) -> Any:
+    if request.method != "POST":
+        raise PermissionDenied
+    return request.POST
+
+
+def _to_run(run_id: UUID) -> HttpResponseBase:
+    return redirect(reverse("admin:extraction_run", args=[run_id]))

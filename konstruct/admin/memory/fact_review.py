@@ -1,0 +1,285 @@
+"""The review of facts: the queue of proposed facts, and decisions about a fact."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.core.validators import ProhibitNullCharactersValidator
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import conditional_escape, format_html
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString, mark_safe
+
+from konstruct.admin.access import actor_of, note, note_row
+from konstruct.admin.choosing import as_user_id, as_uuid
+from konstruct.admin.lists import agent_names
+from konstruct.admin.memory.marking import marked_difference
+from konstruct.api.resources.memory.fact_review import confirm_as
+from memory.browse.threads import turns_around
+from memory.facts import Author, LongTermMemory, reject, restore, retract
+from memory.models import MemoryEntry
+from memory.models.facts import AuthorKind, FactEvidence, FactState
+from tenants import transaction
+from tenants.admin.sites import tenant_site
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action
+from tenants.context import required_tenant_id
+from tenants.exceptions import KonstructError
+
+REVIEW: Final = "memory.review_memoryentry"
+# Turns of the conversation on either side of the quote.
+TURNS_BEFORE, TURNS_AFTER = 3, 2
+# Counting stops here; the page then says "500+".
+MAX_COUNT: Final = 500
+MAX_CHOICES: Final = 100
+
+
+def author_of(request: HttpRequest) -> Author:
+    """Return the person who sent the request, as the author of a change of facts."""
+    actor = actor_of(request)
+    return Author(AuthorKind.PERSON, actor.id, actor.name)
+
+
+class ReasonForm(forms.Form):
+    """The reason of a decision."""
+
+    reason = forms.CharField(
+        required=False,
+        max_length=2000,
+        validators=[ProhibitNullCharactersValidator()],
+        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+    )
+
+
+class EditForm(ReasonForm):
+    """A proposed fact that is changed before it is confirmed."""
+
+    content = forms.CharField(
+        label="Fact",
+        validators=[ProhibitNullCharactersValidator()],
+        widget=forms.Textarea(attrs={"class": "k-input", "rows": 3}),
+    )
+    value = forms.CharField(
+        required=False,
+        max_length=1000,
+        validators=[ProhibitNullCharactersValidator()],
+        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+    )
+
+
+@tenant_site.page("facts/review/", name="fact_review", permission=REVIEW)
+def review(request: HttpRequest) -> HttpResponseBase:
+    """Show the oldest proposed fact, and take the decision about it."""
+    filters = _filters(request)
+    queue = _queue(filters)
+    if request.method == "POST":
+        _decide_posted(request)
+        return redirect(f"{reverse('admin:fact_review')}?{urlencode(filters)}")
+    skipped = as_uuid(request.GET.get("after"))
+    after = None if skipped is None else MemoryEntry.objects.filter(pk=skipped).first()
+    later = queue if after is None else queue.filter(created_at__gt=after.created_at)
+    fact = later.defer("embedding").first()
+    if fact is None:
+        note(request, Action.LIST, "proposed facts", asked=filters)
+    else:
+        note_row(request, Action.VIEW, fact)
+    count = queue.order_by()[: MAX_COUNT + 1].count()
+    names = agent_names()
+    return tenant_site.render(
+        request,
+        "konstruct/fact_review.html",
+        title="Review",
+        fact=fact,
+        count=f"{MAX_COUNT}+" if count > MAX_COUNT else count,
+        names=names.items(),
+        agent=fact and names.get(fact.agent_id, "all agents"),
+        choices=_choices(),
+        filters=filters,
+        query=urlencode(filters),
+        is_fullwidth=1,
+        **({} if fact is None else _shown(fact)),
+    )
+
+
+def _filters(request: HttpRequest) -> dict[str, str]:
+    """Return the filters of the address that are set and valid."""
+    agent, user = as_uuid(request.GET.get("agent")), as_user_id(request.GET.get("user"))
+    given = {name: request.GET.get(name, "").replace("\0", "")[:255] for name in ("slot", "reason")}
+    filters = {"agent": str(agent or ""), "user": user, **given}
+    return {name: value for name, value in filters.items() if value}
+
+
+def proposed_facts() -> Any:
+    """Return the proposed facts, oldest first."""
+    rows = MemoryEntry.objects.entries().filter(state=FactState.PROPOSED)
+    return rows.order_by("created_at", "memory_id")
+
+
+def _queue(filters: dict[str, str]) -> Any:
+    rows = proposed_facts()
+    columns = {"agent": "agent_id", "user": "user_id", "slot": "slot"}
+    for name, column in columns.items():
+        if name in filters:
+            rows = rows.filter(**{column: filters[name]})
+    return rows.filter(review_reason__contains=filters["reason"]) if "reason" in filters else rows
+
+
+def _choices() -> dict[str, list[str]]:
+    """Return the slots and reasons of the oldest proposed facts, for the filters."""
+    rows = list(proposed_facts().values_list("slot", "review_reason")[:MAX_CHOICES])
+    return {
+        "slots": sorted({slot for slot, _ in rows if slot}),
+        "reasons": sorted({each for _, reason in rows for each in reason.split(", ") if each}),
+    }
+
+
+def _shown(fact: MemoryEntry) -> dict[str, Any]:
+    """Return what a reviewer needs to decide about a fact."""
+    evidence = list(FactEvidence.objects.filter(memory=fact).select_related("message"))
+    old = MemoryEntry.objects.entries().filter(pk=fact.replaces).first() if fact.replaces else None
+    turns: list[dict[str, Any]] = []
+    if evidence:
+        anchor = evidence[0].message
+        marks: dict[UUID, list[tuple[int, int]]] = {}
+        for each in evidence:
+            marks.setdefault(each.message_id, []).append((each.start, each.end))
+        # With annotations, such as `shown`.
+        around: list[Any] = [*turns_around(anchor, earlier=TURNS_BEFORE + 1, later=TURNS_AFTER)]
+        turns = [
+            {"message": turn, "text": marked_spans(turn.shown, marks.get(turn.pk, []))}
+            for turn in around
+        ]
+    shown_ids = {turn["message"].pk for turn in turns}
+    return {
+        "turns": turns,
+        "anchor": evidence[0].message if evidence else None,
+        "elsewhere": [each for each in evidence if each.message_id not in shown_ids],
+        "old": old,
+        "difference": marked_difference(old.content, fact.content) if old else "",
+        "editing": EditForm(initial={"content": fact.content, "value": fact.value}),
+        "rejecting": ReasonForm(auto_id="reject_%s"),
+    }
+
+
+def marked_spans(text: str, spans: list[tuple[int, int]]) -> SafeString:
+    """Return a text as HTML with the quoted spans marked."""
+    parts, position = [], 0
+    for start, end in sorted(spans):
+        start = max(start, position)
+        if start < end and start < len(text):
+            parts += [
+                conditional_escape(text[position:start]),
+                format_html("<mark>{}</mark>", text[start:end]),
+            ]
+            position = end
+    return mark_safe("".join([*parts, conditional_escape(text[position:])]))  # noqa: S308  (escaped)
+
+
+def _decide_posted(request: HttpRequest) -> None:
+    """Take the decision of a form; tell the person what happened."""
+    decision, memory_id = request.POST.get("decision", ""), as_uuid(request.POST.get("fact"))
+    fact = get_object_or_404(MemoryEntry.objects.entries().defer("embedding"), pk=memory_id)
+    form = (EditForm if decision == "edit" else ReasonForm)(request.POST)
+    if not form.is_valid() or decision not in ("confirm", "edit", "reject"):
+        messages.warning(request, "This cannot be saved: check the fact, its value and the reason.")
+        return
+    given = form.cleaned_data
+    try:
+        with transaction.atomic():
+            if decision == "edit" and (given["content"], given["value"]) != (
+                fact.content,
+                fact.value,
+            ):
+                LongTermMemory().update(
+                    fact.pk,
+                    required_tenant_id(),
+                    content=given["content"] if given["content"] != fact.content else None,
+                    value=given["value"],
+                    author=author_of(request),
+                    reason=given["reason"],
+                )
+            decide(request, fact, "reject" if decision == "reject" else "confirm", given["reason"])
+    except KonstructError as error:
+        messages.warning(request, str(error))
+
+
+def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) -> MemoryEntry:
+    """Confirm, reject, retract, restore or end a fact as the person of the request, and log it."""
+    author, was = author_of(request), row_state(fact)
+    if decision == "confirm":
+        now = confirm_as(fact.pk, author=author, reason=reason, person_id=author.id)
+    elif decision == "end":
+        now = LongTermMemory().update(
+            fact.pk, required_tenant_id(), valid_to=timezone.now(), author=author, reason=reason
+        )
+    else:
+        change = {"reject": reject, "retract": retract, "restore": restore}[decision]
+        now = change(fact.pk, author=author, reason=reason)
+    note_row(request, Action.DECIDE, now, before=was, after=row_state(now), decision=decision)
+    messages.success(request, f"{DONE[decision]}: {fact.content[:80]}")
+    return now
+
+
+DONE: Final = {
+    "confirm": "Confirmed",
+    "reject": "Rejected",
+    "retract": "Retracted",
+    "restore": "Restored",
+    "end": "Ended",
+}
+CONSEQUENCES: Final = {
+    "retract": "The fact was wrong. Agents no longer use it; its history stays.",
+    "restore": "A rejected fact is proposed again. A retracted or superseded one is active again.",
+    "end": "The fact was right until now. Agents no longer use it; its history stays.",
+    "reject": "The fact is not proposed again from the same messages.",
+    "confirm": "Agents use the fact from now on.",
+}
+
+
+def decisions_for(fact: MemoryEntry) -> list[str]:
+    """Return the decisions that fit the state of a fact."""
+    return {
+        FactState.PROPOSED: ["confirm", "reject"],
+        FactState.ACTIVE: ["end", "retract"],
+        FactState.SUPERSEDED: ["restore", "retract"],
+        FactState.RETRACTED: ["restore"],
+        FactState.REJECTED: ["restore"],
+    }[FactState(fact.state)]
+
+
+@tenant_site.page("facts/<uuid:memory_id>/decide/", name="decide_fact", permission=REVIEW)
+def decide_fact(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
+    """Ask for a reason, and take a decision about a fact."""
+    fact = get_object_or_404(MemoryEntry.objects.entries().defer("embedding"), pk=memory_id)
+    decision = request.GET.get("do", "")
+    if decision not in decisions_for(fact):
+        raise Http404("The fact is in another state.")
+    form = ReasonForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            with transaction.atomic():
+                decide(request, fact, decision, form.cleaned_data["reason"])
+        except KonstructError as error:
+            messages.warning(request, str(error))
+        return redirect(reverse("admin:memory_memoryentry_change", args=[memory_id]))
+    note_row(request, Action.VIEW, fact)
+    return tenant_site.render(
+        request,
+        "konstruct/decide_fact.html",
+        title=f"{decision.capitalize()} a fact",
+        fact=fact,
+        decision=decision.capitalize(),
+        consequence=CONSEQUENCES[decision],
+        form=form,
+    )
+
+
+def evidence_of(fact: MemoryEntry) -> list[FactEvidence]:
+    """Return the evidence of a fact and of its old versions, with messages, oldest first."""
+    ids = MemoryEntry.objects.versions_of(fact.fact_id).order_by().values("memory_id")
+    rows = FactEvidence.objects.filter(memory_id__in=ids).select_related("message")
+    return list(rows.order_by("message__created_at")[:50])

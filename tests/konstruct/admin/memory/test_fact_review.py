@@ -1,0 +1,153 @@
+"""The review of facts in the admin: the queue, decisions, the page of a fact, and runs."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.test import Client
+
+from konstruct.orchestrator.models import ExtractionRun
+from memory.models import MemoryEntry, Message
+from memory.models.facts import FactEvent
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.konstruct.extracted import propose
+
+REVIEW = "/admin/facts/review/"
+
+
+@pytest.fixture
+def home(program_a: Program, say: Callable[..., Message]) -> Callable[..., UUID]:
+    """Let a run propose where maria lives."""
+
+    def make(city: str, *, program: Program = program_a, **fields: Any) -> UUID:
+        message = say(program, f"I live in {city} <now>.", answered=False)
+        values = {"subject": "Maria", "slot": "home", "value": city, "is_multi_valued": False}
+        return propose(message, city, f"Maria lives in {city}.", **{**values, **fields}).memory_id
+
+    return make
+
+
+def post(client: Client, fact: UUID, decision: str, **fields: str) -> str:
+    answer = client.post(REVIEW, {"fact": fact, "decision": decision, **fields}, follow=True)
+    assert answer.status_code == 200
+    return str(answer.text)
+
+
+def state(program: Program, fact: UUID) -> str:
+    with tenant_scope(program.tenant.id):
+        return str(MemoryEntry.objects.get(pk=fact).state)
+
+
+def test_the_oldest_fact_is_shown_with_its_quote_and_the_next_one_after_a_decision(
+    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+) -> None:
+    old = home("Rome", review="")
+    first, second = home("Oslo"), home("Bergen", slot="office")
+    client = browser(program_a.tenant)
+    page = client.get(REVIEW).text
+    assert "I live in <mark>Oslo</mark> &lt;now&gt;." in page
+    assert "Maria lives in <del>Rome</del><ins>Oslo</ins>." in page
+    assert ">2 proposed<" in page
+    following = post(client, first, "confirm")
+    assert "Maria lives in Bergen." in following
+    assert [state(program_a, each) for each in (old, first)] == ["superseded", "active"]
+    assert "No fact needs a review" in post(client, second, "reject", reason="A joke.")
+    with tenant_scope(program_a.tenant.id):
+        event = FactEvent.objects.filter(memory_id=second).latest("number")
+        decided = AccessEvent.objects.filter(action="decide").order_by("id")
+        decisions = [each.detail["decision"] for each in decided]
+    assert (event.action, event.author_kind, event.reason) == ("reject", "person", "A joke.")
+    assert decisions == ["confirm", "reject"]
+
+
+def test_a_fact_is_edited_and_then_approved(
+    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+) -> None:
+    fact, client = home("Oslo"), browser(program_a.tenant)
+    post(client, fact, "edit", content="Maria lives in Ås.", value="Ås")
+    with tenant_scope(program_a.tenant.id):
+        known = MemoryEntry.objects.get(pk=fact)
+    assert (known.content, known.value, known.state) == ("Maria lives in Ås.", "Ås", "active")
+    page = client.get(f"/admin/memory/memoryentry/{fact}/change/").text
+    assert "<mark>Oslo</mark>" in page  # the evidence of the version before
+    assert "extraction (extraction run)" in page
+
+
+def test_the_queue_is_filtered_and_a_fact_skipped(
+    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+) -> None:
+    fact, _ = home("Oslo"), home("Bergen", slot="office", review="conflict")
+    client = browser(program_a.tenant)
+    assert "Maria lives in Bergen." in client.get(f"{REVIEW}?slot=office").text
+    assert "Maria lives in Bergen." in client.get(f"{REVIEW}?reason=conflict").text
+    assert "Maria lives in Bergen." in client.get(f"{REVIEW}?after={fact}").text
+    assert "No fact needs a review" in client.get(f"{REVIEW}?user=theo").text
+
+
+def test_auditors_do_not_review(
+    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+) -> None:
+    fact, client = home("Oslo"), browser(program_a.tenant, "view_memoryentry")
+    assert client.get(REVIEW).status_code == 403
+    assert client.post(REVIEW, {"fact": fact, "decision": "confirm"}).status_code == 403
+    assert client.get(f"/admin/facts/{fact}/decide/?do=reject").status_code == 403
+    assert state(program_a, fact) == "proposed"
+
+
+@pytest.mark.parametrize(
+    ("review", "decision", "expected"),
+    [("", "retract", "retracted"), ("", "end", "active"), ("health", "reject", "rejected")],
+)
+def test_a_decision_asks_for_a_reason(
+    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID],
+    review: str, decision: str, expected: str,
+) -> None:  # fmt: skip
+    fact, client = home("Oslo", review=review), browser(program_a.tenant)
+    address = f"/admin/facts/{fact}/decide/?do={decision}"
+    assert "Reason" in client.get(address).text
+    assert client.post(address, {"reason": "Checked."}).status_code == 302
+    assert state(program_a, fact) == expected
+    assert "Checked." in client.get(f"/admin/memory/memoryentry/{fact}/change/").text
+    assert client.get(f"/admin/facts/{fact}/decide/?do=confirm").status_code == 404
+
+
+def test_another_tenants_fact_is_not_there(
+    program_a: Program, program_b: Program, browser: Callable[..., Client],
+    home: Callable[..., UUID],
+) -> None:  # fmt: skip
+    fact, client = home("Oslo"), browser(program_b.tenant)
+    assert "No fact needs a review" in client.get(REVIEW).text
+    assert client.post(REVIEW, {"fact": fact, "decision": "confirm"}).status_code == 404
+    assert client.get(f"/admin/facts/{fact}/decide/?do=reject").status_code == 404
+    assert state(program_a, fact) == "proposed"
+
+
+def test_a_search_is_ordered_by_similarity_and_finds_nothing_for_nonsense(
+    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+) -> None:
+    home("Oslo", review="")
+    home("Bergen", slot="office", review="")
+    client = browser(program_a.tenant)
+    found = client.get("/admin/memory/memoryentry/?q=Who+lives+in+Bergen").context["cl"]
+    assert [fact.value for fact in found.result_list] == ["Bergen", "Oslo"]
+    assert not client.get("/admin/memory/memoryentry/?q=xyzzy").context["cl"].result_list
+
+
+def test_a_run_is_previewed_again_compared_and_rolled_back(
+    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+) -> None:
+    fact, client = home("Oslo"), browser(program_a.tenant)
+    with tenant_scope(program_a.tenant.id):
+        run = ExtractionRun.objects.get()
+    page = f"/admin/extraction-runs/{run.pk}/"
+    assert "test-model" in client.get(page).text
+    assert client.get("/admin/orchestrator/extractionrun/").status_code == 200
+    compared = client.post(f"{page}replay/", {"model": "other"}, follow=True)
+    assert "Only in this run" in compared.text
+    assert "are removed" in client.get(f"{page}roll-back/").text
+    assert "Rolled back." in client.post(f"{page}roll-back/", follow=True).text
+    with tenant_scope(program_a.tenant.id):
+        assert not MemoryEntry.objects.filter(pk=fact).exists()
