@@ -5,9 +5,9 @@
 LoCoMo alone would teach the gate LoCoMo: two named speakers, questions in the third person,
 hundreds of messages. So every dialogue is also put as a user without a name has it: whole; session
 by session, each the whole memory of an agent; and the user's turns only, with an agent's short
-replies between. To those come the tests' own conversations, in several languages. Questions without
-an answer are those of the other dialogues, and the ones that the conversations say cannot be
-answered.
+replies between. To those come the tests' own conversations, in several languages, and composed
+conversations of long turns. Questions without an answer are those of the other dialogues and users,
+and the ones that the conversations say cannot be answered.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
+from benchmarks.recall.long_turns import long_turns
 from benchmarks.tools.first_person import first_person
 from benchmarks.tools.locomo import Dialogue, Turn, read_dialogues
 from benchmarks.tools.throwaway import PROJECT, set_up, throwaway_tenant
@@ -36,6 +37,7 @@ REPLIES = (
 WEIGHTS = {"conversation": 5.0}
 UNANSWERABLE_WEIGHTS = {"named": 1.0}
 UNANSWERABLE_WEIGHT = 1.5
+LONG_TURNS_SEED = 1
 # The ten best of a recall are what the gate decides on.
 TOP = 10
 
@@ -63,7 +65,7 @@ def main() -> None:
     parser.add_argument("file", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     dialogues = read_dialogues(arguments.data, arguments.dialogues)
-    scopes = [*named(dialogues), *nameless(dialogues), *conversations()]
+    scopes = [*named(dialogues), *nameless(dialogues), *conversations(), *long_turned()]
     set_up()
     with throwaway_tenant() as tenant_id, arguments.file.open("w") as file:
         record(tenant_id, scopes)
@@ -159,6 +161,31 @@ def conversations() -> Iterator[Scope]:
                 [(text, frozenset({str(number)})) for text, number in conversation["answerable"]]
                 + [(text, frozenset()) for text in conversation["unanswerable"]],
             )
+
+
+def long_turned() -> Iterator[Scope]:
+    """Composed conversations of long turns, and the questions of their users and of the others."""
+    data = long_turns(LONG_TURNS_SEED)
+    questions: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for question in data["questions"]:
+        questions.setdefault(tuple(question["haystack_session_ids"]), []).append(question)
+    for haystack, own in questions.items():
+        said: list[Said] = []
+        answers: dict[str, list[str]] = {}
+        for session, date in zip(haystack, own[0]["haystack_dates"], strict=True):
+            began = datetime.strptime(date, "%Y/%m/%d (%a) %H:%M").replace(tzinfo=UTC)
+            for place, turn in enumerate(data["sessions"][session]):
+                turn_id = f"{session}-{place}"
+                moment = began + timedelta(minutes=place)
+                said.append((turn_id, turn["role"], "", session, turn["content"], moment))
+                if turn["has_answer"]:
+                    answers.setdefault(session, []).append(turn_id)
+        scope = Scope("long", said)
+        for question in data["questions"]:
+            sessions = question["answer_session_ids"] if question in own else []
+            found = (turn_id for session in sessions for turn_id in answers[session])
+            scope.asked.append((question["question"], frozenset(found)))
+        yield scope
 
 
 def _turn(turn: Turn, role: Role, name: str) -> Said:

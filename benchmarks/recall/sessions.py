@@ -1,15 +1,18 @@
 """Whether recall finds the session that holds the answer, among long turns: LongMemEval.
 
     python -m benchmarks.recall.sessions --data longmemeval_dev.json.gz [--mode vector] [--json OUT]
+    python -m benchmarks.recall.sessions --seed 1
 
 Each question has a haystack of some fifty sessions, which are imported by the product's own path as
 one user's, with their dates. Sessions are ranked by the best of their messages. R@k is the share of
-the sessions with the answer that are among the first k; any@k, that one is; all@k, that all are.
-Questions and sessions are read from a file, which is not part of this repository.
+the sessions with the answer that are among the first k; any@k, that one is; all@k, that all are;
+MRR is the mean of 1 / rank over the sessions with the answer. Questions and sessions are read from
+a file, which is not part of this repository, or composed (long_turns.py).
 """
 
 import argparse
 import gzip
+import hashlib
 import json
 import statistics
 from datetime import UTC, datetime, timedelta
@@ -17,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+from benchmarks.recall.long_turns import long_turns
 from benchmarks.tools.throwaway import set_up, throwaway_tenant
 
 DEPTHS = (1, 3, 5)
@@ -26,24 +30,36 @@ TOP_K = 100
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="a LongMemEval file, gzipped JSON")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--data", type=Path, help="a LongMemEval file, gzipped JSON")
+    source.add_argument("--seed", type=int, help="compose conversations of long turns by it")
     parser.add_argument("--mode", choices=["hybrid", "vector"], help="by default both")
     parser.add_argument("--json", type=Path, help="write the figures there")
     options = parser.parse_args()
-    if not options.data.is_file():
+    if options.data is None:
+        data = long_turns(options.seed)
+    elif options.data.is_file():
+        data = json.loads(gzip.decompress(options.data.read_bytes()))
+    else:
         parser.error(f"{options.data} is not there: the data is not part of this repository")
-    data = json.loads(gzip.decompress(options.data.read_bytes()))
     set_up()
     report = {}
     with throwaway_tenant() as tenant_id:
         agent_id = uuid4()
-        for question in data["questions"]:
+        haystacks = {_user_of(question): question for question in data["questions"]}
+        for question in haystacks.values():
             write(tenant_id, agent_id, question, data["sessions"])
         for mode in [options.mode] if options.mode else ["vector", "hybrid"]:
             report[mode] = measure(tenant_id, agent_id, data["questions"], mode)
             print(f"{mode:<8}", *(f"{name} {value:.3f}" for name, value in report[mode].items()))
     if options.json:
         options.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def _user_of(question: dict[str, Any]) -> str:
+    """The user of a haystack; questions may share it."""
+    ids = json.dumps(question["haystack_session_ids"])
+    return hashlib.sha256(ids.encode()).hexdigest()[:32]
 
 
 def write(
@@ -58,7 +74,7 @@ def write(
         ImportedTurn(
             external_id=f"{session}-{place}",
             agent_id=agent_id,
-            user_id=question["question_id"],
+            user_id=_user_of(question),
             thread_id=session,
             role=turn["role"],
             content=turn["content"],
@@ -85,15 +101,21 @@ def measure(
     rows = []
     for question in questions:
         hits = recall(
-            tenant_id, agent_id, question["question_id"], question["question"], policy=policy
+            tenant_id, agent_id, _user_of(question), question["question"], policy=policy
         ).hits
         ranked = list(dict.fromkeys(hit.thread_id for hit in hits))
         answers = set(question["answer_session_ids"])
         found = {k: len(answers.intersection(ranked[:k])) for k in DEPTHS}
         rows.append(
             {f"R@{k}": found[k] / len(answers) for k in DEPTHS}
-            | {f"any@{k}": float(found[k] > 0) for k in DEPTHS[1:]}
+            | {f"any@{k}": float(found[k] > 0) for k in DEPTHS}
             | {f"all@{k}": float(found[k] == len(answers)) for k in DEPTHS[1:]}
+            | {
+                "MRR": statistics.fmean(
+                    1 / (ranked.index(answer) + 1) if answer in ranked else 0.0
+                    for answer in answers
+                )
+            }
         )
     return {name: statistics.fmean(row[name] for row in rows) for name in rows[0]}
 

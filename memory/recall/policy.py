@@ -74,22 +74,23 @@ FEATURE_NAMES: Final = GateFeatures._fields
 _coefficients = attrgetter(*FEATURE_NAMES)
 
 # Printed by benchmarks/recall/refit_gate.py, of what gate_features.py beside it wrote: LoCoMo's
-# dialogues 0-3 as they are, the same as a nameless user has them in memories of all sizes, and the
-# conversations of tests/memory/data. docs/measurements.md has the curve.
+# dialogues 0-3 as they are, the same as a nameless user has them in memories of all sizes, the
+# conversations of tests/memory/data, and composed ones of long turns. docs/measurements.md has the
+# curve.
 HYBRID: Final = Gate(
-    bias=-7.757,
-    cosine=7.85,
-    lexical=0.48,
-    coverage=1.932,
-    subject=0.567,
-    words=0.019,
-    time=0.326,
-    unknown=-0.753,
-    gap=-2.214,
-    mean_cosine=-5.714,
-    unknown_name=-1.53,
-    anonymous=0.633,
-    scarcity=0.72,
+    bias=-7.882,
+    cosine=7.964,
+    lexical=0.579,
+    coverage=1.837,
+    subject=0.592,
+    words=0.079,
+    time=0.302,
+    unknown=-0.709,
+    gap=-2.471,
+    mean_cosine=-5.903,
+    unknown_name=-1.584,
+    anonymous=0.664,
+    scarcity=0.673,
 )
 # The same for ranking by vectors alone, of which it may look at nothing else.
 VECTOR: Final = Gate(bias=-8.0, cosine=9.0, gap=-8.0)
@@ -107,13 +108,14 @@ class RecallWeights:
     lexical: float = 0.5
     """Of the words in common, weighed by their rarity, with those of the turns before."""
     session: float = 1.0
-    """Of the mean of the three best messages of the same conversation on the same day."""
+    """Of the mean of the three best messages of the same conversation on the same day. This and
+    the next two count less where turns are long."""
     previous: float = 0.3
     """Of the cosine of the turn before: an answer is found by its question."""
     following: float = 0.3
     """Of the turn after, cosine and words: a statement is found by what was said to it."""
     length: float = 0.1
-    """Of ln(1 + words): a longer message says more."""
+    """Of ln(1 + words): a longer message says more, up to 60 words."""
     subject: float = 0.3
     """Of being said by the person whom the question names; the opposite if by another."""
     time: float = 0.5

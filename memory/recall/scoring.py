@@ -30,6 +30,16 @@ from memory.text.lexical import (
 # Words are as rare as if so many other messages, without any of them, had been said before: in the
 # first days of a conversation every word would be common, and nothing could be told from anything.
 PRIOR_MESSAGES = 300
+# Of words when a question is asked, against K1 and B of the weights that are stored: length counts
+# more, since the words of a long turn stand together by accident, and rarity counts more.
+CONTEXT_K1, CONTEXT_B = 0.4, 0.8
+RARITY_POWER = 1.5
+# The conversation and the turns beside a message tell the more of it, the less turns tell by
+# themselves: they count in full up to 20 words a turn, half at 100, a quarter at 260.
+CONTEXT_WORDS = 60
+FULL_CONTEXT_WORDS = 20
+# A message says more the longer it is, up to this many words.
+MOST_WORDS = 60
 # Who asks the same again, in so many times the words and so many more, only asks: that answers
 # nothing, however near the two questions are.
 ECHO_WORDS = (2, 3)
@@ -92,7 +102,7 @@ class WordWeights:
     """What the words of a question, and who said what, say of each message."""
 
     shared: Floats
-    """Words in common with the question, over the most that one word can be worth."""
+    """Words in common with the question, each by its rarity over the most that there can be."""
     coverage: Floats
     """Share of the question's rarity."""
     echo: Flags
@@ -118,13 +128,13 @@ def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> Wor
     by_name = (turns.subject == np.array(question.names, np.int64)[:, None]).any(axis=0)
     addressed = np.where(turns.by_user, question.names_user, question.names_agent)
     return WordWeights(
-        shared=terms.idf @ (terms.weight * counts) / terms.norm,
+        shared=(terms.idf / terms.norm) ** RARITY_POWER @ (terms.weight * counts),
         coverage=terms.idf @ counts / rarity,
         echo=echo,
         asks=turns.asks & question.is_question,
         by_name=by_name,
         addressed=addressed,
-        prior=weights.length * np.log1p(turns.words)
+        prior=weights.length * np.log1p(np.minimum(turns.words, MOST_WORDS))
         + 2 * weights.subject * (by_name | addressed)
         + weights.time * (turns.has_time & question.asks_when),
         by_id=_Places(_mixed(turns.ids)),
@@ -160,13 +170,12 @@ def rank(
     conversation = np.where(np.isnan(conversation), base, conversation)
     before, previous = _of_the_turn_before(cosine, session, speaks)
     after, following = _of_the_turn_after(base, session, speaks)
-    score = (
-        base
-        + words.prior[kept]
-        + weights.session * conversation
+    around = (
+        weights.session * conversation
         + weights.previous * np.where(before, previous, cosine.mean())
         + weights.following * np.where(after, following, base.mean())
     )
+    score = base + words.prior[kept] + _worth_of_context(turns.words[kept]) * around
     repeats = words.asks[kept] & (cosine >= NEAR_QUESTION_COSINE)
     score -= NEAR_QUESTION_COST * repeats
     best = _best(score, number, ~speaks & echoes_last, limit)
@@ -184,6 +193,11 @@ def rank(
         words.unknown_name,
         float((cosine[far] if far.any() else cosine).mean()),
     )
+
+
+def _worth_of_context(words: NDArray[np.int32]) -> float:
+    """What the turns around a message are worth where turns have so many words."""
+    return min(1.0, (CONTEXT_WORDS + FULL_CONTEXT_WORDS) / (CONTEXT_WORDS + float(words.mean())))
 
 
 def _found(turns: Turns, at: Positions, columns: list[list[Any]]) -> list[Found]:
@@ -218,7 +232,7 @@ class _Terms:
     """Of those that were not."""
     unknown_name: bool
     norm: float
-    """The most that one word can be worth."""
+    """The idf of a word that was never said, about: the highest."""
 
 
 def _weigh_terms(turns: Turns, question: Question) -> _Terms:
@@ -267,7 +281,7 @@ def _weights_in_context(
         same = share * (turns.session[back:] == turns.session[:-back])
         around[:, back:] += same * spoken_words[:, :-back]
         length[back:] += same * spoken[:-back]
-    return saturated(around, length)
+    return saturated(around, length, CONTEXT_K1, CONTEXT_B)
 
 
 def _in_date(terms: NDArray[np.int64], created_at: NDArray[np.int64]) -> Flags:

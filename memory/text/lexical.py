@@ -62,9 +62,9 @@ def decomposed(text: str) -> str:
     return unicodedata.normalize("NFKD", _TOO_MANY_MARKS.sub(r"\1", text))
 
 
-def saturated(frequency: Numbers, length: Numbers) -> Numbers:
-    """The weight of a word that is said so often in so many words."""
-    return frequency * (1 + K1) / (frequency + _damping(length))
+def saturated(frequency: Numbers, length: Numbers, k1: float = K1, b: float = B) -> Numbers:
+    """The weight of a word that is said so often in so many words (BM25)."""
+    return frequency * (1 + k1) / (frequency + _damping(length, k1, b))
 
 
 def frequency_of(weight: Numbers, length: Numbers) -> Numbers:
@@ -72,8 +72,8 @@ def frequency_of(weight: Numbers, length: Numbers) -> Numbers:
     return weight * _damping(length) / (1 + K1 - weight)
 
 
-def _damping(length: Numbers) -> Numbers:
-    return K1 * (1 - B + B * length / AVERAGE_LENGTH)
+def _damping(length: Numbers, k1: float = K1, b: float = B) -> Numbers:
+    return k1 * (1 - b + b * length / AVERAGE_LENGTH)
 
 
 @lru_cache(maxsize=65536)

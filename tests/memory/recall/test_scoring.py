@@ -110,11 +110,13 @@ def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
     for at, row in enumerate(rows):
         echoed = at > 0 and rows[at - 1]["echo"] and rows[at - 1]["session"] == row["session"]
         counting = [p for p in postings if p[1] == row["number"] and (p[3] or not echoed)]
-        row["lexical"] = sum(w * idf[term] for term, _, w, _ in counting) / math.log1p(messages)
+        highest = math.log1p(messages)
+        row["lexical"] = sum(w * (idf[term] / highest) ** 1.5 for term, _, w, _ in counting)
         row["base"] = row["cosine"] + WEIGHTS.lexical * row["lexical"]
     rows = [row for row in rows if row["weighed"]]
     mean_cosine = sum(row["cosine"] for row in rows) / len(rows)
     mean_base = sum(row["base"] for row in rows) / len(rows)
+    worth = min(1, 80 / (60 + sum(row["words"] for row in rows) / len(rows)))
     for at, row in enumerate(rows):
         same = [r for r in rows if r["session"] == row["session"] and not r["echo"]]
         best = sorted((r["base"] for r in same), reverse=True)[:3]
@@ -122,12 +124,12 @@ def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
         before, after = rows[at - 1] if at else None, rows[at + 1] if at + 1 < len(rows) else None
         row["score"] = (
             row["base"]
-            + WEIGHTS.length * math.log(1 + row["words"])
+            + WEIGHTS.length * math.log(1 + min(row["words"], 60))
             + (2 * WEIGHTS.subject if row["named"] else 0)
             + (WEIGHTS.time if row["has_time"] else 0)
-            + WEIGHTS.session * (sum(best) / len(best) if best else row["base"])
-            + WEIGHTS.previous * (before["cosine"] if _speaks(before, row) else mean_cosine)
-            + WEIGHTS.following * (after["base"] if _speaks(after, row) else mean_base)
+            + worth * WEIGHTS.session * (sum(best) / len(best) if best else row["base"])
+            + worth * WEIGHTS.previous * (before["cosine"] if _speaks(before, row) else mean_cosine)
+            + worth * WEIGHTS.following * (after["base"] if _speaks(after, row) else mean_base)
             - (NEAR_QUESTION_COST if row["repeats"] else 0)
         )
     return sorted(rows, key=lambda row: (row["echo"], -row["score"]))
@@ -163,7 +165,7 @@ def in_context(turns: Turns) -> list[tuple[int, int, float, bool]]:
             around = sum(share * said(term, other) for share, other in before)
             frequency = own + (around if term in QUESTION.said_terms else 0)
             if frequency:
-                weight = 1.6 * frequency / (frequency + 0.6 * (0.7 + 0.3 * length / 32))
+                weight = 1.4 * frequency / (frequency + 0.4 * (0.2 + 0.8 * length / 32))
                 found.append((term, number, weight, own > 0))
     return found
 
