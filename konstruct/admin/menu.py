@@ -39,6 +39,8 @@ TENANT_MENU = (
             ("Messages", "chat", "memory.message"),
             ("Vectors", "scatter_plot", "memory.conversationembedding"),
             ("Recalls", "travel_explore", "memory.recallevent"),
+            ("Fact events", "history", "memory.factevent"),
+            ("Evidence of facts", "format_quote", "memory.factevidence"),
             ("Extraction runs", "manage_search", "orchestrator.extractionrun"),
             ("Tool calls", "handyman", "orchestrator.toolcall"),
             ("Identities", "fingerprint", "orchestrator.channelidentity"),

@@ -21,6 +21,8 @@ _READ: Final = frozenset(
         "memory.view_scope",
         "memory.view_windowclear",
         "memory.view_memoryentry",
+        "memory.view_factevidence",
+        "memory.view_factevent",
         "orchestrator.view_agent",
         "orchestrator.view_pendingreply",
         "orchestrator.view_escalation",

@@ -4,7 +4,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django import forms
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.core.validators import ProhibitNullCharactersValidator
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
@@ -14,7 +14,7 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 
-from konstruct.admin.access import actor_of, note, note_row
+from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note, note_row
 from konstruct.admin.choosing import as_user_id, as_uuid
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.marking import marked_difference
@@ -22,7 +22,7 @@ from konstruct.api.resources.memory.fact_review import confirm_as
 from memory.browse.threads import turns_around
 from memory.facts import Author, LongTermMemory, reject, restore, retract
 from memory.models import MemoryEntry
-from memory.models.facts import AuthorKind, FactEvidence, FactState
+from memory.models.facts import AuthorKind, FactEvent, FactEvidence, FactState
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
@@ -283,3 +283,29 @@ def evidence_of(fact: MemoryEntry) -> list[FactEvidence]:
     ids = MemoryEntry.objects.versions_of(fact.fact_id).order_by().values("memory_id")
     rows = FactEvidence.objects.filter(memory_id__in=ids).select_related("message")
     return list(rows.order_by("message__created_at")[:50])
+
+
+@admin.register(FactEvidence, site=tenant_site)
+class FactEvidenceAdmin(AuditedReadOnlyAdmin):
+    """The words of messages that facts rest on."""
+
+    list_display = ("created_at", "quote", "memory_id", "message_id")
+    sortable_by = ()
+    ordering = ("-created_at", "id")
+    fields = ("quote", "memory_id", "message_id", "start", "end", "run_id", "created_at")
+    readonly_fields = ("memory_id", "message_id")
+
+
+@admin.register(FactEvent, site=tenant_site)
+class FactEventAdmin(AuditedReadOnlyAdmin):
+    """Changes of facts, with their authors."""
+
+    list_display = ("created_at", "action", "author_kind", "author_name", "reason", "memory_id")
+    list_filter = ("action", "author_kind")
+    sortable_by = ()
+    ordering = ("-number",)
+    fields = (
+        *("action", "author_kind", "author_id", "author_name", "reason", "memory_id"),
+        *("other_id", "created_at"),
+    )
+    readonly_fields = ("memory_id",)

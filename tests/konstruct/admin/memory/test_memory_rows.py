@@ -26,6 +26,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.jobs import claimed
 from tests.konstruct.conftest import Program
+from tests.konstruct.extracted import propose
 
 # Parts of an index, of no use to a person.
 NOT_SHOWN = {Posting, IndexedMessage, MemoryAttribute, MessageAttribute}
@@ -58,6 +59,10 @@ def test_lists_and_pages_show_this_tenant_and_no_other(
     populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(populated_a.tenant)
+    for program in (populated_a, populated_b):
+        with tenant_scope(program.tenant.id):
+            message = Message.objects.filter(content__contains="Lisbon").earliest("number")
+        propose(message, "Lisbon", "Maria's sister lives in Lisbon.")
     for model in SHOWN:
         page = client.get(changelist(model))
         assert (model, page.status_code) == (model, 200)
