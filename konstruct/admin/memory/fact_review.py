@@ -55,6 +55,14 @@ class ReasonForm(forms.Form):
     )
 
 
+class RejectionForm(ReasonForm):
+    """The optional reason of a rejection."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["reason"].widget.attrs["placeholder"] = "Reason, optional"
+
+
 class EditForm(ReasonForm):
     """A proposed fact that is changed before it is confirmed."""
 
@@ -161,7 +169,7 @@ def _shown(fact: MemoryEntry) -> dict[str, Any]:
         "old": old,
         "difference": marked_difference(old.content, fact.content) if old else "",
         "editing": EditForm(initial={"content": fact.content, "value": fact.value}),
-        "rejecting": ReasonForm(auto_id="reject_%s"),
+        "rejecting": RejectionForm(auto_id="reject_%s"),
     }
 
 

@@ -183,7 +183,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
     """Facts. Whatever is changed, what was known before stays as a version."""
 
     form = FactForm
-    list_display = (shortened, "agent", "user_id", "state", "valid_from", "updated_at")
+    list_display = (shortened, "agent", "user_id", "status", "valid_from", "updated_at")
     list_filter = (StateFilter, FactAgentFilter, "updated_at")
     search_fields = ("content",)
     search_help_text = "What it is about, in any words; or a user's id."
@@ -192,7 +192,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
     actions = ("end_now",)
 
     sortable_by = ()
-    change_form_outer_after_template = "konstruct/fact_panel.html"
+    change_form_outer_before_template = "konstruct/fact_panel.html"
     delete_confirmation_template = "konstruct/delete_fact.html"
 
     def changeform_view(
@@ -315,7 +315,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
             "old version": "",
         },
     )
-    def state(self, fact: MemoryEntry) -> str:
+    def status(self, fact: MemoryEntry) -> str:
         """The word for the state of the fact."""
         if fact.version_of is not None:
             return "old version"

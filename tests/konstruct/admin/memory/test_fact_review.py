@@ -151,3 +151,27 @@ def test_a_run_is_previewed_again_compared_and_rolled_back(
     assert "Rolled back." in client.post(f"{page}roll-back/", follow=True).text
     with tenant_scope(program_a.tenant.id):
         assert not MemoryEntry.objects.filter(pk=fact).exists()
+
+
+def test_the_list_shows_the_state_of_each_fact(
+    program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
+) -> None:
+    home("Rome", review="")
+    home("Oslo", review="")
+    home("Bergen")
+    client = browser(program_a.tenant)
+    found = {}
+    for state_name in ("now", "proposed", "superseded", "retracted"):
+        page = client.get(f"/admin/memory/memoryentry/?state={state_name}")
+        admin = page.context["cl"].model_admin
+        found[state_name] = [
+            (fact.value, admin.status(fact)) for fact in page.context["cl"].result_list
+        ]
+        if state_name == "now":
+            assert ">current<" in "".join(page.text.split())
+    assert found == {
+        "now": [("Oslo", "current")],
+        "proposed": [("Bergen", "proposed")],
+        "superseded": [("Rome", "superseded")],
+        "retracted": [],
+    }
