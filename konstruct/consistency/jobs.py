@@ -10,9 +10,10 @@ from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery, arrival_key
 from konstruct.consistency.records import Finding
+from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
-from konstruct.orchestrator.models import HistoryMerge
+from konstruct.orchestrator.models import ExtractionCursor, HistoryMerge
 from konstruct.orchestrator.replies.queue import REPLIES
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.models import Message, PendingEmbedding, Role
@@ -39,6 +40,7 @@ WAITING: Final[tuple[tuple[JobKind, Keys], ...]] = (
         MESSAGE_ERASURES,
         lambda: MessageErasure.objects.filter(done_at__isnull=True).values_list("id"),
     ),
+    (EXTRACTIONS, lambda: ExtractionCursor.objects.behind().values_list("id")),
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(OF_THE_TENANT)).distinct()),
 )

@@ -33,9 +33,9 @@ def readings() -> dict[str, Reading]:
     from konstruct.api.resources.memory.facts import FiltersTextField
     from konstruct.channels.slack import events, mrkdwn
     from konstruct.interfaces.mem0 import filters as mem0_filters
-    from konstruct.interfaces.mem0.extraction import parse_facts
     from konstruct.interfaces.mem0.views import read_filters
     from konstruct.llm import completions, responder
+    from konstruct.orchestrator.extraction import candidates, wording
     from konstruct.orchestrator.handoff import detection
     from konstruct.orchestrator.history_import import _moment
     from konstruct.strict_json import read_json
@@ -118,7 +118,12 @@ def readings() -> dict[str, Reading]:
         "mem0's filters, as a name": lambda text: mem0_filters.parse({text: text}),
         "mem0's filters, as a time": lambda text: mem0_filters.parse({"created_at": text}),
         "mem0's filters, in an address": read_filters,
-        "mem0's facts of a language model": parse_facts,
+        "facts of a language model": candidates.parse,
+        "facts of a language model, as instructions": wording.is_instruction,
+        "facts of a language model, by language": lambda text: wording.is_other_language(
+            text, text
+        ),
+        "facts of a language model, by topic": lambda text: wording.sensitive_topic("", text),
     }
 
 

@@ -85,7 +85,6 @@ def create_new_agent(caller: Caller, owner: Owner) -> Owner:
 def store_texts(texts: Sequence[Text], owner: Owner, fields: dict[str, Any]) -> list[Stored]:
     """Store each text as a fact. A fact with the same text only takes the metadata."""
     times = {"valid_from": fields.get("timestamp"), "expires_at": fields.get("expiration_date")}
-    entities = {name: fields[name] for name in IN_METADATA if fields[name] is not None}
     return LongTermMemory().remember_all(
         [
             MemoryEntry(
@@ -95,14 +94,19 @@ def store_texts(texts: Sequence[Text], owner: Owner, fields: dict[str, Any]) -> 
                 content=text.content,
                 metadata={
                     **({} if text.role == "user" else {"role": text.role}),
-                    **fields["metadata"],
-                    **entities,
+                    **metadata_of(fields),
                 },
                 **{name: time for name, time in times.items() if time is not None},
             )
             for text in texts
         ]
     )
+
+
+def metadata_of(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a request's facts, with the app and the run that it names."""
+    entities = {name: fields[name] for name in IN_METADATA if fields[name] is not None}
+    return {**fields["metadata"], **entities}
 
 
 def existing_facts(first: UUID, texts: Sequence[Text], owner: Owner) -> list[UUID]:

@@ -29,13 +29,14 @@ from konstruct.interfaces.mem0.adding import (
     store_texts,
 )
 from konstruct.interfaces.mem0.base import Mem0View, client_operation
-from konstruct.interfaces.mem0.extraction import NotExtracted, extract_facts
+from konstruct.interfaces.mem0.extraction import NotExtracted, extract_facts, record_run
 from konstruct.interfaces.mem0.filters import memories_of, named_entities, require_entity
 from konstruct.interfaces.mem0.serializers import (
     history_documents,
     memory_documents,
     with_ignored,
 )
+from konstruct.orchestrator.extraction.runs import Answered
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.embedding.embedder import embed
 from memory.exceptions import FactNotFound, InvalidArgument
@@ -81,20 +82,37 @@ class AddView(Mem0View):
             if message["role"] in ("user", "assistant") and message["content"].strip()
         ]
         reasons = {}
-        user_texts = [text for text in texts if text.role == "user"]
-        if fields["infer"] and user_texts:
-            conversation = "\n".join(f"{text.role}: {text.content}" for text in texts)
+        answered, conversation = None, texts
+        if fields["infer"]:
+            texts = [text for text in texts if text.role == "user"]
+        if fields["infer"] and texts:
             try:
-                user_texts = [Text(fact) for fact in extract_facts(conversation)]
+                answered = extract_facts(
+                    conversation,
+                    owner,
+                    requested_by=f"program:{self.caller.id}",
+                    said_at=fields.get("timestamp"),
+                )
+                texts = [
+                    Text(each.candidate.fact) for each in answered.accepted() if not each.review
+                ]
             except NotExtracted as error:
                 reasons["infer"] = str(error)
         with transaction.atomic():
-            results = self._store(request, fields, owner, user_texts if fields["infer"] else texts)
+            results = self._store(request, fields, owner, texts, answered, conversation)
             self.record()
+        if answered is not None and (waiting := answered.run.result.get("proposed")):
+            reasons["review"] = f"Facts that wait for a review of a person: {waiting}."
         return Response(with_ignored({"results": results}, request.data, **reasons))
 
     def _store(
-        self, request: Request, fields: dict[str, Any], owner: Owner, texts: list[Text]
+        self,
+        request: Request,
+        fields: dict[str, Any],
+        owner: Owner,
+        texts: list[Text],
+        answered: Answered | None,
+        conversation: list[Text],
     ) -> list[dict[str, Any]]:
         """Store the texts, once for an Idempotency-Key, and return their documents."""
         stored: list[Stored] | None = None
@@ -102,7 +120,10 @@ class AddView(Mem0View):
         def create() -> UUID:
             nonlocal owner, stored
             owner = create_new_agent(self.caller, owner)
-            stored = store_texts(texts, owner, fields)
+            if answered is not None and owner.agent_id and owner.user_id:
+                stored = record_run(answered, conversation, owner, fields)
+            else:
+                stored = store_texts(texts, owner, fields)
             return stored[0].memory_id if stored else uuid4()
 
         first = create_once(request, create)

@@ -1,19 +1,28 @@
 """Tables of fact extraction: how far conversations are processed, runs, and calls of models."""
 
 import uuid
-from typing import Final
+from typing import Final, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 
-from memory.models import AgentUserModel
+from memory.models import AgentUserModel, Message
 from tenants.models import TenantModel
 from tenants.personal_data import Export, Merge, NoPersonalData, PersonalData
 
-# A conversation of both users is processed from where the new one is.
+# A conversation of both users is processed from where the first of them is: what was processed is
+# processed once more, which changes nothing, and nothing is passed over.
 _MERGE_CURSORS: Final = (
+    """
+    UPDATE orchestrator_extractioncursor AS kept
+    SET last_number = least(kept.last_number, moved.last_number)
+    FROM orchestrator_extractioncursor AS moved
+    WHERE moved.user_id = %(from)s
+      AND (kept.agent_id, kept.user_id, kept.thread_id)
+        = (moved.agent_id, %(to)s, moved.thread_id)
+    """,
     """
     DELETE FROM orchestrator_extractioncursor AS moved WHERE user_id = %(from)s AND EXISTS (
         SELECT FROM orchestrator_extractioncursor AS other
@@ -23,6 +32,20 @@ _MERGE_CURSORS: Final = (
     """,
     "UPDATE orchestrator_extractioncursor SET user_id = %(to)s WHERE user_id = %(from)s",
 )
+
+
+class ExtractionCursorQuerySet(models.QuerySet):
+    """Cursors of conversations."""
+
+    def behind(self) -> Self:
+        """Cursors of conversations with messages that are still to be processed."""
+        later = Message.objects.filter(
+            agent_id=models.OuterRef("agent_id"),
+            user_id=models.OuterRef("user_id"),
+            thread_id=models.OuterRef("thread_id"),
+            number__gt=models.OuterRef("last_number"),
+        )
+        return self.filter(models.Exists(later))
 
 
 class ExtractionCursor(AgentUserModel):
@@ -39,6 +62,8 @@ class ExtractionCursor(AgentUserModel):
         default=0, db_default=0, help_text="Number of the last message that was processed."
     )
     processed_at = models.DateTimeField(null=True, blank=True, help_text="When the last run ended.")
+
+    objects = ExtractionCursorQuerySet.as_manager()
 
     personal_data = PersonalData(
         subject="user_id",

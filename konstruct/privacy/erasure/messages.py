@@ -24,7 +24,12 @@ from konstruct.orchestrator.models import Escalation, PendingReply
 from konstruct.orchestrator.replies import queue
 from konstruct.privacy.erasure.progress import add_rows, now
 from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
-from konstruct.privacy.erasure.traces import forget_in_new_replies, forget_in_traces, quotes_of
+from konstruct.privacy.erasure.traces import (
+    facts_of,
+    forget_in_new_replies,
+    forget_in_traces,
+    quotes_of,
+)
 from memory.conversations import short_term, thread_window, window_store
 from memory.conversations.copies import COPY_PREFIX, copy_id
 from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message
@@ -87,11 +92,13 @@ def carry_out(request: MessageErasure) -> MessageErasure:
         _take_from_workers(batch)
         receipt["quoted_in"] += _quotes(batch, request)
         with _windows(batch):
-            began_at = _remove(batch, request, receipt["tables"])
+            facts = _facts_of(batch)
+            began_at = _remove(batch, request, receipt["tables"], facts)
             request.receipt = receipt | {IN_CACHE: batch.in_cache()}
             request.save(update_fields=["receipt"])
         _forget_in_cache(batch.in_cache())
-        for table, count in forget_in_new_replies(batch.messages, began_at).items():
+        changed = forget_in_new_replies(batch.messages, began_at, facts=facts)
+        for table, count in changed.items():
             add_rows(receipt["tables"], table, None, count, "changed")
     if request.message_id is None:
         _remove_items(request, receipt["tables"])
@@ -136,7 +143,9 @@ def _quotes(batch: Batch, request: MessageErasure) -> list[str]:
     return [pk for message in named for pk in quotes_of(message) if pk not in gone]
 
 
-def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> datetime:
+def _remove(
+    batch: Batch, request: MessageErasure, tables: Tables, facts: Sequence[MemoryEntry]
+) -> datetime:
     """Remove rows of all tables, those that refer to others first.
 
     Returns:
@@ -151,13 +160,16 @@ def _remove(batch: Batch, request: MessageErasure, tables: Tables) -> datetime:
         cursor.execute("SELECT now()")
         began_at: datetime = cursor.fetchone()[0]
         delete_rows_of_messages(cursor, batch.ids, add)
-        for table, count in forget_in_traces(batch.messages).items():
+        for table, count in forget_in_traces(batch.messages, facts=facts).items():
             add(table, None, count, "changed")
-        facts = _facts_of(batch)
-        MemoryEntry.objects.filter(pk__in=facts).delete()
-        add("memory_memoryentry", facts, len(facts), "removed")
+        keys = [str(fact.pk) for fact in facts]
+        # Those that rest on the messages are gone already.
+        named = MemoryEntry.objects.filter(pk__in=keys)
+        named_keys = [str(pk) for pk in named.values_list("pk", flat=True)]
+        named.delete()
+        add("memory_memoryentry", named_keys, len(named_keys), "removed")
         made, _ = IdempotencyRecord.objects.filter(
-            made__in=_one_parameter(map(str, [*batch.ids, *facts]))
+            made__in=_one_parameter(map(str, [*batch.ids, *keys]))
         ).delete()
         add("api_creation", None, made, "removed")
         add("orchestrator_escalation", None, _forget_in_escalations(batch, request), "changed")
@@ -182,8 +194,11 @@ def _remove_items(request: MessageErasure, tables: Tables) -> None:
         add_rows(tables, ConversationItem._meta.db_table, None, count, "removed")
 
 
-def _facts_of(batch: Batch) -> list[str]:
-    """Return ids of facts with a `message_id` of the batch in their metadata, and all versions."""
+def _facts_of(batch: Batch) -> list[MemoryEntry]:
+    """Return the facts that are erased with the batch, and all their versions.
+
+    They rest on its messages alone, or have the `message_id` of one in their metadata.
+    """
     naming = MemoryAttribute.objects.filter(
         key="message_id", kind="text", text__in=_one_parameter(map(str, batch.ids), "text")
     )
@@ -192,7 +207,7 @@ def _facts_of(batch: Batch) -> list[str]:
         named.add(version_of or memory_id)
     of_users = Q(user_id__in={user_id for _, user_id in batch.users}) | Q(user_id__isnull=True)
     versions = MemoryEntry.objects.filter(of_users, Q(pk__in=named) | Q(version_of__in=named))
-    return [str(pk) for pk in versions.values_list("pk", flat=True)]
+    return [*facts_of(batch.messages), *versions.defer("embedding")]
 
 
 def _left_without_reply(batch: Batch) -> list[Message]:

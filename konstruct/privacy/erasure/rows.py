@@ -8,7 +8,7 @@ from uuid import UUID
 from konstruct.orchestrator.messages import Thread, locked_windows
 from konstruct.privacy.erasure.person import OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
-from konstruct.privacy.erasure.traces import forget_in_new_replies, forget_in_traces
+from konstruct.privacy.erasure.traces import facts_of, forget_in_new_replies, forget_in_traces
 from memory.models import Message
 from tenants import transaction
 from tenants.context import connection, fetch_value, tenant_connection
@@ -93,13 +93,14 @@ def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> 
         cursor.execute("SELECT now()")
         began_at = cursor.fetchone()[0]
         messages = list(Message.objects.filter(pk__in=ids))
-        for table, count in forget_in_traces(messages, without_users=person.user_ids).items():
+        facts, users = facts_of(messages), person.user_ids
+        for table, count in forget_in_traces(messages, facts=facts, without_users=users).items():
             progress.add_rows(table, None, count, "changed")
         delete_rows_of_messages(cursor, ids, progress.add_rows)
         delete_messages(cursor, ids, progress.add_rows)
         progress.add_messages(len(ids))
         progress.save()
-    found = forget_in_new_replies(messages, began_at, without_users=person.user_ids)
+    found = forget_in_new_replies(messages, began_at, facts=facts, without_users=users)
     for table, count in found.items():
         progress.add_rows(table, None, count, "changed")
     return True

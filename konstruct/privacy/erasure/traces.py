@@ -1,7 +1,8 @@
 """Redacting erased messages in what was recorded of other people's: recalls, prompts, tool calls.
 
 A hit is found by the message's id. In texts the lines of an erased message are replaced, with the
-name of the speaker before them; other lines stay.
+name of the speaker before them; other lines stay. A fact that is deleted with the messages that it
+rests on is redacted like them, also in the access log.
 """
 
 import json
@@ -13,7 +14,15 @@ from django.db.models import Model
 
 from konstruct.orchestrator.models import Escalation, ToolCall
 from konstruct.orchestrator.replies import queue
-from memory.models import ConversationItem, Message, PendingEmbedding, RecallEvent
+from memory.models import (
+    ConversationItem,
+    MemoryEntry,
+    Message,
+    PendingEmbedding,
+    RecallEvent,
+)
+from memory.models.facts import WITHOUT_OTHER_EVIDENCE
+from tenants.audit.models import AccessEvent
 from tenants.context import fetch_column
 
 ERASED: Final = "(erased)"
@@ -30,6 +39,7 @@ class Copies(NamedTuple):
     columns: tuple[str, ...]
     thread: str = "copy.thread_id"
     user: str = "copy.user_id"
+    agent: str = "copy.agent_id"
     join: str = ""
 
 
@@ -46,6 +56,7 @@ COPIES: Final = (
         ("recall_trace",),
         thread="reply.thread_id",
         user="reply.user_id",
+        agent="reply.agent_id",
         join=f"{_REPLY}message_id",
     ),
     Copies(ToolCall, ("content", "arguments", "question", "result")),
@@ -53,27 +64,43 @@ COPIES: Final = (
     Copies(ConversationItem, ("item",)),
 )
 _OF_SAME_USER: Final = """
-    OR (copy.agent_id, copy.user_id) IN (
+    OR ({agent}, {user}) IN (
         SELECT agent_id, user_id FROM unnest(%(agents)s::uuid[], %(same_users)s::text[])
             AS same (agent_id, user_id))
 """
+_FACTS: Final = f"""
+    SELECT tenant_id, memory_id, version_of, content, value FROM memory_memoryentry
+    WHERE {WITHOUT_OTHER_EVIDENCE}
+"""
+
+
+def facts_of(messages: Sequence[Message]) -> list[MemoryEntry]:
+    """Return the facts, with their versions, that are deleted with these messages."""
+    ids = [message.pk for message in messages]
+    return list(MemoryEntry.objects.raw(_FACTS, {"ids": ids}))
 
 
 def forget_in_traces(
-    messages: Sequence[Message], *, without_users: Collection[str] = ()
+    messages: Sequence[Message],
+    *,
+    facts: Sequence[MemoryEntry] = (),
+    without_users: Collection[str] = (),
 ) -> dict[str, int]:
     """Redact messages, which may be deleted already, in the rows of others.
 
     Args:
         messages: the messages.
+        facts: the facts that are deleted with them: see `facts_of`.
         without_users: users all of whose rows are removed anyway.
 
     Returns:
         The numbers of changed rows by table.
     """
     ids = {str(message.pk) for message in messages}
+    ids |= {str(key) for fact in facts for key in (fact.pk, fact.fact_id)}
+    texts = [message.content for message in messages] + [fact.content for fact in facts]
     pairs = sorted({(message.agent_id, message.user_id) for message in messages})
-    firsts = {line for message in messages for line in _lines(message.content)[:1]}
+    firsts = {line for text in texts for line in _lines(text)[:1]}
     values = {
         "agents": [agent_id for agent_id, _ in pairs],
         "same_users": [user_id for _, user_id in pairs],
@@ -85,10 +112,13 @@ def forget_in_traces(
             | {json.dumps(line[:PROBE], ensure_ascii=False)[1:-1] for line in firsts}
         ),
     }
-    redact = _redaction(messages)
-    changed: dict[str, int] = {}
+    names = {" ".join((message.name or message.user_id).split()) for message in messages}
+    redact = _redaction(texts, names)
+    changed = _forget_in_log(facts)
     for copies in COPIES:
-        for row in copies.model._default_manager.filter(pk__in=_found(copies, values)):
+        with_same_user = copies.model is RecallEvent or bool(facts)
+        found = _found(copies, values, with_same_user=with_same_user)
+        for row in copies.model._default_manager.filter(pk__in=found):
             was = {column: getattr(row, column) for column in copies.columns}
             now = _redacted(was, ids, redact)
             if now != was:
@@ -99,7 +129,11 @@ def forget_in_traces(
 
 
 def forget_in_new_replies(
-    messages: Sequence[Message], began_at: datetime, *, without_users: Collection[str] = ()
+    messages: Sequence[Message],
+    began_at: datetime,
+    *,
+    facts: Sequence[MemoryEntry] = (),
+    without_users: Collection[str] = (),
 ) -> dict[str, int]:
     """Redact deleted messages in what workers wrote while these were being deleted.
 
@@ -109,6 +143,7 @@ def forget_in_new_replies(
     Args:
         messages: the deleted messages.
         began_at: when the transaction began, by the clock of Postgres.
+        facts: the facts that were deleted with them.
         without_users: users all of whose rows are removed anyway.
 
     Returns:
@@ -119,7 +154,7 @@ def forget_in_new_replies(
     calls = ToolCall.objects.filter(created_at__gte=began_at)
     if not (replies.exists() or calls.exists()):
         return {}
-    return forget_in_traces(messages, without_users=without_users)
+    return forget_in_traces(messages, facts=facts, without_users=without_users)
 
 
 def quotes_of(message: Message) -> list[str]:
@@ -135,9 +170,24 @@ def quotes_of(message: Message) -> list[str]:
     return [str(pk) for pk in found.values_list("pk", flat=True)[:MAX_QUOTES]]
 
 
-def _found(copies: Copies, values: Mapping[str, Any]) -> list[Any]:
+def _forget_in_log(facts: Sequence[MemoryEntry]) -> dict[str, int]:
+    """Redact facts in the entries of the access log that are about them."""
+    texts = [text for fact in facts for text in (fact.content, fact.value)]
+    redact = _redaction(texts, ())
+    changed = 0
+    keys = [str(key) for fact in facts for key in (fact.pk, fact.fact_id)]
+    for event in AccessEvent.objects.filter(subject="fact", subject_id__in=keys):
+        detail = _in_texts(event.detail, redact)
+        if detail != event.detail:
+            AccessEvent.objects.filter(pk=event.pk).update(detail=detail)
+            changed += 1
+    return {AccessEvent._meta.db_table: changed} if changed else {}
+
+
+def _found(copies: Copies, values: Mapping[str, Any], *, with_same_user: bool) -> list[Any]:
     key, table = copies.model._meta.pk.column, copies.model._meta.db_table
-    same_user = _OF_SAME_USER if copies.model is RecallEvent else ""
+    of_same = _OF_SAME_USER.format(agent=copies.agent, user=copies.user)
+    same_user = of_same if with_same_user else ""
     columns = ", ".join(f"copy.{column}" for column in copies.columns)
     return fetch_column(
         f"SELECT copy.{key} FROM {table} AS copy {copies.join}"
@@ -162,7 +212,8 @@ def _redacted(
         return now
     now["hits"] = [_without_neighbours(hit, ids) for hit in now["hits"] if not _is_one(hit, ids)]
     now["cut"] = [hit for hit in now["cut"] if not _is_one(hit, ids)]
-    if len(now["hits"]) < len(row["hits"]):
+    now["facts"] = [fact for fact in now.get("facts", ()) if not _is_one(fact, ids)]
+    if any(len(now[name]) < len(row.get(name, ())) for name in ("hits", "facts")):
         # The message was recalled: the prompt may hold any part of it.
         now["injected"], now["prompt"] = [], None
     return now
@@ -174,18 +225,17 @@ def _without_neighbours(hit: Mapping[str, Any], ids: set[str]) -> dict[str, Any]
 
 
 def _is_one(found: Mapping[str, Any], ids: set[str]) -> bool:
-    return str(found.get("message_id")) in ids
+    return not ids.isdisjoint({str(found.get("message_id")), str(found.get("memory_id"))})
 
 
 def _lines(text: str) -> list[str]:
     return [stripped for line in text.splitlines() if (stripped := line.strip())]
 
 
-def _redaction(messages: Sequence[Message]) -> Callable[[str], str]:
-    """Return a function that replaces lines of the messages in a text."""
-    lines = {line for message in messages for line in _lines(message.content)}
+def _redaction(texts: Sequence[str], names: Collection[str]) -> Callable[[str], str]:
+    """Return a function that replaces lines of the texts in another text, with names before."""
+    lines = {line for text in texts for line in _lines(text)}
     long = {line[: 2 * PROBE] for line in lines if len(line) >= SHORT}
-    names = {" ".join((message.name or message.user_id).split()) for message in messages}
 
     def redact_line(line: str) -> str:
         start = min((at for probe in long if (at := line.find(probe)) >= 0), default=-1)

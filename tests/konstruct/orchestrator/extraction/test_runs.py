@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from konstruct.orchestrator import metering
 from konstruct.orchestrator.exceptions import ExtractionLimitReached, WrongRunState
-from konstruct.orchestrator.extraction import queue, runs
+from konstruct.orchestrator.extraction import asking, queue, runs
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import (
     Agent,
@@ -137,9 +137,9 @@ def test_the_format_that_an_endpoint_supports_is_found_once(
     }
     assert MemoryEntry.objects.count() == 1
     # A process that has not asked yet finds it in the newest run.
-    runs._known_formats.clear()
+    asking.known_formats.clear()
     run = ExtractionRun.objects.latest("created_at")
-    assert runs._known_format(run.endpoint, run.model) == expected
+    assert asking.known_format(run.endpoint, run.model) == expected
 
 
 @pytest.mark.parametrize(
@@ -204,6 +204,23 @@ def test_a_conversation_that_is_not_quiet_waits(
     answer(fact("Oslo", "I live in Oslo"))
     runs.extract(cursor_id())
     assert ExtractionRun.objects.get().state == RunState.APPLIED
+
+
+def test_an_agent_that_is_switched_off_continues_later(
+    program: Program, tell: Callable[..., Message], answer: Callable[..., None]
+) -> None:
+    tell("I live in Oslo.")
+    program.agent.extracts_facts = False
+    program.agent.save()
+    runs.extract(cursor_id())
+    assert queue.EXTRACTIONS.jobs().get().last_error == runs.SWITCHED_OFF
+    tell("I like it.", thread_id="another")
+    assert ExtractionCursor.objects.count() == 1
+    program.agent.extracts_facts = True
+    program.agent.save()
+    answer(fact("Oslo", "I live in Oslo"))
+    runs.extract(cursor_id())
+    assert MemoryEntry.objects.get().value == "Oslo"
 
 
 def test_tokens_of_a_day_are_limited(

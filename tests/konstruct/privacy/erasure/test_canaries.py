@@ -22,6 +22,7 @@ from konstruct.channels.rest import views as rest_views
 from konstruct.interfaces.openai import views as openai_views
 from konstruct.local.embedded import paths
 from konstruct.logs import RedactingFormatter
+from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent, PendingReply
 from konstruct.privacy.erasure import carry_out
@@ -37,6 +38,7 @@ from tests.konstruct.channels.conftest import answer_all, connected, post, slack
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.mcp.speaking import call
 from tests.konstruct.interfaces.mem0.calls import SEARCH, add
+from tests.konstruct.orchestrator.extraction.conftest import fact
 from tests.konstruct.privacy.test_backups import tool
 from tests.servers.llm import Answer, LLMServer
 from tests.servers.slack import SlackServer, mention, said
@@ -50,6 +52,7 @@ V1 = "/api/v1/"
 INTERFACES = (
     *("rest", "metadata", "stream", "import", "openai", "mcp", "mem0", "slack", "file", "name"),
     *("fact", "item", "checkpoint", "write", "task", "tool", "search", "lookup"),
+    *("extracted", "value"),
 )
 
 
@@ -226,9 +229,21 @@ def send_everywhere(program: Program, llm_server: LLMServer, admin: Client) -> N
     llm_server.answers = [Answer({"tool_calls": [{"function": wanted}]})]
     send("messages/", {**thread, "thread_id": "tools", "content": "Remember it."})
     answer_all(program)
+    extract_a_fact(program, llm_server)
     page = {"q": canary("lookup"), "user": P}
     assert admin.get("/admin/audit/accessevent/", page).status_code == 200
     embedding_jobs.drain(program.tenant.id)
+
+
+def extract_a_fact(program: Program, llm_server: LLMServer) -> None:
+    """Extract a fact of which the sentence and the value are not in the message."""
+    found = fact(
+        canary("value"), canary("rest"), fact=canary("extracted"), subject="Bird", speaker="user"
+    )
+    llm_server.answers = [Answer({"content": json.dumps({"facts": [found]})})]
+    with tenant_scope(program.tenant.id):
+        said = Message.objects.filter(user_id=P, content=canary("rest"))
+        runs.apply(runs.preview(messages=[*said], requested_by="person:1").pk)
 
 
 def base64_of(text: str) -> str:

@@ -1,5 +1,6 @@
 """Erasing one message, or a conversation: nothing of it is left, and all else stays."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +12,9 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
 from konstruct.channels.delivery import queue as deliveries
 from konstruct.consistency import verify
+from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
-from konstruct.orchestrator.models import Agent, Escalation
+from konstruct.orchestrator.models import Agent, Escalation, ExtractionRun
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext
 from konstruct.privacy import jobs
 from konstruct.privacy.erasure import carry_out, messages
@@ -29,8 +31,10 @@ from tenants.models import Tenant
 from tenants.redis_keys import partial_reply_key
 from tests import database
 from tests.konstruct.conftest import MESSAGES, Program
+from tests.konstruct.orchestrator.extraction.conftest import fact
 from tests.konstruct.privacy.erasure.test_erasing_exactly import EVA
 from tests.konstruct.privacy.erasure.test_erasure import everything
+from tests.servers.llm import Answer, LLMServer
 
 pytestmark = [
     pytest.mark.slow,
@@ -210,7 +214,7 @@ def test_an_erasure_that_was_interrupted_goes_on(
     eraser.request("DELETE", f"{MESSAGES}{said.pk}/")
     for step in ("_take_from_workers", "forget_in_traces", "_forget_in_cache"):
 
-        def die(*_: Any) -> None:
+        def die(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch, database.as_owner(), tenant_scope(tenant_a.id):
@@ -252,3 +256,47 @@ def test_a_key_without_the_scope_or_of_another_user_erases_nothing(
     with tenant_scope(tenant_a.id):
         assert not MessageErasure.objects.exists()
         assert MemoryEntry.objects.exists()
+
+
+def test_facts_that_were_extracted_from_it_leave_nothing_behind(
+    tenant_a: Tenant,
+    agent: Agent,
+    said: Message,
+    eraser: Program,
+    llm_server: LLMServer,
+    settings: Any,
+) -> None:
+    """The fact has other words than the message; they were recalled, changed and logged."""
+    settings.LLM_POOL_URL = llm_server.url
+    found = fact(
+        "tree nuts", f"allergic to {SECRET}", subject="maria", slot="allergy", speaker="user",
+        fact="Maria must not eat tree nuts.",
+    )  # fmt: skip
+    with tenant_scope(tenant_a.id):
+        Agent.objects.filter(pk=agent.pk).update(extracts_facts=True, fact_review="none")
+        llm_server.answers.append(Answer({"content": json.dumps({"facts": [found]})}))
+        runs.apply(runs.preview(messages=[said], requested_by="person:1").pk)
+        entry = MemoryEntry.objects.get(value="tree nuts")
+        shown = {"memory_id": str(entry.pk), "content": entry.content}
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        event = RecallEvent.objects.get(reply__thread_id="other")
+        prompt = {"messages": [{"role": "system", "content": f"- {entry.content}"}]}
+        RecallEvent.objects.filter(pk=event.pk).update(facts=[shown], prompt=prompt)
+    url = f"/api/v1/facts/{entry.pk}/"
+    # The new words are the program's own: they stay, and what they replaced is erased.
+    change = {"data": json.dumps({"content": "Maria avoids cashews."})}
+    changed = eraser.request("PATCH", url, content_type="application/json", **change)
+    assert changed.status_code == 200
+    left = everything(tenant_a)
+    assert left.count("tree nuts") >= 5
+    eraser.request("DELETE", f"{MESSAGES}{said.pk}/")
+    erase(tenant_a)
+    assert [line for line in everything(tenant_a).splitlines() if "tree nuts" in line] == []
+    with tenant_scope(tenant_a.id):
+        event.refresh_from_db()
+        assert (event.facts, event.prompt) == ([], None)
+        assert not ExtractionRun.objects.exists()
+        assert MemoryEntry.objects.get(pk=entry.pk).content == "Maria avoids cashews."
+        receipt = MessageErasure.objects.get().receipt
+        assert receipt["tables"]["orchestrator_extractionrun"]["removed"] == 1
+        assert receipt["tables"]["memory_memoryentry"]["removed"] >= 1

@@ -1,0 +1,252 @@
+"""Asking for facts: the batch of messages of a run, its limits, and the answer to its prompt."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+from django.conf import settings
+
+from konstruct.llm.completions import Completion, split_credentials
+from konstruct.llm.exceptions import LLMRefused
+from konstruct.orchestrator import metering, runner
+from konstruct.orchestrator.exceptions import Busy, ExtractionFailed, ExtractionLimitReached
+from konstruct.orchestrator.extraction import prompt, rules
+from konstruct.orchestrator.extraction.candidates import (
+    AnswerInvalid,
+    Candidate,
+    Known,
+    Refused,
+    Source,
+    dump,
+    parse,
+)
+from konstruct.orchestrator.messages import KonstructMessage, Thread
+from konstruct.orchestrator.models import Agent, ExtractionRun, RunState
+from memory.embedding.embedder import embed
+from memory.models import MemoryEntry, Message
+from tenants.context import required_tenant_id
+from tenants.limits.fair_shares import FairShares
+
+PURPOSE: Final = "extraction"
+# Of the known facts, so many are in the prompt, those that changed last.
+MAX_KNOWN_FACTS: Final = 100
+# A batch ends before the message with which it would have more characters.
+MAX_BATCH_CHARACTERS: Final = 60_000
+# HTTP statuses of a server that does not know a response_format.
+UNKNOWN_FORMAT_STATUSES: Final = frozenset({400, 415, 422, 501})
+
+# Requests that wait for a run, each in a thread of the web process. A quarter is for tenants that
+# have none.
+shares = FairShares(settings.MEM0_CONCURRENCY, settings.MEM0_CONCURRENCY // 4)
+# The format that a model at an endpoint turned out to support.
+known_formats: dict[tuple[str, str], str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The messages of one run, with the facts that its prompt names."""
+
+    agent: Agent
+    thread: Thread
+    messages: Sequence[Message]
+    known: Sequence[Known]
+
+    @property
+    def sources(self) -> list[Source]:
+        """The messages as the prompt labels them."""
+        return [
+            Source(
+                label=f"m{position}",
+                id=message.id,
+                role=message.role,
+                speaker=message.name.strip() or message.role,
+                content=message.content[:MAX_BATCH_CHARACTERS],
+                created_at=message.created_at,
+                user_id=message.user_id,
+            )
+            for position, message in enumerate(self.messages, start=1)
+        ]
+
+    @property
+    def prompt(self) -> list[dict[str, str]]:
+        """The messages of the request."""
+        return prompt.prompt(self.sources, self.known)
+
+
+def up_to_limit(messages: list[Message]) -> list[Message]:
+    characters, count = 0, 0
+    for message in messages:
+        characters += len(message.content)
+        if count and characters > MAX_BATCH_CHARACTERS:
+            break
+        count += 1
+    return messages[:count]
+
+
+def check_limit(batch: Batch) -> None:
+    """Refuse a batch for which the agent has not enough tokens left today (UTC).
+
+    Raises:
+        ExtractionLimitReached: the limit would be passed.
+    """
+    limit = batch.agent.extraction_max_tokens_per_day
+    if limit is None or not settings.LLM_POOL_URL:
+        return
+    used = metering.tokens_today(batch.agent.id, PURPOSE)
+    needed = metering.estimated_tokens(batch.prompt)
+    if used + needed > limit:
+        raise ExtractionLimitReached(
+            f"The agent has used {used:,} of {limit:,} tokens for facts today (UTC), and the next"
+            f" request needs about {needed:,}. It continues tomorrow."
+        )
+
+
+def new_run(batch: Batch, **values: Any) -> ExtractionRun:
+    has_model = bool(settings.LLM_POOL_URL)
+    url, _ = split_credentials(settings.LLM_POOL_URL)
+    return ExtractionRun(
+        tenant_id=required_tenant_id(),
+        **batch.thread.named,
+        message_ids=[message.id for message in batch.messages],
+        model=_model(batch.agent) if has_model else "",
+        endpoint=url if has_model else "",
+        prompt_digest=prompt.PROMPT_DIGEST if has_model else "",
+        **values,
+    )
+
+
+def _model(agent: Agent) -> str:
+    return agent.extraction_model or agent.model or settings.LLM_MODEL or agent.model_tier
+
+
+def ask(batch: Batch, run: ExtractionRun, timeout: float | None = None) -> str:
+    """Return the answer of the language model, or of the rules where there is none.
+
+    It may take `timeout` seconds for each format that is tried. The answer, its format and its
+    tokens are put into the run, which is not saved.
+
+    Raises:
+        LLMError: there is no answer.
+        ExtractionFailed: it was cut or withheld.
+    """
+    if not settings.LLM_POOL_URL:
+        run.output = dump(rules.candidates(batch.sources))
+        return run.output
+    known = known_format(run.endpoint, run.model)
+    for response_format in prompt.FORMATS[prompt.FORMATS.index(known) :]:
+        run.response_format = response_format
+        try:
+            completion = _request(batch, run, timeout)
+            break
+        except LLMRefused as error:
+            is_last = response_format == prompt.FORMATS[-1]
+            if is_last or error.status not in UNKNOWN_FORMAT_STATUSES:
+                raise
+    known_formats[run.endpoint, run.model] = run.response_format
+    run.output = completion.text
+    if completion.finish_reason == "length":
+        raise ExtractionFailed(
+            "The answer of the language model was cut at its limit of tokens. Lower"
+            " extraction_batch_size, or raise the model's limit."
+        )
+    if completion.finish_reason == "content_filter":
+        raise ExtractionFailed("The content filter of the language model withheld its answer.")
+    return run.output
+
+
+def known_format(endpoint: str, model: str) -> str:
+    """Return the format that worked last; the first one for a model that was not asked yet."""
+    if (endpoint, model) not in known_formats:
+        last = ExtractionRun.objects.filter(endpoint=endpoint, model=model).exclude(
+            state__in=(RunState.RUNNING, RunState.FAILED)
+        )
+        found = last.order_by("-created_at").values_list("response_format", flat=True).first()
+        known_formats[endpoint, model] = found or prompt.FORMATS[0]
+    return known_formats[endpoint, model]
+
+
+def _request(batch: Batch, run: ExtractionRun, timeout: float | None) -> Completion:
+    messages = batch.prompt
+    agent = Agent(
+        id=batch.agent.id,
+        name=batch.agent.name,
+        model=batch.agent.extraction_model or batch.agent.model,
+        model_tier=batch.agent.model_tier,
+    )
+    message = KonstructMessage(
+        id=uuid4(),
+        tenant_id=required_tenant_id(),
+        channel=PURPOSE,
+        content=messages[-1]["content"],
+        **batch.thread.named,  # type: ignore[arg-type]
+    )
+    agent_id = None if batch.agent._state.adding else batch.agent.id
+    options = runner.RunOptions(options=prompt.options(run.response_format), timeout=timeout)
+    with metering.record_call(agent_id=agent_id, purpose=PURPOSE, model=run.model) as call:
+        try:
+            completion = runner.complete(message, agent, messages, options)
+            call.count(messages, completion)
+        finally:
+            run.prompt_tokens += call.prompt_tokens
+            run.completion_tokens += call.completion_tokens
+            run.cost += call.cost
+    return completion
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The candidates of an answer, with the embeddings of their facts."""
+
+    candidates: Sequence[Candidate]
+    malformed: Sequence[Refused]
+    embeddings: Mapping[str, list[float]]
+
+
+def read(output: str) -> Answer:
+    """Parse an answer and embed its facts together. Call it outside of a transaction."""
+    try:
+        candidates, malformed = parse(output)
+    except AnswerInvalid as error:
+        raise ExtractionFailed(f"The language model gave no list of facts: {error}.") from error
+    texts = list(dict.fromkeys(each.fact for each in candidates))
+    return Answer(candidates, malformed, dict(zip(texts, embed(texts), strict=True)))
+
+
+def known_facts(thread: Thread, slots: set[str] | None = None) -> list[Known]:
+    """Return active facts of the agent and the user that have a slot, newest change first.
+
+    Args:
+        thread: of the agent and the user.
+        slots: all facts of these slots; None: of all slots, MAX_KNOWN_FACTS.
+    """
+    rows = MemoryEntry.objects.of_tenant(required_tenant_id()).as_of()
+    rows = rows.filter(agent_id=thread.agent_id, user_id=thread.user_id).exclude(slot="")
+    rows = rows.defer("embedding").order_by("-updated_at", "memory_id")
+    rows = rows[:MAX_KNOWN_FACTS] if slots is None else rows.filter(slot__in=slots)
+    return [
+        Known(
+            # The same in each prompt: a preview can be applied later.
+            label=f"k{row.memory_id.hex[:8]}",
+            id=row.memory_id,
+            subject=row.subject,
+            slot=row.slot,
+            is_multi_valued=row.is_multi_valued,
+            value=row.value,
+            fact=row.content,
+            valid_from=row.valid_from,
+        )
+        for row in rows
+    ]
+
+
+@contextmanager
+def share() -> Iterator[None]:
+    tenant_id = required_tenant_id()
+    if not shares.enter(tenant_id):
+        raise Busy("Too many requests wait for the language model. Try again later.")
+    try:
+        yield
+    finally:
+        shares.leave(tenant_id)

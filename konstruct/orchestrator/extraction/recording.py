@@ -1,0 +1,108 @@
+"""Recording the facts of an answer, with what became of each candidate."""
+
+from collections import Counter
+from typing import Any
+
+from django.utils import timezone
+
+from konstruct.orchestrator.extraction import rules
+from konstruct.orchestrator.extraction.asking import Answer, Batch, known_facts
+from konstruct.orchestrator.extraction.candidates import Accepted, Policy, check
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import ExtractionRun, RunState
+from memory.facts import Author, Quote, record_candidate
+from memory.models import AuthorKind, MemoryEntry
+from tenants.context import required_tenant_id
+
+
+def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> None:
+    """Record the candidates that pass all checks, and put the outcomes into the run."""
+    agent, by_id = batch.agent, {message.id: message for message in batch.messages}
+    accepted, refused = check(
+        answer.candidates,
+        sources=batch.sources,
+        known=known_facts(batch.thread, {each.slot for each in answer.candidates}),
+        policy=Policy(
+            agent.fact_review, agent.fact_review_by_slot, "" if run.model else rules.REVIEW_REASON
+        ),
+    )
+    author = Author(AuthorKind.RUN, str(run.id), run.model or "rules")
+    counts: Counter[str] = Counter()
+    documents = []
+    for each in accepted:
+        quotes = [Quote(by_id[span.source.id], span.start, span.end) for span in each.spans]
+        entry = _entry(batch.thread, run, each, **values)
+        entry.embedding = answer.embeddings[each.candidate.fact]
+        recorded = record_candidate(entry, quotes, author=author, review=each.review)
+        counts[recorded.outcome] += 1
+        counts["superseded"] += recorded.superseded is not None
+        documents.append(
+            {
+                **_document(each),
+                "outcome": str(recorded.outcome),
+                "memory_id": str(recorded.memory_id),
+                "superseded": str(recorded.superseded) if recorded.superseded else None,
+            }
+        )
+    all_refused = [*answer.malformed, *refused]
+    documents += [
+        {"id": each.id, "fact": each.fact, "outcome": "refused", "reason": each.reason}
+        for each in all_refused
+    ]
+    run.candidates = documents
+    run.result = {
+        "candidates": len(documents),
+        **{name: count for name, count in counts.items() if count},
+        "refused": dict(Counter(each.reason for each in all_refused)),
+    }
+
+
+def _entry(thread: Thread, run: ExtractionRun, accepted: Accepted, **values: Any) -> MemoryEntry:
+    candidate = accepted.candidate
+    dated = {} if accepted.valid_from is None else {
+        "valid_from": accepted.valid_from,
+        "valid_from_precision": candidate.precision,
+    }  # fmt: skip
+    return MemoryEntry(
+        tenant_id=required_tenant_id(),
+        agent_id=thread.agent_id,
+        user_id=thread.user_id,
+        content=candidate.fact,
+        subject=candidate.subject,
+        slot=candidate.slot,
+        is_multi_valued=candidate.is_multi_valued,
+        value=candidate.value,
+        kind=candidate.kind,
+        asserter=accepted.asserter,
+        confidence=candidate.confidence,
+        run_id=run.id,
+        **dated,
+        **values,
+    )
+
+
+def _document(accepted: Accepted) -> dict[str, Any]:
+    candidate = accepted.candidate
+    return {
+        "id": candidate.id,
+        "fact": candidate.fact,
+        "subject": candidate.subject,
+        "slot": candidate.slot,
+        "value": candidate.value,
+        "kind": str(candidate.kind),
+        "review": accepted.review,
+        "quotes": [
+            {"message": str(span.source.id), "start": span.start, "end": span.end}
+            for span in accepted.spans
+        ],
+    }
+
+
+def end(run: ExtractionRun, state: RunState, *, error: str = "") -> None:
+    run.state, run.error, run.ended_at = state, error, timezone.now()
+    run.save(
+        update_fields=[
+            "state", "error", "ended_at", "output", "response_format", "prompt_tokens",
+            "completion_tokens", "cost", "result", "candidates",
+        ]
+    )  # fmt: skip
