@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from itertools import groupby
 from uuid import UUID
 
-from konstruct.consistency import facts, indexing, jobs, metadata, replies, windows
+from konstruct.consistency import facts, indexing, jobs, metadata, names, replies, windows
 from konstruct.consistency.records import Finding, Report
 from tenants.context import tenant_scope
 
-CHECKS = (replies, jobs, indexing, windows, facts, metadata)
+CHECKS = (replies, jobs, indexing, windows, facts, metadata, names)
 # Work in progress can look wrong for a moment: only findings of both runs count.
 SECOND_RUN_SECONDS = 1.0
 MAX_REPAIRED_AT_ONCE = 1000

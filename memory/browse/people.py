@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.db.models import Max, Min, Q
 
+from memory.conversations.names import fold
 from memory.models import (
     ConversationEmbedding,
     ConversationItem,
@@ -30,6 +31,8 @@ BATCH = 200
 # Of what one agent has of a user: where one user is asked for, and in a list of many.
 MAX_COUNTED: Final = 10_000
 MAX_COUNTED_IN_LIST: Final = 1_000
+# Names of a user that a list shows.
+MAX_NAMES: Final = 20
 _USERS = """
 WITH RECURSIVE step AS (
     SELECT {extreme}(user_id) AS user_id FROM ({first}) AS first
@@ -39,15 +42,21 @@ WITH RECURSIVE step AS (
 ), agent_step AS (
     {first_agent}
 ), known AS (
-    SELECT user_id FROM step WHERE user_id IS NOT NULL {containing} LIMIT %(limit)s
+    SELECT user_id FROM ({users}) AS users LIMIT %(limit)s
 )
-SELECT known.user_id, fact.count, spoken.*
+SELECT known.user_id, fact.count, called.names, spoken.*
 FROM known
+CROSS JOIN LATERAL (
+    SELECT array_agg(name ORDER BY first_seen DESC, name) AS names FROM (
+        SELECT name, first_seen FROM memory_personname
+        WHERE tenant_id = %(tenant)s AND user_id = known.user_id {heard} LIMIT %(most_names)s
+    ) AS name
+) AS called
 CROSS JOIN LATERAL (
     SELECT count(*) FROM (
         SELECT FROM memory_memoryentry
         WHERE tenant_id = %(tenant)s AND user_id = known.user_id AND version_of IS NULL {of_agent}
-          AND valid_from <= statement_timestamp()
+          AND state = 'active' AND valid_from <= statement_timestamp()
           AND coalesce(valid_to > statement_timestamp(), true)
           AND coalesce(expires_at > statement_timestamp(), true)
         LIMIT %(most)s
@@ -73,6 +82,42 @@ LEFT JOIN LATERAL (
 ) AS spoken ON true
 ORDER BY known.user_id {order}, spoken.agent_id
 """
+_WALKED = "SELECT user_id FROM step WHERE user_id IS NOT NULL"
+# Ids and names are scanned: row-level security leaves no index for LIKE. The ids that are found are
+# sorted before it is looked for their messages and facts, so that this ends with the page.
+_FOUND = """
+SELECT candidate.user_id FROM (
+    SELECT user_id FROM (
+        SELECT user_id FROM memory_scope
+        WHERE tenant_id = %(tenant)s AND user_id ILIKE %(containing)s
+        UNION SELECT user_id FROM memory_memoryentry
+        WHERE tenant_id = %(tenant)s AND version_of IS NULL AND user_id ILIKE %(containing)s
+        UNION SELECT user_id FROM memory_personname
+        WHERE tenant_id = %(tenant)s
+          AND (folded LIKE ALL (%(words)s::text[]) {heard} OR user_id ILIKE %(containing)s)
+        UNION SELECT unnest(%(user_ids)s::text[])
+    ) AS matching
+    WHERE true {narrowing}
+    ORDER BY user_id {order} OFFSET 0
+) AS candidate
+CROSS JOIN LATERAL (
+    SELECT FROM (
+        (SELECT FROM memory_message
+         WHERE tenant_id = %(tenant)s AND user_id = candidate.user_id {of_agent} LIMIT 1)
+        UNION ALL
+        (SELECT FROM memory_memoryentry
+         WHERE tenant_id = %(tenant)s AND user_id = candidate.user_id AND version_of IS NULL
+         {of_agent} LIMIT 1)
+    ) AS known LIMIT 1
+) AS existing
+ORDER BY candidate.user_id {order}
+"""
+# One agent knows the names that its own messages have.
+_HEARD = """AND EXISTS (
+    SELECT FROM memory_message
+    WHERE agent_id = %(agent)s AND user_id = memory_personname.user_id AND role = 'user'
+      AND name = memory_personname.name
+)"""
 _PROBE = """
 (SELECT user_id FROM {table} WHERE tenant_id = %(tenant)s{conditions}
  ORDER BY user_id {order} LIMIT 1)
@@ -123,7 +168,7 @@ def acquaintances(user_id: str, agent_ids: Sequence[UUID]) -> list[Acquaintance]
             _count(messages),
             _count(ConversationEmbedding.objects.filter(**of_both)),
             _count(RecallEvent.objects.filter(**of_both)),
-            _count(MemoryEntry.objects.entries().filter(**of_both)),
+            _count(MemoryEntry.objects.as_of().filter(**of_both)),
             times["first"],
             times["latest"],
         )
@@ -212,6 +257,8 @@ class KnownUser:
     user_id: str
     facts: int
     name: str = ""
+    names: list[str] = field(default_factory=list)
+    """All names, the one that was heard first last."""
     channel: str = ""
     first_at: datetime | None = None
     last_at: datetime | None = None
@@ -228,6 +275,7 @@ def known_users(
     agent_id: UUID | None = None,
     user_id: str | None = None,
     containing: str = "",
+    or_ids: Sequence[str] = (),
     beyond: str | None = None,
     descending: bool = False,
     limit: int,
@@ -237,34 +285,44 @@ def known_users(
     Args:
         agent_id: only whom this agent knows, and only what it knows of them.
         user_id: only this one, if known; counted up to MAX_COUNTED, not MAX_COUNTED_IN_LIST.
-        containing: only those with this in their ids, in any case. All users up to those are read.
+        containing: only those with this in their ids, in any case, or with each word of it in one
+            of their names, whatever the case and the accents. A part of an id is found as soon as
+            a message is indexed, a whole one at once.
+        or_ids: with `containing`, these too, if they are known.
         beyond: only those after it (before it, if descending).
     """
     narrowing = " AND user_id IS NOT NULL"
     of_agent = "" if agent_id is None else " AND agent_id = %(agent)s"
-    if user_id is not None:
-        narrowing += " AND user_id = %(user)s"
+    named = "" if user_id is None else " AND user_id = %(user)s"
+    narrowing += named
+    heard = "" if agent_id is None else _HEARD
     compare, order = ("<", "DESC") if descending else (">", "ASC")
     start = "" if beyond is None else f" AND user_id {compare} %(beyond)s"
+    users = _WALKED
+    if containing:
+        users = _FOUND.format(narrowing=start + named, of_agent=of_agent, heard=heard, order=order)
     following = f" AND user_id {compare} step.user_id"
     sql = _USERS.format(
         extreme="max" if descending else "min",
         first=_probes(narrowing + of_agent + start, order),
         following=_probes(narrowing + of_agent + following, order),
         first_agent=_AGENTS if agent_id is None else "SELECT %(agent)s::uuid AS agent_id",
-        containing="AND user_id ILIKE %(containing)s" if containing else "",
+        users=users,
+        heard=heard,
         of_agent=of_agent,
         message=_MESSAGE,
         order=order,
     )
-    escaped = containing.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
     parameters = {
         "tenant": required_tenant_id(),
         "agent": agent_id,
         "user": user_id,
-        "containing": f"%{escaped}%",
+        "containing": _holding(containing),
+        "words": [_holding(word) for word in fold(containing).split()] or [""],
+        "user_ids": [containing, *or_ids],
         "beyond": beyond,
         "limit": limit,
+        "most_names": MAX_NAMES,
         "most": MAX_COUNTED_IN_LIST if user_id is None else MAX_COUNTED,
     }
     return [
@@ -282,16 +340,25 @@ def look_alikes(user_id: str, limit: int = 5) -> list[str]:
     return fetch_column(_ALIKE, {"user": user_id, "limit": limit})
 
 
+def _holding(text: str) -> str:
+    """Return the pattern of LIKE for texts that hold this one."""
+    escaped = text.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+    return f"%{escaped}%"
+
+
 def _known_user(user_id: str, rows: Iterable[tuple[Any, ...]]) -> KnownUser:
     """A user of rows, one for each agent that they talked with, or one without an agent."""
     known = KnownUser(user_id, 0)
-    for _, known.facts, agent_id, messages, first_at, last_at, name, channel in rows:
+    for _, known.facts, names, agent_id, messages, first_at, last_at, name, channel in rows:
+        known.names = names or []
         if agent_id is None:
             continue
         known.messages_by_agent[agent_id] = messages
         known.first_at = min(known.first_at or first_at, first_at)
         if known.last_at is None or last_at >= known.last_at:
             known.last_at, known.name, known.channel = last_at, name or "", channel or ""
+    # A message without a name does not take away the name of those before it.
+    known.name = known.name or next(iter(known.names), "")
     return known
 
 

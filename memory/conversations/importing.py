@@ -17,6 +17,7 @@ from memory.arguments import role_argument, text_argument, uuid_argument
 from memory.conf import IMPORT_CHANNEL
 from memory.conversations import embedding_queue
 from memory.conversations.metadata import metadata_argument, write_attributes
+from memory.conversations.names import record_names
 from memory.conversations.short_term import refresh_window
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
@@ -215,9 +216,11 @@ def import_turns(
             ).only("agent_id", "user_id", "thread_id", "external_id", "created_at")
         }
         new = {row.pk for row in in_order} & {row.pk for row in existing.values()}
-        write_attributes(row for row in in_order if row.pk in new)
+        written = [row for row in in_order if row.pk in new]
+        write_attributes(written)
+        record_names(written)
         embedding_queue.enqueue(new)
-        for agent_id, user_id in {(r.agent_id, r.user_id) for r in in_order if r.pk in new}:
+        for agent_id, user_id in {(row.agent_id, row.user_id) for row in written}:
             transaction.on_commit(partial(refresh_window, tenant_id, agent_id, user_id))
     answers = []
     for turn in turns:

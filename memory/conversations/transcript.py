@@ -14,6 +14,7 @@ from memory.arguments import id_argument, role_argument, text_argument, uuid_arg
 from memory.conf import OUTBOX_GRACE
 from memory.conversations import embedding_queue
 from memory.conversations.metadata import metadata_argument, write_attributes
+from memory.conversations.names import record_names
 from memory.conversations.reading import Conversation, Place
 from memory.conversations.short_term import refresh_window
 from memory.exceptions import InvalidArgument
@@ -94,6 +95,7 @@ def record_message(
             with transaction.atomic():
                 message.save(force_insert=True)
                 write_attributes([message])
+                record_names([message])
                 embedding_queue.enqueue([message.pk], delay=OUTBOX_GRACE, recall_trace=recall_trace)
                 if message.role == Role.ASSISTANT and not appended:
                     transaction.on_commit(

@@ -26,6 +26,7 @@ from memory.models.facts import (
     Precision,
 )
 from memory.models.items import ConversationItem
+from memory.models.people import PersonName
 
 __all__ = [
     "AgentUserModel",
@@ -43,6 +44,7 @@ __all__ = [
     "Message",
     "MessageAttribute",
     "PendingEmbedding",
+    "PersonName",
     "Posting",
     "Precision",
     "RecallEvent",

@@ -14,10 +14,15 @@ from django.utils.http import content_disposition_header, urlencode
 
 from konstruct.admin.access import actor_of, note
 from konstruct.admin.choosing import as_user_id, memory_query
+from konstruct.admin.people.identities import SEE as SEE_ACCOUNTS
 from konstruct.admin.people.identities import linked_accounts
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, request_erasure
-from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
+from konstruct.orchestrator.identities.linked_ids import (
+    is_known,
+    linked_ids,
+    users_of_accounts,
+)
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
 from memory.browse import people
 from memory.browse.people import acquaintances, known_users, look_alikes
@@ -39,10 +44,13 @@ ERASE = "audit.add_erasurerequest"
 
 @tenant_site.page("people/", name="people", permission=SEE)
 def people_list(request: HttpRequest) -> HttpResponseBase:
-    """Users by their ids."""
+    """Users in the order of their ids, found by names, ids and accounts."""
     like, after = as_user_id(request.GET.get("q")), request.GET.get("after", "").replace("\0", "")
     note(request, Action.SEARCH if like else Action.LIST, "people", query=like)
-    found = known_users(beyond=after, containing=like, limit=PER_PAGE + 1)
+    accounts = users_of_accounts(like) if like and request.user.has_perm(SEE_ACCOUNTS) else []
+    found = known_users(beyond=after, containing=like, or_ids=accounts, limit=PER_PAGE + 1)
+    if like and not found and ErasureRequest.objects.about(like).exists():
+        return redirect(f"{reverse('admin:person')}?{urlencode({'user': like})}")
     return tenant_site.render(
         request,
         "konstruct/people.html",

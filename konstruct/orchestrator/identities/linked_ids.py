@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+from django.db.models import Q
+
+from konstruct.orchestrator.models import ChannelIdentity
 from tenants.context import fetch_column, fetch_value
 from tenants.personal_data import OnErasure, personal_tables
 
@@ -25,6 +28,13 @@ def linked_ids(*user_ids: str) -> list[str]:
     """
     found = set(fetch_column(_LINKED, [list(user_ids)]))
     return [*user_ids, *sorted(found - set(user_ids))]
+
+
+def users_of_accounts(text: str, limit: int = 1000) -> list[str]:
+    """Return the users as whom the accounts speak that have this in their id or their name."""
+    named = Q(own_id__icontains=text) | Q(native_id=text) | Q(name__icontains=text)
+    found = ChannelIdentity.objects.filter(named).values_list("user_id", flat=True)
+    return sorted(set(found.order_by()[:limit]))
 
 
 def is_known(user_ids: Sequence[str]) -> bool:

@@ -24,6 +24,7 @@ from konstruct.privacy.archive.manifest import (
 )
 from memory.context.exceptions import CheckpointRefused
 from memory.conversations.metadata import write_attributes as write_message_attributes
+from memory.conversations.names import record_names
 from memory.facts.versions import write_attributes
 from memory.models import MemoryEntry, Message
 from tenants import transaction
@@ -170,7 +171,9 @@ def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> 
         raise ArchiveRefused(f"its {kind.name} cannot be imported: {reason}") from error
     if kind.table == Message._meta.db_table:
         new_messages.update(new)
-        write_message_attributes(Message.objects.filter(pk__in=new, metadata__isnull=False))
+        written = Message.objects.filter(pk__in=new)
+        write_message_attributes(written.filter(metadata__isnull=False))
+        record_names(written.exclude(name="").only("user_id", "role", "name", "created_at"))
     elif kind.table == MemoryEntry._meta.db_table:
         for fact in MemoryEntry.objects.filter(pk__in=new):
             write_attributes(fact)

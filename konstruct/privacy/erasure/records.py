@@ -31,7 +31,7 @@ _NESTED: Final = frozenset({"", "asked", "before", "after"})
 # Of an entry about the person, these say nothing of them.
 _KEPT: Final = FIXED_FIELDS | {"address", "path", "result"}
 
-# Each reads the table once.
+# Each reads the table once. A search of people may have been for a name of theirs.
 _EVENTS: Final = f"""
     SELECT id, true FROM audit_accessevent WHERE {OF_PERSON}
     UNION
@@ -40,6 +40,14 @@ _EVENTS: Final = f"""
     UNION
     SELECT id, true FROM audit_accessevent
     WHERE subject = 'session' AND subject_id = ANY(%(sessions)s)
+    UNION
+    SELECT event.id, true FROM audit_accessevent AS event
+    CROSS JOIN lower(coalesce(detail ->> 'query', detail -> 'asked' ->> 'q')) AS searched
+    WHERE %(agent)s::uuid IS NULL AND subject = 'people' AND searched <> '' AND EXISTS (
+      SELECT FROM memory_personname AS called, unnest(ARRAY[lower(name), folded]) AS written
+      WHERE called.user_id = ANY(%(users)s)
+        AND (strpos(written, searched) > 0 OR strpos(searched, written) > 0)
+    )
     UNION
     SELECT id, false FROM audit_accessevent
     WHERE %(agent)s::uuid IS NULL AND EXISTS (

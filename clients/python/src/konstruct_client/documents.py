@@ -1288,6 +1288,10 @@ class User(TypedDict):
 
     user_id: str
     """The user's id."""
+    name: str
+    """The name of their last message, or of an earlier one; empty if none has one."""
+    names: list[str]
+    """Names that their messages have had, the newest first, at most 20."""
     messages: int
     """Turns of all their conversations; the sum of those of their agents."""
     facts: int

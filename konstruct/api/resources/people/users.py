@@ -15,6 +15,7 @@ from konstruct.api.http.lists import (
     ordering_field,
 )
 from konstruct.api.http.views import ApiView, agent_names, operation
+from konstruct.orchestrator.identities.linked_ids import users_of_accounts
 from memory.browse.people import (
     MAX_COUNTED,
     MAX_COUNTED_IN_LIST,
@@ -53,6 +54,13 @@ class UserSerializer(serializers.Serializer):
     """An end user."""
 
     user_id = serializers.CharField(help_text="The user's id.")
+    name = serializers.CharField(
+        help_text="The name of their last message, or of an earlier one; empty if none has one."
+    )
+    names = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Names that their messages have had, the newest first, at most 20.",
+    )
     messages = serializers.IntegerField(
         help_text="Turns of all their conversations; the sum of those of their agents."
     )
@@ -69,15 +77,18 @@ class UserPages(KeysetPagination):
 
     orderings = {"user_id": ("user_id",), "-user_id": ("-user_id",)}
 
-    def __init__(self, *, agent_id: UUID | None, user_id: str | None) -> None:
+    def __init__(self, *, agent_id: UUID | None, user_id: str | None, q: str = "") -> None:
         self.agent_id = agent_id
         self.user_id = user_id
+        self.q = q
 
     def rows_after(self, queryset: Any, position: Position | None, *, backwards: bool) -> list[Any]:
         """Return one user more than a page holds; there is no table to query."""
         return known_users(
             agent_id=self.agent_id,
             user_id=self.user_id,
+            containing=self.q,
+            or_ids=users_of_accounts(self.q) if self.q and self.agent_id is None else (),
             beyond=None if position is None else position[0],
             descending=self.is_descending() != backwards,
             limit=self.limit + 1,
@@ -92,6 +103,12 @@ class UsersQuery(OfAgentAndUser, PageQuerySerializer):
     """Query parameters of the list of users."""
 
     ordering = ordering_field(UserPages)
+    q = serializers.CharField(
+        required=False,
+        max_length=255,
+        help_text="Only users with each word of this in a name, whatever the case and the accents, "
+        "or with all of it in their id or in the id or the name of a linked account.",
+    )
 
 
 class UsersView(ApiView):
@@ -115,7 +132,7 @@ class UsersView(ApiView):
     def get(self, request: Request) -> Response:
         """List end users."""
         agent_id, user_id = self.caller.agent_id_in(self.query), self.caller.user_id_in(self.query)
-        pages = UserPages(agent_id=agent_id, user_id=user_id)
+        pages = UserPages(agent_id=agent_id, user_id=user_id, q=self.query.get("q", ""))
         found = pages.paginate_queryset(None, request, view=self)
         names = agent_names(agent for user in found for agent in user.messages_by_agent)
         context = {"agent_names": names}

@@ -32,6 +32,24 @@ def test_people_are_listed_and_found(
         assert [person.user_id for person, _ in page.context["people"]] == found
 
 
+def test_people_are_found_by_name_and_account_and_shown_by_name(
+    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    client = browser(populated_a.tenant)
+    say(populated_a, "Hello.", answered=False, user_id="u-17", name="Łucja Nowak")
+    say(populated_a, "Hello.", answered=False, user_id="u-17")
+    with tenant_scope(populated_a.tenant.id):
+        identity = channel_identities.identity_of("slack", "T1", "U024")
+        channel_identities.link(identity, "u-17", by="eva")
+    for text in ("lucja", "now", "u-17", "U024"):
+        page = client.get(PEOPLE, {"q": text})
+        assert [person.user_id for person, _ in page.context["people"]] == ["u-17"]
+        assert page.text.index("Łucja Nowak") < page.text.index("<bdi>u-17</bdi>")
+    # Who may not see identities does not find people by them.
+    looker = browser(populated_a.tenant, "view_scope")
+    assert "No person matches" in looker.get(PEOPLE, {"q": "U024"}).text
+
+
 def test_a_person_is_shown_across_agents_with_the_ways_on(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
@@ -172,6 +190,8 @@ def test_the_page_of_who_was_erased_has_the_receipt(
     assert "erasure requested" in client.get(PERSON, {"user": "maria"}).text
     with database.as_owner():
         assert jobs.ERASE.do_all() == 1
+    # The id that is typed leads to the receipt, and is not written down again.
+    assert client.get(PEOPLE, {"q": "maria"})["Location"] == f"{PERSON}?user=maria"
     page = client.get(PERSON, {"user": "maria"})
     assert "Her own wish." in page.text
     assert "memory_message" in page.text

@@ -1,9 +1,11 @@
 """Conversations, windows, users, recall events, usage: what there is to read."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
+from konstruct.orchestrator.identities import channel_identities
 from memory.browse import people
 from memory.conversations.short_term import append_message
 from memory.models import WindowClear
@@ -140,6 +142,8 @@ def test_users_are_those_who_spoke_or_of_whom_something_is_known(said: Said) -> 
     ]
     assert rows["vera"] == {
         "user_id": "vera",
+        "name": "",
+        "names": [],
         "messages": 0,
         "facts": 1,
         "first_at": None,
@@ -153,6 +157,22 @@ def test_users_are_filtered(said: Said) -> None:
     assert [row["messages"] for row in results(said.program, f"{USERS}?agent=bo")] == [1]
     assert [row["user_id"] for row in results(said.program, f"{USERS}?user_id=theo")] == ["theo"]
     assert results(said.program, f"{USERS}?user_id=nobody") == []
+
+
+def test_users_are_found_by_names_ids_and_accounts(said: Said) -> None:
+    said.program.send("Hello", user_id="u-17", name="Łucja Nowak")
+    with tenant_scope(said.program.tenant.id):
+        identity = channel_identities.identity_of("slack", "T1", "U024", "lu")
+        channel_identities.link(identity, "u-17", by="eva")
+    for q in ("lucja", "NOWAK łuc", "u-17", "U024", "lu"):
+        (row,) = results(said.program, f"{USERS}?{urlencode({'q': q})}")
+        assert (row["user_id"], row["name"], row["names"]) == (
+            "u-17",
+            "Łucja Nowak",
+            ["Łucja Nowak"],
+        )
+    assert results(said.program, f"{USERS}?q=lucja&agent=bo") == []
+    assert results(said.program, f"{USERS}?q=nobody") == []
 
 
 def test_counts_of_a_user_end_at_a_limit(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:

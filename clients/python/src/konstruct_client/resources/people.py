@@ -22,11 +22,20 @@ class Users(Resource[S]):
         *,
         agent: str | None = None,
         user_id: str | None = None,
+        q: str | None = None,
         ordering: Literal["user_id", "-user_id"] | None = None,
         limit: int | None = None,
     ) -> Call[Page[documents.User]]:
-        """List users in the order of their ids, with counts."""
-        return listing("users/", agent=agent, user_id=user_id, ordering=ordering, limit=limit)
+        """List users in the order of their ids, with counts.
+
+        Args:
+            agent: only users whom this agent knows.
+            user_id: only this user.
+            q: only users with this in a name, in their id or in a linked account.
+            ordering: by the id, ascending or descending.
+            limit: users of a page.
+        """
+        return listing("users/", agent=agent, user_id=user_id, q=q, ordering=ordering, limit=limit)
 
     @call
     def usage(self) -> Call[documents.Usage]:

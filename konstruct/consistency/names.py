@@ -1,0 +1,52 @@
+"""People can be found by the names of their messages."""
+
+from collections.abc import Iterator, Sequence
+
+from django.db.models import Exists, OuterRef
+from django.db.models.functions import Length
+
+from konstruct.consistency.records import Finding
+from memory.conversations.names import MAX_NAME_CHARACTERS, has_name, record_names
+from memory.models import Message, PersonName, Role
+
+NO_NAME = "name of a user that people cannot be found by"
+NO_MESSAGE = "name of a user that no message has"
+
+
+def count() -> dict[str, int]:
+    """No figures: messages are counted by other books."""
+    return {}
+
+
+def check() -> Iterator[Finding]:
+    """Compare the names of messages with those that are searched, both ways.
+
+    A finding of a message is its id; one of a name is the user's id, with the name as detail.
+    """
+    kept = PersonName.objects.filter(user_id=OuterRef("user_id"), name=OuterRef("name"))
+    named = Message.objects.filter(~Exists(kept), role=Role.USER).exclude(name="")
+    named = named.annotate(characters=Length("name")).filter(characters__lte=MAX_NAME_CHARACTERS)
+    # One message of each name; what is left then is blank.
+    first = named.order_by("user_id", "name", "created_at", "number").distinct("user_id", "name")
+    for message in first.only("id", "role", "name").iterator(chunk_size=500):
+        if has_name(message):
+            yield Finding(NO_NAME, str(message.pk))
+    said = Message.objects.filter(
+        user_id=OuterRef("user_id"), name=OuterRef("name"), role=Role.USER
+    )
+    for user_id, name in PersonName.objects.filter(~Exists(said)).values_list("user_id", "name"):
+        yield Finding(NO_MESSAGE, user_id, name)
+
+
+def write(findings: Sequence[Finding]) -> None:
+    """Write the names of messages."""
+    record_names(Message.objects.filter(pk__in=[each.subject for each in findings]))
+
+
+def remove(findings: Sequence[Finding]) -> None:
+    """Remove names that no message has. As the owner."""
+    for finding in findings:
+        PersonName.objects.filter(user_id=finding.subject, name=finding.detail).delete()
+
+
+REPAIRS = {NO_NAME: write, NO_MESSAGE: remove}

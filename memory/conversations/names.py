@@ -1,0 +1,62 @@
+"""Names of people: written with the messages that have them, and searched without case and accents.
+
+Messages are the truth of them: `verify_memory --repair` writes what is missing.
+"""
+
+import unicodedata
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from memory.models import Message, Role
+from tenants.context import tenant_connection
+
+# Longer texts are no names of people, and would not fit into the index.
+MAX_NAME_CHARACTERS: Final = 200
+# Letters that Unicode does not decompose into a letter and an accent.
+_LETTERS: Final = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
+)
+_RECORD: Final = """
+INSERT INTO memory_personname (user_id, name, folded, first_seen)
+SELECT DISTINCT ON (user_id, name) user_id, name, folded, coalesce(sent_at, now())
+FROM unnest(
+    %(users)s::text[], %(names)s::text[], %(folded)s::text[], %(times)s::timestamptz[]
+) AS said (user_id, name, folded, sent_at)
+ORDER BY user_id, name, sent_at
+ON CONFLICT DO NOTHING
+"""
+
+
+def fold(text: str) -> str:
+    """Return a text without case, accents and repeated blanks: "Łukasz  É." becomes "lukasz e."."""
+    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    plain = "".join(each for each in decomposed if not unicodedata.combining(each))
+    return " ".join(plain.translate(_LETTERS).split())
+
+
+def has_name(message: Message) -> bool:
+    """Return whether the message has a name of its user that is kept."""
+    name = message.name
+    return message.role == Role.USER and bool(name.strip()) and len(name) <= MAX_NAME_CHARACTERS
+
+
+def record_names(messages: Iterable[Message]) -> None:
+    """Write the names of the users of messages of the current tenant, each once.
+
+    Call it in the transaction that writes the messages. The statement goes with the next one.
+    """
+    rows = [
+        (each.user_id, each.name, fold(each.name), _sent_at(each))
+        for each in messages
+        if has_name(each)
+    ]
+    if rows:
+        columns = zip(*rows, strict=True)
+        values = dict(zip(("users", "names", "folded", "times"), map(list, columns), strict=True))
+        tenant_connection().queue(_RECORD, values)
+
+
+def _sent_at(message: Message) -> Any:
+    """The time of a message; None while Postgres is to give it."""
+    return message.created_at if isinstance(message.created_at, datetime) else None

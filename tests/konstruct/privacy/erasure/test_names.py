@@ -1,0 +1,136 @@
+"""Names of people follow their messages: merged, erased, retained, imported and verified."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from konstruct.consistency import names, verify
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.erasure_requests import (
+    request_erasure,
+    request_message_erasure,
+)
+from konstruct.orchestrator.models import Agent, HistoryMerge
+from konstruct.privacy import merge
+from konstruct.privacy.archive import export_memory, import_memory
+from konstruct.privacy.erasure import carry_out, messages
+from konstruct.privacy.retention import apply_rules
+from memory.conversations.importing import ImportedTurn, import_turns
+from memory.models import Message, PersonName
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import AccessEvent, Action, ActorKind, RetentionRule
+from tenants.context import connection, tenant_scope
+from tenants.models import Tenant
+from tests import database
+from tests.konstruct.privacy.erasure.test_erasure import everything
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+
+
+@pytest.fixture
+def said(tenant_a: Tenant, talk: Callable[..., Message]) -> Message:
+    """Maria under two names, and Bob; the message with her first name."""
+    first = talk("Hello.", "maria", "t1", name="Mariella")
+    talk("Hello again.", "maria", "t2", name="Maria")
+    talk("Hello.", "bob", "t3", name="Bob")
+    return first
+
+
+@pytest.fixture
+def owner(tenant_a: Tenant) -> Iterator[None]:
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        yield
+
+
+def kept(tenant: Tenant) -> list[tuple[str, str]]:
+    with tenant_scope(tenant.id):
+        found = PersonName.objects.order_by("user_id", "name").values_list("user_id", "name")
+        return list(found)
+
+
+def test_names_follow_a_link(tenant_a: Tenant, said: Message, talk: Callable[..., Message]) -> None:
+    talk("From Slack.", "U1", "dm", name="mia")
+    talk("From Slack.", "U1", "dm", name="Maria")
+    with tenant_scope(tenant_a.id):
+        identity = channel_identities.identity_of("slack", "T1", "U1")
+        channel_identities.link(identity, "maria", by="eva")
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        merge.carry_out(HistoryMerge.objects.get(), looked_for=timedelta(0))
+    assert kept(tenant_a) == [
+        ("bob", "Bob"), ("maria", "Maria"), ("maria", "Mariella"), ("maria", "mia"),
+    ]  # fmt: skip
+
+
+def test_nothing_of_an_erased_name_is_left(
+    tenant_a: Tenant, said: Message, files_left_alone: None, owner: None
+) -> None:
+    for query in ("MARIELLA", "iella", "mariella of t1", "bob"):
+        record_access(Action.SEARCH, "people", by=EVA, query=query)
+    record_access(Action.LIST, "people", by=EVA, asked={"q": "Mariella", "limit": "5"})
+    assert carry_out(request_erasure("maria", by=EVA)).done_at is not None
+    assert kept(tenant_a) == [("bob", "Bob")]
+    searches = AccessEvent.objects.filter(subject="people").order_by("id")
+    assert [event.detail for event in searches] == [
+        {"query": "(erased)"}, {"query": "(erased)"}, {"query": "(erased)"}, {"query": "bob"},
+        {"asked": {"q": "(erased)", "limit": "(erased)"}},
+    ]  # fmt: skip
+    assert "mariella" not in everything(tenant_a).lower()
+
+
+def test_one_agents_erasure_leaves_the_names_that_others_know(
+    tenant_a: Tenant, agent: Agent, said: Message, talk: Callable[..., Message],
+    files_left_alone: None, owner: None,
+) -> None:  # fmt: skip
+    other = Agent.objects.create(name="bo")
+    talk("Hello, Bo.", "maria", "t4", name="Maria", agent_id=other.pk)
+    assert carry_out(request_erasure("maria", by=EVA, agent_id=agent.pk)).done_at is not None
+    assert kept(tenant_a) == [("bob", "Bob"), ("maria", "Maria")]
+
+
+def test_a_name_goes_with_its_last_message(
+    tenant_a: Tenant, agent: Agent, said: Message, files_left_alone: None, owner: None
+) -> None:
+    where = {"agent_id": agent.pk, "user_id": "maria"}
+    request = request_message_erasure(**where, thread_id="t1", message_id=said.pk, by=EVA)
+    messages.carry_out(request)
+    assert kept(tenant_a) == [("bob", "Bob"), ("maria", "Maria")]
+
+
+def test_a_name_goes_with_messages_past_their_time(
+    tenant_a: Tenant, agent: Agent, said: Message, owner: None
+) -> None:
+    long_ago = timezone.now() - timedelta(days=90)
+    turn = {"agent_id": agent.pk, "thread_id": "t", "role": "user", "created_at": long_ago}
+    old = [
+        ImportedTurn(external_id=name, user_id="maria", content="Hi", name=name, **turn)
+        for name in ("Maria", "Marie")
+    ]
+    import_turns(tenant_a.id, old)
+    assert ("maria", "Marie") in kept(tenant_a)
+    RetentionRule.objects.create(days=30)
+    assert [removed.messages for removed in apply_rules()] == [2]
+    assert kept(tenant_a) == [("bob", "Bob"), ("maria", "Maria"), ("maria", "Mariella")]
+
+
+def test_an_import_of_an_archive_brings_names(
+    tenant_a: Tenant, tenant_b: Tenant, said: Message, tmp_path: Path
+) -> None:
+    export_memory(tenant_a, tmp_path / "a.sqlite")
+    with database.as_owner():
+        import_memory(tenant_b, tmp_path / "a.sqlite")
+    assert kept(tenant_b) == kept(tenant_a) != []
+
+
+def test_names_of_messages_from_before_are_written(tenant_a: Tenant, said: Message) -> None:
+    with database.as_owner(), tenant_scope(tenant_a.id), connection.cursor() as cursor:
+        before = kept(tenant_a)
+        cursor.execute("UPDATE memory_personname SET name = 'Nobody' WHERE name = 'Maria'")
+        found = verify(tenant_a.id, "a").findings
+        assert {finding.kind for finding in found} == {names.NO_NAME, names.NO_MESSAGE}
+        assert verify(tenant_a.id, "a", repair=True).findings == []
+        assert kept(tenant_a) == before

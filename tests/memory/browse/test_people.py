@@ -1,0 +1,142 @@
+"""People are found by their ids and by all names that their messages have had."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+
+from memory.browse.people import known_users
+from memory.conversations.importing import ImportedTurn, import_turns
+from memory.conversations.names import MAX_NAME_CHARACTERS, fold
+from memory.facts import LongTermMemory
+from memory.indexing.outbox import drain
+from memory.models import MemoryEntry, Message, PersonName
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.memory.conftest import AGENT, USER
+
+OTHER = UUID("0a9e0000-0000-4000-8000-000000000002")
+
+
+def found(tenant: Tenant, text: str, **narrowed: object) -> list[str]:
+    with tenant_scope(tenant.id):
+        users = known_users(containing=text, limit=10, **narrowed)  # type: ignore[arg-type]
+    return [user.user_id for user in users]
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("José  Núñez", "jose nunez"),
+        ("Łukasz Sørensen", "lukasz sorensen"),
+        ("STRASSE", "strasse"),
+        ("Straße", "strasse"),
+        ("İstanbul", "istanbul"),
+        ("\uff2d\uff41\uff52\uff49\uff41", "maria"),
+        ("मिरा", "मिरा"),
+        ("李 雷", "李 雷"),
+    ],
+)
+def test_folding_removes_case_and_accents(text: str, folded: str) -> None:
+    assert fold(text) == folded
+
+
+@pytest.mark.parametrize(
+    "text", ["jose", "JOSÉ", "nunez josé", "núñ", "u1", "U1", "ñe", "Pepe", "pe"]
+)
+def test_a_person_is_found_by_words_of_a_name_and_by_id(
+    tenant_a: Tenant, tenant_b: Tenant, say: Callable[..., Message], text: str
+) -> None:
+    say(tenant_a.id, "Hello", user_id="U1", name="Pepe")
+    say(tenant_a.id, "Hello again", user_id="U1", name="José Núñez")
+    say(tenant_a.id, "Hello", user_id="X2", name="Eve")
+    say(tenant_b.id, "Hello", user_id="U1", name="Zoë")
+    assert found(tenant_a, text) == ["U1"]
+    assert found(tenant_b, "zoe") == ["U1"]
+    assert found(tenant_b, "jose") == []
+
+
+@pytest.mark.parametrize("text", ["%", "_", "\\", "jose eve", "Núñez Maria"])
+def test_what_nobody_is_called_finds_nobody(
+    tenant_a: Tenant, say: Callable[..., Message], text: str
+) -> None:
+    say(tenant_a.id, "Hello", user_id="U1", name="José Núñez")
+    assert found(tenant_a, text) == []
+
+
+def test_found_people_are_paged_both_ways_and_narrowed(
+    tenant_a: Tenant, say: Callable[..., Message]
+) -> None:
+    for number in range(4):
+        agent = OTHER if number == 2 else AGENT
+        say(tenant_a.id, "Hello", user_id=f"u{number}", name="Ann", agent_id=agent)
+    assert found(tenant_a, "ann", beyond="u1") == ["u2", "u3"]
+    assert found(tenant_a, "ann", beyond="u2", descending=True) == ["u1", "u0"]
+    assert found(tenant_a, "ann", agent_id=OTHER) == ["u2"]
+    assert found(tenant_a, "ann", user_id="u1") == ["u1"]
+    assert found(tenant_a, "nobody", or_ids=["u3", "u9"]) == ["u3"]
+
+
+def test_ids_are_found_whole_at_once_and_in_parts_once_indexed(
+    tenant_a: Tenant, say: Callable[..., Message]
+) -> None:
+    say(tenant_a.id, "Hello", user_id="customer-17")
+    assert found(tenant_a, "customer-17") == ["customer-17"]
+    drain(tenant_a.id)
+    assert found(tenant_a, "OMER-1") == ["customer-17"]
+    fact = MemoryEntry(tenant_id=tenant_a.id, user_id="customer-18", content="Sings.")
+    LongTermMemory().store(fact)
+    assert found(tenant_a, "OMER-1") == ["customer-17", "customer-18"]
+
+
+def test_a_name_stays_when_later_messages_lack_it(
+    tenant_a: Tenant, say: Callable[..., Message]
+) -> None:
+    for day, name in ((1, "Kim"), (2, "Kim Possible"), (3, "")):
+        say(tenant_a.id, "Hello", name=name, created_at=datetime(2026, 3, day, tzinfo=UTC))
+    with tenant_scope(tenant_a.id):
+        (user,) = known_users(limit=2)
+    assert (user.name, user.names) == ("Kim Possible", ["Kim Possible", "Kim"])
+    say(tenant_a.id, "Hello", name="Kim")
+    with tenant_scope(tenant_a.id):
+        (user,) = known_users(user_id=USER, limit=2)
+        assert PersonName.objects.filter(user_id=USER).count() == 2
+    assert user.name == "Kim"
+
+
+def test_only_names_of_users_are_kept(tenant_a: Tenant, say: Callable[..., Message]) -> None:
+    asked = say(tenant_a.id, "Hello", name=" ")
+    say(tenant_a.id, "Hello", name="x" * (MAX_NAME_CHARACTERS + 1))
+    say(tenant_a.id, "Hi", role="assistant", in_reply_to=asked.pk, name="Iris")
+    with tenant_scope(tenant_a.id):
+        assert not PersonName.objects.exists()
+
+
+def test_imported_turns_bring_names(tenant_a: Tenant) -> None:
+    then = datetime(2026, 3, 1, tzinfo=UTC)
+    turn = {"agent_id": AGENT, "thread_id": "t", "content": "Hi", "created_at": then}
+    import_turns(
+        tenant_a.id,
+        [
+            ImportedTurn(external_id="1", user_id="u1", role="user", name="Ann", **turn),
+            ImportedTurn(external_id="2", user_id="u1", role="user", name="Ann", **turn),
+            ImportedTurn(external_id="3", user_id="u1", role="assistant", name="Iris", **turn),
+        ],
+    )
+    with tenant_scope(tenant_a.id):
+        assert list(PersonName.objects.values_list("user_id", "name", "first_seen")) == [
+            ("u1", "Ann", then)
+        ]
+
+
+def test_facts_count_only_while_they_are_active(
+    tenant_a: Tenant, say: Callable[..., Message]
+) -> None:
+    say(tenant_a.id, "Hello")
+    facts = LongTermMemory()
+    for content in ("Sings.", "Dances."):
+        facts.store(MemoryEntry(tenant_id=tenant_a.id, user_id=USER, content=content))
+    with tenant_scope(tenant_a.id):
+        MemoryEntry.objects.filter(content="Sings.").update(state="proposed")
+        assert [user.facts for user in known_users(limit=2)] == [1]
