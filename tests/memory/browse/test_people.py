@@ -10,7 +10,7 @@ from memory.browse.people import known_users
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.names import MAX_NAME_CHARACTERS, fold
 from memory.facts import LongTermMemory
-from memory.indexing.outbox import drain
+from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message, PersonName
 from tenants.context import tenant_scope
 from tenants.models import Tenant
