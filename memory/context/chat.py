@@ -51,9 +51,12 @@ def line_of(text: str) -> str:
     return text.line if isinstance(text, ItemText) else item(text)
 
 
-def fact_line(content: str) -> str:
-    """An item that is known, apart from any conversation."""
-    return item(f"Fact: {content}")
+def fact_line(content: str, quote: str = "", said_at: datetime | None = None) -> str:
+    """An item that is known: apart from any conversation, or with words of the message that it
+    rests on and its date."""
+    when = f"{dated(said_at)} " if said_at else ""
+    words = f' ("{quote}")' if quote else ""
+    return item(f"{when}Fact: {content}{words}")
 
 
 def turn_line(content: str, speaker: str, said_at: datetime | None = None) -> str:

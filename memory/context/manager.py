@@ -1,7 +1,7 @@
 """Compiles an agent's context: session, facts and recalled turns within a token budget."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, overload
 from uuid import UUID
@@ -16,8 +16,8 @@ from memory.context.working import CompiledContext, WorkingContextCompiler
 from memory.embedding.embedder import model_version
 from memory.facts import LongTermMemory
 from memory.models.facts import MemoryEntry
-from memory.recall import AdjacentTurn, Hit, RecallResult
-from memory.recall.policy import RecallPolicy
+from memory.recall import AdjacentTurn, FactHit, Hit, RecallResult
+from memory.recall.policy import DEFAULT_POLICY, RecallPolicy
 from tenants.context import asynchronous, tenant_scope
 
 MAX_MEMORIES = 10
@@ -43,7 +43,8 @@ class Facts(Protocol):
         The tenant is passed as the caller of the manager has given it. An entry is text, or has a
         `content`, and may have a `score` and a `memory_id`. Entries that all have a score are
         sorted by it. A method with the parameters `user_id` and `shared_only` gets the user that
-        facts may be about; one with `query_embedding` gets the vector of the text, if it is known.
+        facts may be about; one with `query_embedding` gets the vector of the text, if it is known;
+        one with `without_evidence` leaves out facts that recall finds by their messages.
         """
         ...
 
@@ -178,7 +179,6 @@ class ContextManager:
                 vector = None
                 if has_conversations or takes_vector:
                     vector = embeddings.embed([asked])[0]
-                facts = self._facts(tenant_id, asked, vector, agent_id, user_id)
                 if agent_id is not None and user_id is not None:
                     recalled = recall.recall(
                         tenant,
@@ -189,15 +189,26 @@ class ContextManager:
                         exclude=shown,
                         query_embedding=vector,
                     )
+                facts = self._facts(
+                    tenant_id,
+                    asked,
+                    vector,
+                    agent_id,
+                    user_id,
+                    without_evidence=has_conversations and (policy or DEFAULT_POLICY).uses_facts,
+                )
+        known = [Fact.recalled(fact) for fact in recalled.facts]
+        told = {fact.content for fact in known}
+        facts = [fact for fact in facts if fact.content not in told]
         alike = relevant_facts(facts, floor=self.fact_floor, near_floor=self.near_fact_floor)
         return Gathered(
             task=task,
             session_messages=turns,
             memories=interleaved(
                 [Memory(fact_line(fact.content), fact=fact) for fact in alike],
-                _recalled_turns(recalled.hits, shown),
+                _recalled(recalled.ranking, shown),
             ),
-            facts=alike,
+            facts=[*known, *alike],
             unlike=[fact for fact in facts if fact not in alike],
             recalled=recalled,
             instructions=instructions,
@@ -294,10 +305,14 @@ class ContextManager:
         vector: list[float] | None,
         agent_id: UUID | str | None,
         user_id: str | None,
+        *,
+        without_evidence: bool,
     ) -> list[Fact]:
         known: dict[str, Any] = {
             **({"shared_only": True} if user_id is None else {"user_id": user_id}),
             **({} if vector is None else {"query_embedding": vector}),
+            # Those with evidence are recalled with the messages that they rest on.
+            **({"without_evidence": True} if without_evidence else {}),
         }
         search = self.memory.search
         narrowed = {name: value for name, value in known.items() if _takes(search, name)}
@@ -373,11 +388,16 @@ def _message_ids(turns: Iterable[Mapping[str, Any]]) -> set[str]:
     return {turn["message_id"] for turn in turns if turn.get("message_id")}
 
 
-def _recalled_turns(hits: Iterable[Hit], shown: set[str]) -> list[Memory]:
-    """What was recalled, best first, each turn once; a hit's neighbours stand around it."""
-    seen = set(shown)
+def _recalled(ranking: Sequence[Hit | FactHit], shown: set[str]) -> list[Memory]:
+    """What was recalled, best first, each fact and turn once; a hit's neighbours are around it."""
+    facts = [each for each in ranking if isinstance(each, FactHit)]
+    seen = {*shown, *(str(message_id) for fact in facts for message_id in fact.message_ids)}
     memories: list[Memory] = []
-    for hit in hits:
+    for hit in ranking:
+        if isinstance(hit, FactHit):
+            line = fact_line(hit.content, hit.quote, hit.said_at)
+            memories.append(Memory(line, fact=Fact.recalled(hit)))
+            continue
         around: list[Hit | AdjacentTurn] = [hit, *hit.neighbours]
         for turn in sorted(around, key=lambda turn: turn.created_at):
             if str(turn.message_id) not in seen:

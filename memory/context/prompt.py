@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from memory.context.chat import (
 )
 from memory.context.task import Task
 from memory.context.working import MESSAGE_OVERHEAD, WorkingContext
-from memory.recall import Cut, Hit, RecallResult
+from memory.recall import Cut, FactHit, Hit, RecallResult
 
 # The names of the budget's shares, by those of the sections that a prompt is made of.
 SHARES: dict[SectionName, str] = {
@@ -38,11 +39,32 @@ class Fact:
     score: float | None = None
     """The score that the search gave; greater is better. None: the search gives no scores."""
     memory_id: UUID | str | None = None
+    probability: float | None = None
+    """That it is relevant. None: it was found by its score alone."""
+    quote: str = ""
+    """The words of a message that it rests on."""
+    said_at: datetime | None = None
+    """When that message was sent."""
+    message_ids: tuple[UUID, ...] = ()
+    """The messages that it rests on, and replaces."""
 
     @classmethod
     def of(cls, entry: Any) -> "Fact":
         """A fact from text, or from a mapping or an object with a `content`."""
         return cls(text_of(entry), score_of(entry), attribute_of(entry, "memory_id"))
+
+    @classmethod
+    def recalled(cls, hit: FactHit) -> "Fact":
+        """A fact that recall has found."""
+        return cls(
+            content=hit.content,
+            score=hit.similarity,
+            memory_id=hit.memory_id,
+            probability=hit.probability,
+            quote=hit.quote,
+            said_at=hit.said_at,
+            message_ids=hit.message_ids,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +137,12 @@ class Prompt:
     def trace(self) -> dict[str, Any]:
         """Everything that a RecallEvent keeps, as JSON: see its fields."""
         included = self.included
-        hits, cut = _parted(self.gathered.recalled, {memory.message_id for memory in included})
         included_facts = [memory.fact for memory in included if memory.fact is not None]
+        hits, cut = _parted(
+            self.gathered.recalled,
+            {memory.message_id for memory in included},
+            {message_id for fact in included_facts for message_id in fact.message_ids},
+        )
         return {
             **replace(self.gathered.recalled, hits=hits, cut=cut).trace(self.fitted.memories),
             "facts": [
@@ -181,11 +207,18 @@ def reserved_tokens(instructions: str) -> int:
 
 
 def _parted(
-    recalled: RecallResult, told: set[UUID | None]
+    recalled: RecallResult, told: set[UUID | None], replaced: set[UUID]
 ) -> tuple[tuple[Hit, ...], tuple[Cut, ...]]:
-    """The hits that the prompt tells, and all that it does not: first those over the budget."""
+    """The hits that the prompt has, and all others: first those that it has as a fact, and those
+    over the budget."""
     over = (
-        Cut(hit.message_id, "over the budget", hit.score, hit.probability, hit.channels)
+        Cut(
+            hit.message_id,
+            "given as a fact" if hit.message_id in replaced else "over the budget",
+            hit.score,
+            hit.probability,
+            hit.channels,
+        )
         for hit in recalled.hits
         if hit.message_id not in told
     )
@@ -200,4 +233,8 @@ def _fact(fact: Fact, reason: str) -> dict[str, Any]:
         "content": fact.content,
         "score": fact.score,
         "reason": reason,
+        "probability": fact.probability,
+        "quote": fact.quote,
+        "said_at": fact.said_at and fact.said_at.isoformat(),
+        "message_ids": [str(message_id) for message_id in fact.message_ids],
     }

@@ -1,9 +1,8 @@
 """Facts: what is known apart from any conversation, with versions and validity."""
 
+from memory.facts.exclusions import exclude_from_recall, include_again
 from memory.facts.finding import nearest, recalls_with, selected
 from memory.facts.lifecycle import (
-    SYSTEM,
-    Author,
     Outcome,
     Quote,
     Recorded,
@@ -16,6 +15,7 @@ from memory.facts.lifecycle import (
 )
 from memory.facts.service import LongTermMemory, Stored, delete_facts, embed_facts, reembed_facts
 from memory.models import MemoryEntry
+from memory.models.facts import SYSTEM, Author
 
 __all__ = [
     "SYSTEM",
@@ -29,6 +29,8 @@ __all__ = [
     "confirm",
     "delete_facts",
     "embed_facts",
+    "exclude_from_recall",
+    "include_again",
     "nearest",
     "recalls_with",
     "record_candidate",

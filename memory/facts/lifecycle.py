@@ -26,6 +26,7 @@ from memory.exceptions import (
     SlotTaken,
     WrongFactState,
 )
+from memory.facts.exclusions import exclude_corrected, include_corrected
 from memory.facts.finding import check_entry
 from memory.facts.versions import (
     MAX_ATTEMPTS,
@@ -38,6 +39,8 @@ from memory.fields import digest
 from memory.models.conversations import Message
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import (
+    SYSTEM,
+    Author,
     AuthorKind,
     FactAction,
     FactEvent,
@@ -51,29 +54,14 @@ from tenants.context import tenant_connection
 
 CONFLICT: Final = "conflict"
 REJECTED_BEFORE: Final = "rejected before"
+# Authors of decisions, as opposed to extraction runs.
+PEOPLE: Final = (AuthorKind.PERSON, AuthorKind.PROGRAM, AuthorKind.OPERATOR)
 
 _RECORD_EVENT: Final = """
 INSERT INTO memory_factevent
     (memory_id, action, author_kind, author_id, author_name, reason, other_id)
 VALUES (%(memory_id)s, %(action)s, %(kind)s, %(id)s, %(name)s, %(reason)s, %(other_id)s)
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Author:
-    """The author of a change: a person, a program, an operator, an extraction run."""
-
-    kind: AuthorKind
-    id: str = ""
-    name: str = ""
-
-    @property
-    def address(self) -> str:
-        """Kind and id in one text, such as "person:7"."""
-        return f"{self.kind}:{self.id}"
-
-
-SYSTEM: Final = Author(AuthorKind.SYSTEM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +327,8 @@ def reject(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:
 def retract(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:
     """Retract a fact that was wrong. Agents no longer use it; its history stays.
 
+    Recall leaves out its evidence, and the replies that used it and repeat its value.
+
     Raises:
         FactNotFound: the tenant has no such fact.
         WrongFactState: the fact is neither active nor superseded.
@@ -346,12 +336,13 @@ def retract(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
     with transaction.atomic():
         fact = _locked(memory_id, FactState.ACTIVE, FactState.SUPERSEDED)
         _save(fact, state=FactState.RETRACTED, retracted_at=timezone.now())
+        exclude_corrected(fact, author=author, reason=reason)
         record_event(memory_id, FactAction.RETRACT, author=author, reason=reason)
     return fact
 
 
 def restore(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry:
-    """Undo a rejection, a retraction or a supersession.
+    """Undo a rejection, a retraction or a supersession, and the exclusions from recall with it.
 
     A rejected fact is proposed again; a retracted or superseded one is active again.
 
@@ -373,6 +364,7 @@ def restore(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
             if fact.state == FactState.SUPERSEDED:
                 changes["valid_to"] = None
         _save(fact, **changes)
+        include_corrected([memory_id])
         record_event(memory_id, FactAction.RESTORE, author=author, reason=reason)
     return fact
 
@@ -397,7 +389,7 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
             FactEvent.objects.filter(
                 memory_id__in=[fact.memory_id for fact in facts],
                 action__in=(FactAction.ENTER, FactAction.CHANGE, FactAction.CONFIRM),
-                author_kind__in=(AuthorKind.PERSON, AuthorKind.PROGRAM, AuthorKind.OPERATOR),
+                author_kind__in=PEOPLE,
             ).values_list("memory_id", flat=True)
         )
         supported = set(
@@ -423,6 +415,7 @@ def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
             if fact.memory_id in ids or (not fact.is_multi_valued and _current_value(fact)):
                 continue
             _save(fact, state=FactState.ACTIVE, valid_to=None)
+            include_corrected([fact.memory_id])
             record_event(fact.memory_id, FactAction.RESTORE, author=author, reason=reason)
             restored += 1
     return {"removed": len(ids), "restored": restored, "kept": len(facts) - len(ids)}
@@ -460,13 +453,17 @@ def _is_a_persons(fact: MemoryEntry) -> bool:
         or FactEvent.objects.filter(
             memory_id=fact.memory_id,
             action__in=(FactAction.ENTER, FactAction.CHANGE, FactAction.CONFIRM),
-            author_kind__in=(AuthorKind.PERSON, AuthorKind.PROGRAM, AuthorKind.OPERATOR),
+            author_kind__in=PEOPLE,
         ).exists()
     )
 
 
 def _supersede(fact: MemoryEntry, *, by: MemoryEntry, author: Author) -> None:
-    """End a fact's validity where that of its successor begins."""
+    """End a fact's validity where that of its successor begins.
+
+    One that a person entered is a correction; a new statement of the user is a change, and the old
+    statement was true.
+    """
     _save(
         fact,
         state=FactState.SUPERSEDED,
@@ -474,6 +471,8 @@ def _supersede(fact: MemoryEntry, *, by: MemoryEntry, author: Author) -> None:
         valid_to_precision=by.valid_from_precision,
     )
     record_event(fact.memory_id, FactAction.SUPERSEDE, author=author, other_id=by.memory_id)
+    if by.kind == FactKind.ENTERED and author.kind in PEOPLE:
+        exclude_corrected(fact, author=author, new_content=by.content)
 
 
 def _save(fact: MemoryEntry, **changes: Any) -> None:

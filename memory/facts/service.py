@@ -23,6 +23,7 @@ from memory.conf import NEAR_DUPLICATE
 from memory.configured import require_configured_database, require_configured_model
 from memory.embedding.embedder import embed, model_version
 from memory.exceptions import FactBusy, FactNotFound
+from memory.facts.exclusions import include_corrected
 from memory.facts.finding import (
     check_entry,
     left_or_moment,
@@ -32,7 +33,7 @@ from memory.facts.finding import (
     selected,
     tenant_of,
 )
-from memory.facts.lifecycle import SYSTEM, Author, record_event
+from memory.facts.lifecycle import record_event
 from memory.facts.versions import (
     MAX_ATTEMPTS,
     UNCHANGED,
@@ -47,7 +48,7 @@ from memory.facts.versions import (
 from memory.fields import digest
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from memory.models.facts import FactAction, FactKind, MemoryEntry
+from memory.models.facts import SYSTEM, Author, FactAction, FactKind, MemoryEntry
 from tenants import transaction
 from tenants.context import asynchronous, current_tenant_id, known_tenant
 from tenants.exceptions import UnknownTenant
@@ -198,8 +199,9 @@ class LongTermMemory:
 
         An argument that is left out changes nothing. With `valid_from` (not in the future, and
         after the old version's) the old version was valid until then. With another content the fact
-        is the author's: its evidence stays with the old version. Its value stays if the new content
-        has it, or is the one given.
+        is the author's: its evidence stays with the old version, and recall leaves it out, with
+        the replies that used the fact and repeat the old value. An update to the old content
+        includes them again. Its value stays if the new content has it, or is the one given.
 
         Args:
             author: recorded in the fact's events, with the reason.
@@ -229,6 +231,8 @@ class LongTermMemory:
                         valid_from=moment_argument("valid_from", valid_from),
                         valid_to=left_or_moment("valid_to", valid_to),
                         expires_at=left_or_moment("expires_at", expires_at),
+                        author=author,
+                        reason=reason,
                     ),
                 )
                 record_event(identity, FactAction.CHANGE, author=author, reason=reason)
@@ -260,6 +264,7 @@ class LongTermMemory:
         at: datetime | None = None,
         threshold: float = -1.0,
         query_embedding: Sequence[float] | None = None,
+        without_evidence: bool = False,
     ) -> list[MemoryEntry]:
         """The facts nearest to a text, best first, each with its `score`.
 
@@ -276,6 +281,8 @@ class LongTermMemory:
             at: what was so at that moment, in the words of that time; left out: what is so now.
             threshold: least cosine similarity, from -1 to 1.
             query_embedding: the vector of a query that is text, if the caller has it already.
+            without_evidence: only facts that rest on no message of this agent and user: `recall`
+                finds the others.
 
         Returns:
             Entries whose `score` is the cosine similarity.
@@ -298,6 +305,8 @@ class LongTermMemory:
                 filters=filters,
                 at=at,
             )
+            if without_evidence:
+                rows = rows.without_evidence(agent_id, user_id)
             found = nearest(rows, vector, limit, threshold=threshold)
             if agent_id is not None and len(_each_text_once(found, user_id)) < len(found):
                 found = nearest(rows, vector, limit * MAX_COPIES, threshold=threshold)
@@ -468,6 +477,8 @@ def _said_again(standing: MemoryEntry, entry: MemoryEntry, author: Author) -> St
     revived = not _is_so(standing) and _will_be_so(entry)
     with transaction.atomic():
         add_to(standing.memory_id, entry, revived=revived)
+        if revived:
+            include_corrected([standing.memory_id])
         if revived or standing.kind != FactKind.ENTERED:
             # It no longer depends on evidence.
             MemoryEntry.objects.filter(pk=standing.memory_id).update(kind=FactKind.ENTERED)

@@ -10,11 +10,14 @@ from django.db import IntegrityError
 
 from memory.embedding.embedder import model_version
 from memory.exceptions import DuplicateFact, FactBusy, FactNotFound, InvalidArgument
+from memory.facts.exclusions import exclude_corrected, include_corrected
 from memory.fields import digest
 from memory.models.attributes import attributes_of
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import (
+    SYSTEM,
+    Author,
     FactEvidence,
     FactKind,
     FactState,
@@ -48,6 +51,8 @@ class Change:
     expires_at: datetime | Unchanged | None = UNCHANGED
     # It is so from now on, whatever was said of its beginning.
     from_now: bool = False
+    author: Author = SYSTEM
+    reason: str = ""
 
     def alters(self, entry: MemoryEntry) -> bool:
         """Whether the entry would be another than it is."""
@@ -138,6 +143,7 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
     """Put an entry's row aside as a version, and the new values in its place.
 
     Inside a transaction. A change that alters nothing makes no version, unless it says since when.
+    With another content recall leaves out what states the old one, see `exclude_corrected`.
     """
     entry = MemoryEntry.objects.select_for_update().entries().filter(memory_id=identity).first()
     if entry is None:
@@ -172,6 +178,15 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
     else:
         raise FactBusy(MAX_ATTEMPTS)
     write_attributes(entry)
+    if entry.content != old.content:
+        earlier = MemoryEntry.objects.filter(version_of=identity)
+        include_corrected(earlier.filter(content_digest=digest(entry.content)))
+        exclude_corrected(
+            old,
+            author=change.author,
+            reason=change.reason,
+            new_content=entry.content,
+        )
     return entry
 
 

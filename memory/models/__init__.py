@@ -14,6 +14,7 @@ from memory.models.conversations import (
     WindowClear,
     server_now,
 )
+from memory.models.exclusions import RecallExclusion
 from memory.models.facts import (
     AuthorKind,
     FactAction,
@@ -48,6 +49,7 @@ __all__ = [
     "Posting",
     "Precision",
     "RecallEvent",
+    "RecallExclusion",
     "Role",
     "Scope",
     "WindowClear",

@@ -58,6 +58,15 @@ class MemoryEntryQuerySet(models.QuerySet):
         """What may be said to this user: facts about them, and those about nobody."""
         return self.filter(models.Q(user_id=user_id) | models.Q(user_id__isnull=True))
 
+    def without_evidence(self, agent_id: UUID | str | None, user_id: str | None) -> Self:
+        """Leave out the facts of this agent and user that rest on messages."""
+        evidence = apps.get_model("memory", "FactEvidence").objects
+        return self.exclude(
+            models.Exists(evidence.filter(memory_id=models.OuterRef("memory_id"))),
+            agent_id=agent_id,
+            user_id=user_id,
+        )
+
     def about_nobody(self) -> Self:
         """Facts that belong to no user."""
         return self.filter(user_id__isnull=True)

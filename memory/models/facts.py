@@ -1,6 +1,7 @@
 """Tables of facts: what is known, when it is valid, on which evidence, and who changed it."""
 
 import uuid
+from dataclasses import dataclass
 from typing import Any, Final
 
 from django.contrib.postgres.functions import RandomUUID
@@ -437,6 +438,23 @@ class AuthorKind(models.TextChoices):
     OPERATOR = "operator", "operator's command"
     RUN = "run", "extraction run"
     SYSTEM = "system", "the platform"
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """The author of a change: a person, a program, an operator, an extraction run."""
+
+    kind: AuthorKind
+    id: str = ""
+    name: str = ""
+
+    @property
+    def address(self) -> str:
+        """Kind and id in one text, such as "person:7"."""
+        return f"{self.kind}:{self.id}"
+
+
+SYSTEM: Final = Author(AuthorKind.SYSTEM)
 
 
 class FactEvent(TenantModel):

@@ -1,7 +1,8 @@
 """What speaks for each message of a scope: asked of Postgres at once, read by numpy as it stands.
 
-Three statements read the turns and the question's words in them, how near their pieces are, and
-their texts. They are sent together, one round trip, and what has come is weighed (scoring.py) while
+Four statements read the turns and the question's words in them, the facts that rest on messages and
+what is excluded from recall, how near the pieces of messages are, and their texts. They are sent
+together, one round trip, and what has come is weighed (scoring.py) while
 Postgres is at the next.
 
 A scope of up to WHOLE_SCOPE messages is read as a whole. Each statement counts first, no further
@@ -15,8 +16,10 @@ all else. The texts are a row each, and only those of what is found are read. Wh
 many, or the turns around are asked for, they are fetched when it is known which.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from struct import pack, unpack_from
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -26,6 +29,7 @@ from django.db.backends.utils import CursorWrapper
 from numpy.typing import NDArray
 
 from memory.recall.queries import Strategy, evidence_sql, texts_sql
+from memory.text.chunking import sentence_spans
 
 Flags = NDArray[np.bool_]
 
@@ -79,6 +83,81 @@ class Pieces:
     cosine: NDArray[np.float64]
 
 
+class Quote(NamedTuple):
+    """The words of a message that a fact rests on."""
+
+    message_id: UUID
+    start: int
+    end: int
+    text: str
+    said_at: datetime
+
+
+class KnownFact(NamedTuple):
+    """A fact that rests on messages of the scope."""
+
+    memory_id: UUID
+    content: str
+    cosine: float
+    quotes: list[Quote]
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Words of a message that recall leaves out, or the whole message."""
+
+    message_id: UUID
+    start: int | None
+    """None: the whole message."""
+    end: int | None
+    memory_id: UUID | None
+    """The corrected fact; None: the message was excluded by itself."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The facts that rest on messages of a scope, and what is excluded from recall."""
+
+    cited: Pieces
+    """Of each quote: its message's id, and the cosine of its fact."""
+    facts: list[KnownFact]
+    """The nearest, nearest first."""
+    exclusions: dict[UUID, list[Exclusion]]
+    """By message."""
+    remaining: dict[UUID, float]
+    """Of messages with excluded words, the best cosine of their other pieces; -inf without any."""
+
+    def is_excluded(self, message_id: UUID) -> bool:
+        """Whether the whole message is excluded."""
+        return any(each.start is None for each in self.exclusions.get(message_id, ()))
+
+    @property
+    def excluded(self) -> list[UUID]:
+        """The messages that are excluded as a whole."""
+        return [message_id for message_id in self.exclusions if self.is_excluded(message_id)]
+
+    def without_excluded(self, message_id: UUID, content: str) -> str:
+        """The content of a message with "…" for the words that are excluded."""
+        words = [
+            (each.start, each.end)
+            for each in self.exclusions.get(message_id, ())
+            if each.start is not None and each.end is not None
+        ]
+        end = len(content)
+        kept: list[str] = []
+        for start, stop in sorted(words, reverse=True):
+            if stop < end:
+                kept.append(content[stop:end])
+                end = stop
+            end = min(end, start)
+        kept.append(content[:end])
+        return "…".join(reversed(kept)) if words else content
+
+
+NOTHING_KNOWN = Known(Pieces(np.empty((0, 2), np.uint64), np.empty(0)), [], {}, {})
+
+
 class Text(NamedTuple):
     """A message as it was said, with the turns around it as JSON if they were asked for."""
 
@@ -115,7 +194,7 @@ _PIECES = _items("2>u8", ">f8")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The answers that a recall is given, to be read in this order: turns, pieces, texts."""
+    """The answers that a recall is given, to be read in this order: turns, known, pieces, texts."""
 
     fits: bool
     """False where the scope is too large to be read in this way: the rest says nothing."""
@@ -124,6 +203,38 @@ class Evidence:
     _values: Mapping[str, Any]
     _along: bool
     """The texts come along."""
+
+    def known(self) -> Known:
+        """Wait for what is known of the messages beside."""
+        self._cursor.nextset()
+        cited, facts, exclusions = self._cursor.fetchone()
+        by_message: dict[UUID, list[Exclusion]] = {}
+        remaining: dict[UUID, float] = {}
+        for message_id, start, end, memory_id, reason, content, pieces in exclusions or ():
+            identity = UUID(message_id)
+            fact = None if memory_id is None else UUID(memory_id)
+            excluded = Exclusion(identity, start, end, fact, reason)
+            by_message.setdefault(identity, []).append(excluded)
+            if content is not None:
+                words = [each for each in by_message[identity] if each.start is not None]
+                remaining[identity] = _best_remaining(content, words, pieces or ())
+        return Known(
+            Pieces(*_unpacked(cited, _PIECES)),
+            [
+                KnownFact(
+                    UUID(memory_id),
+                    content,
+                    cosine,
+                    [
+                        Quote(UUID(said), start, end, quote, datetime.fromisoformat(said_at))
+                        for said, start, end, quote, said_at in quotes
+                    ],
+                )
+                for memory_id, content, cosine, quotes in facts or ()
+            ],
+            by_message,
+            remaining,
+        )
 
     def pieces(self) -> Pieces:
         """Wait for how near the pieces are."""
@@ -150,6 +261,28 @@ class Evidence:
             )
             rows = self._cursor.fetchall()
         return {row[0]: Text(*row) for row in rows}
+
+
+def _best_remaining(
+    content: str, excluded: Iterable[Exclusion], pieces: Iterable[tuple[str, float]]
+) -> float:
+    """The best cosine of the pieces without a sentence in which words are excluded."""
+    wrong = [
+        sentence
+        for sentence, start, end in sentence_spans(content)
+        if any(start < (each.end or 0) and (each.start or 0) < end for each in excluded)
+    ]
+    return max(
+        (
+            cosine
+            for piece, cosine in pieces
+            # A long sentence is several pieces, each after the speaker's name.
+            if not any(
+                sentence in piece or piece.partition(": ")[2] in sentence for sentence in wrong
+            )
+        ),
+        default=-math.inf,
+    )
 
 
 def gather(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy) -> Evidence:

@@ -52,6 +52,11 @@ HNSW_EF_SEARCH: Final = 32
 CANDIDATE_POSTINGS: Final = 1_500
 # Of these messages, the best, of which is looked up which of the question's other words they hold.
 COMPARED: Final = 150
+# The newest facts of an agent and user that are compared, those of them whose texts come along, and
+# in a large scope those whose messages are candidates: the nearest.
+MAX_FACTS: Final = 5_000
+FACTS_ALONG: Final = 40
+CANDIDATE_FACTS: Final = 16
 # A word is counted up to here: what is more common than that tells little, and counting on would
 # take longer than the rest. So would counting the messages of a scope that is walked.
 MAX_COUNTED: Final = 600
@@ -68,10 +73,69 @@ LIMITS: Final = {
     "candidate_pieces": CANDIDATE_PIECES,
     "candidate_postings": CANDIDATE_POSTINGS,
     "compared": COMPARED,
+    "most_facts": MAX_FACTS,
+    "facts_along": FACTS_ALONG,
+    "candidate_facts": CANDIDATE_FACTS,
     "most_counted": MAX_COUNTED,
     "large_scope": LARGE_SCOPE,
     "context": len(CONTEXT_WEIGHTS),
 }
+
+# The active facts that rest on messages of the scope, and their evidence.
+_FACTS = """
+fact AS MATERIALIZED (
+    SELECT coalesce(version_of, memory_id) AS memory_id, memory_id AS version_id, content,
+           1 - (embedding <=> %(vector)s::vector) AS cosine
+    FROM memory_memoryentry
+    WHERE {own} AND embedding_model = %(model)s AND {is_valid}
+    ORDER BY created_at DESC LIMIT %(most_facts)s
+), cited AS MATERIALIZED (
+    SELECT fact.memory_id, fact.version_id, content, cosine, message_id, start, "end", quote
+    FROM fact, LATERAL (
+        SELECT message_id, start, "end", quote FROM memory_factevidence AS evidence
+        WHERE {is_evidence} {evidence_until}
+        OFFSET 0
+    ) AS evidence
+)"""
+_IS_VALID = """version_of IS NULL AND state = 'active'
+      AND valid_from <= now() AND (valid_to IS NULL OR valid_to > now())
+      AND (expires_at IS NULL OR expires_at > now())"""
+# As `MemoryEntryQuerySet.as_of`.
+_WAS_VALID = """(state IN ('active', 'superseded') OR state = 'retracted' AND retracted_at > %(at)s)
+      AND valid_from <= %(at)s AND (valid_to IS NULL OR valid_to > %(at)s)
+      AND (expires_at IS NULL OR expires_at > %(at)s)"""
+# A version that has the fact's content has its evidence, too.
+_IS_EVIDENCE_OF_VERSION = """(evidence.memory_id = fact.version_id OR evidence.memory_id = (
+            SELECT standing.memory_id FROM memory_memoryentry AS standing
+            WHERE standing.memory_id = fact.memory_id AND standing.content = fact.content
+        ))"""
+# What is known of the messages beside: facts that rest on them, and what is excluded from recall.
+# Of an excluded message the pieces that are left come with their cosines.
+_KNOWN = """
+WITH {facts}, nearest AS MATERIALIZED (
+    SELECT memory_id, version_id, content, cosine FROM cited
+    GROUP BY memory_id, version_id, content, cosine
+    ORDER BY cosine DESC, version_id LIMIT %(facts_along)s
+)
+SELECT (SELECT {pieces} FROM cited),
+       (SELECT json_agg(json_build_array(memory_id, content, cosine, (
+            SELECT json_agg(json_build_array(
+                       message_id, start, "end", quote,
+                       (SELECT created_at FROM memory_message WHERE id = message_id)
+                   ) ORDER BY message_id, start)
+            FROM cited WHERE cited.version_id = nearest.version_id
+        )) ORDER BY cosine DESC, version_id) FROM nearest),
+       (SELECT json_agg(json_build_array(message_id, start, "end", memory_id, reason,
+            CASE WHEN start IS NOT NULL THEN
+                (SELECT content FROM memory_message WHERE id = message_id) END,
+            CASE WHEN start IS NOT NULL THEN (
+                SELECT json_agg(json_build_array(
+                    content, 1 - (embedding <=> %(vector)s::vector)) ORDER BY piece)
+                FROM memory_conversationembedding AS piece
+                WHERE piece.message_id = excluded.message_id AND embedding_model = %(model)s
+            ) END) ORDER BY created_at, id)
+        FROM memory_recallexclusion AS excluded WHERE {own} {excluded_until})
+"""
 
 # A whole scope. Where there are too many, each statement knows so before it reads anything else.
 _TURNS = """
@@ -169,7 +233,7 @@ _SIZE_OF_HNSW = """
 # end with the transaction that all of them are. Each turn is one of the candidates (2), beside one
 # (1), or there for its words alone (0), which are weighed with those of the turns after it.
 _TURNS_OF_CANDIDATES = """
-WITH size AS MATERIALIZED (
+WITH {facts}, size AS MATERIALIZED (
 {size}
 ), counted AS MATERIALIZED (
     SELECT h, df, ln(
@@ -216,6 +280,11 @@ WITH size AS MATERIALIZED (
     UNION
     SELECT {turn} FROM memory_indexedmessage
     WHERE message_id = ANY (ARRAY(SELECT message_id FROM by_vector))
+    UNION
+    SELECT {turn} FROM memory_indexedmessage
+    WHERE message_id = ANY (ARRAY(
+        SELECT message_id FROM cited ORDER BY cosine DESC LIMIT %(candidate_facts)s
+    ))
 ), turn AS (
     SELECT DISTINCT ON (message_number) * FROM (
         SELECT *, 2::smallint AS near FROM candidate
@@ -326,8 +395,8 @@ _SAME_THREAD = """turn.agent_id = message.agent_id AND turn.user_id = message.us
 def evidence_sql(strategy: Strategy, *, until: bool, among: bool, texts: bool) -> Statements:
     """What reads all that speaks for a scope's messages, to be sent together.
 
-    The turns, how near their pieces are, and their texts. Where the scope is too large for the
-    strategy, `fits` is false in the first, and little else is read.
+    The turns, what is known of them beside, how near their pieces are, and their texts. Where the
+    scope is too large for the strategy, `fits` is false in the first, and little else is read.
 
     Args:
         until: as of a moment, %(at)s: nothing that was said later is seen or counted. (Of a
@@ -342,19 +411,23 @@ def evidence_sql(strategy: Strategy, *, until: bool, among: bool, texts: bool) -
         " WHERE said.message_number = memory_posting.message_number) <= %(at)s",
         "piece_until": "AND (SELECT created_at FROM memory_message AS said"
         " WHERE said.id = piece.message_id) <= %(at)s",
+        "evidence_until": "AND (SELECT created_at FROM memory_message AS said"
+        " WHERE said.id = evidence.message_id) <= %(at)s",
     }
-    moments["text_until"] = moments["until"]
+    moments["text_until"] = moments["excluded_until"] = moments["until"]
     moments = moments if until else dict.fromkeys(moments, "")
     if among:
         by_id = "AND {} = ANY (%(among)s::uuid[])"
         moments["until"] += f" {by_id.format('message_id')}"
         moments["text_until"] += f" {by_id.format('memory_message.id')}"
         moments["piece_until"] += f" {by_id.format('piece.message_id')}"
+        moments["evidence_until"] += f" {by_id.format('evidence.message_id')}"
         moments["posting_until"] += " AND message_number = ANY (%(numbers)s::bigint[])"
     if strategy is Strategy.WHOLE:
-        each = [_TURNS, _NEARNESS_AS_OF if until or among else _NEARNESS, _TEXTS_ALONG]
+        nearness = _NEARNESS_AS_OF if until or among else _NEARNESS
+        each = [_TURNS, _KNOWN, nearness, _TEXTS_ALONG]
     else:
-        each = [_TURNS_OF_CANDIDATES, _NEARNESS_OF_CANDIDATES, _TEXTS_OF_CANDIDATES]
+        each = [_TURNS_OF_CANDIDATES, _KNOWN, _NEARNESS_OF_CANDIDATES, _TEXTS_OF_CANDIDATES]
     if not texts:
         each.pop()
     parts = {**moments, **_COLUMNS}
@@ -363,7 +436,15 @@ def evidence_sql(strategy: Strategy, *, until: bool, among: bool, texts: bool) -
         if strategy is Strategy.QUANTIZED
         else (_SIZE_OF_HNSW, _HNSW)
     )
-    parts |= {"size": size.format(**parts), "nearest": nearest.format(**parts)}
+    parts |= {
+        "size": size.format(**parts),
+        "nearest": nearest.format(**parts),
+        "facts": _FACTS.format(
+            is_valid=_WAS_VALID if until else _IS_VALID,
+            is_evidence=_IS_EVIDENCE_OF_VERSION if until else "evidence.memory_id = fact.memory_id",
+            **parts,
+        ),
+    }
     settings = _HNSW_SETTINGS if strategy is Strategy.HNSW else None
     return Statements(*(statement.format(**parts) for statement in each), settings=settings)
 

@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.recall.evidence import Flags, Pieces, Turns
+from memory.recall.evidence import NOTHING_KNOWN, Flags, Known, Pieces, Turns
 from memory.recall.policy import RecallWeights
 from memory.recall.query_analysis import Question
 from memory.text.lexical import (
@@ -81,6 +81,12 @@ class Found(NamedTuple):
     echo: bool
     repeats_question: bool
     """It asks nearly the same question: NEAR_QUESTION_COST is subtracted from its score."""
+    cited: bool
+    """A fact rests on it."""
+    fact: float
+    """The best cosine of the facts that rest on it; 0 without one."""
+    from_fact: float
+    """The part of the score that comes from the fact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +157,12 @@ def rank(
     *,
     echoes_last: bool,
     limit: int,
+    known: Known = NOTHING_KNOWN,
 ) -> Ranking:
     """The `limit` best messages, best first; with `echoes_last` those that answer before others."""
     nearest = _best_cosines(turns, words.by_id, pieces)
+    for message_id, cosine_of_rest in known.remaining.items():
+        nearest[_is_message(turns, message_id)] = cosine_of_rest
     # A message without words or a vector of this model has nothing to be weighed by.
     is_near = nearest > -np.inf
     weighed = (is_near | (turns.words > 0)) & ~turns.aside
@@ -161,7 +170,10 @@ def rank(
         return Ranking([], turns.messages, words.unknown, words.unknown_name, 0.0)
     # All of them, as a rule; then nothing is copied.
     kept = slice(None) if weighed.all() else np.flatnonzero(weighed)
-    number, session, speaks = turns.number[kept], turns.session[kept], ~words.echo[kept]
+    counts = ~words.echo
+    for message_id in known.excluded:
+        counts &= ~_is_message(turns, message_id)
+    number, session, speaks = turns.number[kept], turns.session[kept], counts[kept]
     cosine = np.where(is_near, nearest, 0.0)[kept]
     base = cosine + weights.lexical * words.shared[kept]
     far = ~turns.near[kept]
@@ -178,13 +190,20 @@ def rank(
     score = base + words.prior[kept] + _worth_of_context(turns.words[kept]) * around
     repeats = words.asks[kept] & (cosine >= NEAR_QUESTION_COSINE)
     score -= NEAR_QUESTION_COST * repeats
-    best = _best(score, number, ~speaks & echoes_last, limit)
+    fact = np.full(len(score), -np.inf)
+    if len(known.cited.ids) and weights.fact:
+        fact = _best_cosines(turns, words.by_id, known.cited)[kept]
+    is_cited = fact > -np.inf
+    fact = np.where(is_cited, fact, 0.0)
+    from_fact = weights.fact * fact
+    score += from_fact
+    best = _best(score, number, words.echo[kept] & echoes_last, limit)
     at = np.flatnonzero(weighed)[best]
     columns = (
         score[best], cosine[best], words.shared[at], words.coverage[at],
         conversation[best], previous[best], following[best],
         words.by_name[at], words.addressed[at], turns.words[at], turns.has_time[at], words.echo[at],
-        repeats[best],
+        repeats[best], is_cited[best], fact[best], from_fact[best],
     )  # fmt: skip
     return Ranking(
         _found(turns, at, [column.tolist() for column in columns]),
@@ -336,6 +355,12 @@ def _best_cosines(turns: Turns, by_id: _Places, pieces: Pieces) -> Floats:
         order = np.argsort(cosine)
         best[at[order]] = cosine[order]
     return best
+
+
+def _is_message(turns: Turns, message_id: UUID) -> Flags:
+    high, low = divmod(message_id.int, 1 << 64)
+    found: Flags = (turns.ids[:, 0] == np.uint64(high)) & (turns.ids[:, 1] == np.uint64(low))
+    return found
 
 
 def _mixed(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:

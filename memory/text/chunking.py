@@ -49,17 +49,22 @@ def count_words(text: str) -> int:
 
 def split_sentences(text: str) -> list[str]:
     """The sentences of `text`, in order, without surrounding space; a line break ends one too."""
-    sentences: list[str] = []
+    return [sentence for sentence, _, _ in sentence_spans(text)]
+
+
+def sentence_spans(text: str) -> list[tuple[str, int, int]]:
+    """The sentences of `text`, each with its start and end there, with the space around it."""
+    ends: list[int] = []
     start = 0
     for end in _SENTENCE_END.finditer(text):
         # Only the tail can hold an abbreviation; a bounded slice keeps a long text linear.
         tail = text[max(start, end.end() - 16) : end.end()]
         if end["mark"] == "." and (_INITIAL.search(tail) or _ABBREVIATION.search(tail)):
             continue
-        sentences.append(text[start : end.end()].strip())
         start = end.end()
-    sentences.append(text[start:].strip())
-    return [sentence for sentence in sentences if sentence]
+        ends.append(start)
+    spans = zip([0, *ends], [*ends, len(text)], strict=True)
+    return [(sentence, start, end) for start, end in spans if (sentence := text[start:end].strip())]
 
 
 def cut_pieces(

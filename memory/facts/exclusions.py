@@ -1,0 +1,223 @@
+"""Leaving out of recall what states a corrected fact, and including it again.
+
+The evidence of the old value is excluded, and the replies that used the fact and repeat the value.
+The functions work in the current tenant, in the transaction of the correction.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from memory.exceptions import InvalidArgument
+from memory.models import AuthorKind, MemoryEntry, Message, RecallExclusion
+from memory.models.fact_querysets import MemoryEntryQuerySet
+from memory.models.facts import Author
+from memory.text.lexical import lexemes
+from tenants import transaction
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import Action, ActorKind
+from tenants.context import connection
+
+# Recall events that are searched for uses of a fact that all users share, the newest ones.
+MAX_EVENTS: Final = 10_000
+SUBJECT: Final = "recall exclusions"
+
+_ACTORS: Final = {
+    AuthorKind.PERSON: ActorKind.PERSON,
+    AuthorKind.PROGRAM: ActorKind.PROGRAM,
+    AuthorKind.OPERATOR: ActorKind.OPERATOR,
+}
+# Excludes the evidence; returns the replies that used the fact: in whose prompt it was, or one of
+# the messages that it rests on.
+_EXCLUDE_EVIDENCE: Final = """
+WITH cited AS MATERIALIZED (
+    SELECT message.id, message.agent_id, message.user_id, message.created_at,
+           evidence.start, evidence."end"
+    FROM memory_factevidence AS evidence
+    JOIN memory_message AS message ON message.id = evidence.message_id
+    WHERE evidence.memory_id = %(evidence_of)s
+), excluded AS (
+    INSERT INTO memory_recallexclusion (message_id, agent_id, user_id, start, "end", memory_id,
+                                        reason, author_kind, author_id, author_name)
+    SELECT id, agent_id, user_id, start, "end", %(evidence_of)s, %(reason)s, %(author_kind)s,
+           %(author_id)s, %(author_name)s
+    FROM cited ON CONFLICT DO NOTHING
+), since AS MATERIALIZED (
+    SELECT least(%(since)s::timestamptz, (SELECT min(created_at) FROM cited)) AS moment
+), event AS MATERIALIZED (
+    SELECT reply_id, facts, hits FROM memory_recallevent
+    WHERE {of_user} AND created_at >= (SELECT moment FROM since)
+    ORDER BY created_at DESC LIMIT %(most)s
+), used (reply_id, facts, hits) AS (
+    SELECT * FROM event
+    UNION ALL
+    SELECT message_id, recall_trace -> 'facts', recall_trace -> 'hits' FROM memory_pendingembedding
+    WHERE recall_trace IS NOT NULL
+)
+SELECT reply.id, reply.content FROM memory_message AS reply
+WHERE reply.role = 'assistant' AND (
+    reply.in_reply_to_id IN (SELECT id FROM cited)
+    OR reply.id IN (
+        SELECT reply_id FROM used
+        WHERE facts @> %(fact)s::jsonb OR EXISTS (
+            SELECT FROM cited
+            WHERE hits @> jsonb_build_array(jsonb_build_object('message_id', cited.id::text))
+        )
+    )
+)
+"""
+_EXCLUDE_REPLIES: Final = """
+INSERT INTO memory_recallexclusion (message_id, agent_id, user_id, memory_id, reason, author_kind,
+                                    author_id, author_name)
+SELECT id, agent_id, user_id, %(evidence_of)s, %(reason)s, %(author_kind)s, %(author_id)s,
+       %(author_name)s
+FROM memory_message WHERE id = ANY(%(replies)s) ON CONFLICT DO NOTHING
+"""
+
+
+def exclude_from_recall(
+    message: Message,
+    *,
+    author: Author,
+    start: int | None = None,
+    end: int | None = None,
+    reason: str = "",
+) -> RecallExclusion:
+    """Leave a message, or some of its words, out of recall. It is recorded in the access log.
+
+    Args:
+        message: a message of the current tenant.
+        author: a person, a program or an operator.
+        start: first character of the words; None: the whole message.
+        end: position after their last character.
+        reason: kept with the exclusion.
+
+    Returns:
+        The exclusion; the existing one if the same words are excluded already.
+
+    Raises:
+        InvalidArgument: the message has no such words.
+    """
+    if (start is None) != (end is None) or (
+        start is not None and end is not None and not 0 <= start < end <= len(message.content)
+    ):
+        raise InvalidArgument(
+            f"start={start}, end={end} are no words of a message of {len(message.content)}"
+            " characters"
+        )
+    with transaction.atomic():
+        exclusion, is_new = RecallExclusion.objects.get_or_create(
+            message=message,
+            memory_id=None,
+            start=start,
+            end=end,
+            defaults={
+                "agent_id": message.agent_id,
+                "user_id": message.user_id,
+                "reason": reason,
+                "author_kind": author.kind,
+                "author_id": author.id,
+                "author_name": author.name,
+            },
+        )
+        if is_new:
+            _record(Action.CREATE, message, author, reason=reason, start=start, end=end)
+    return exclusion
+
+
+def include_again(
+    message: Message, *, author: Author, exclusion_id: UUID | None = None, reason: str = ""
+) -> int:
+    """Remove exclusions of a message, also those of corrected facts. It is recorded.
+
+    Args:
+        message: a message of the current tenant.
+        author: a person, a program or an operator.
+        exclusion_id: the one exclusion to remove; None: all of them.
+        reason: kept in the access log.
+
+    Returns:
+        The number of removed exclusions.
+    """
+    rows = RecallExclusion.objects.filter(message=message)
+    if exclusion_id is not None:
+        rows = rows.filter(pk=exclusion_id)
+    with transaction.atomic():
+        removed = [
+            {"start": row.start, "end": row.end, "memory_id": str(row.memory_id or "")}
+            for row in rows
+        ]
+        rows.delete()
+        if removed:
+            _record(Action.DELETE, message, author, reason=reason, removed=removed)
+    return len(removed)
+
+
+def exclude_corrected(
+    fact: MemoryEntry,
+    *,
+    author: Author,
+    reason: str = "",
+    new_content: str = "",
+) -> None:
+    """Leave out of recall what states a fact that was wrong.
+
+    That is its evidence, and of the replies that used it (it was in their prompt, or a message that
+    it rests on was, or they answer such a message) those that repeat its value.
+
+    Args:
+        fact: the fact with the wrong value, or the version of it that has the evidence.
+        author: of the correction.
+        reason: kept with the exclusions.
+        new_content: the corrected fact. Words of it are not those of the wrong value.
+    """
+    values = {
+        "evidence_of": fact.memory_id,
+        "fact": json.dumps([{"memory_id": str(fact.fact_id), "reason": ""}]),
+        "user": fact.user_id,
+        "since": fact.created_at,
+        "most": MAX_EVENTS,
+        "reason": reason,
+        "author_kind": str(author.kind),
+        "author_id": author.id,
+        "author_name": author.name,
+    }
+    of_user = "true" if fact.user_id is None else "user_id = %(user)s"
+    with connection.cursor() as cursor:
+        cursor.execute(_EXCLUDE_EVIDENCE.format(of_user=of_user), values)
+        wrong = _distinctive(fact, new_content)
+        replies = [pk for pk, content in cursor.fetchall() if _repeats(content, wrong)]
+        if replies:
+            cursor.execute(_EXCLUDE_REPLIES, {**values, "replies": replies})
+
+
+def include_corrected(facts: Sequence[UUID] | MemoryEntryQuerySet) -> int:
+    """Undo the exclusions of corrected facts, or of versions of them; return their number."""
+    ids = facts.values("memory_id") if isinstance(facts, MemoryEntryQuerySet) else facts
+    return RecallExclusion.objects.filter(memory_id__in=ids).delete()[0]
+
+
+def _distinctive(fact: MemoryEntry, new_content: str) -> set[str]:
+    """Return the stems of the words of the wrong value that the corrected fact does not have."""
+    content, value = set(lexemes(fact.content)), set(lexemes(fact.value))
+    # An update of the content leaves an older value behind.
+    wrong = value if value and value <= content else content
+    return wrong - set(lexemes(new_content)) or content
+
+
+def _repeats(reply: str, wrong: set[str]) -> bool:
+    """Whether a reply has at least half of the words."""
+    return bool(wrong) and 2 * len(wrong.intersection(lexemes(reply))) >= len(wrong)
+
+
+def _record(action: Action, message: Message, author: Author, **detail: Any) -> None:
+    record_access(
+        action,
+        SUBJECT,
+        by=Actor(_ACTORS.get(author.kind, ActorKind.UNKNOWN), author.id, author.name),
+        subject_id=message.pk,
+        agent_id=message.agent_id,
+        user_id=message.user_id,
+        **detail,
+    )

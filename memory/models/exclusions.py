@@ -1,0 +1,83 @@
+"""What recall leaves out: messages, and words of messages, that state a corrected fact."""
+
+import uuid
+
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+
+from memory.models.conversations import AgentUserModel, Message, server_now
+from memory.models.facts import AuthorKind
+from tenants.personal_data import Export, PersonalData
+
+
+class RecallExclusion(AgentUserModel):
+    """A message, or some words of it, that recall leaves out until the exclusion is removed."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    message = models.ForeignKey(
+        Message,
+        on_delete=models.PROTECT,
+        related_name="recall_exclusions",
+        db_index=False,
+        help_text="The message.",
+    )
+    start = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="First character of the excluded words. Empty: the whole message is excluded.",
+    )
+    end = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Position after the last character of the excluded words."
+    )
+    # No foreign key: the words stay excluded when the corrected fact is deleted.
+    memory_id = models.UUIDField(
+        "corrected fact",
+        null=True,
+        blank=True,
+        help_text="The corrected fact, or its old version. Empty: the message was excluded by "
+        "itself.",
+    )
+    reason = models.TextField(blank=True, default="", help_text="The author's reason.")
+    author_kind = models.TextField(choices=AuthorKind, help_text="The kind of the author.")
+    author_id = models.TextField(
+        blank=True, default="", help_text="Id of the person, the API key or the extraction run."
+    )
+    author_name = models.TextField(blank=True, default="", help_text="Name of the author.")
+    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was excluded.")
+
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        message="message_id",
+        key="id",
+        export=Export(kind="recall_exclusions", position=21),
+    )
+
+    class Meta:
+        verbose_name = "recall exclusion"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["message", "memory_id", "start", "end"],
+                nulls_distinct=False,
+                name="recall_exclusion_words",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(start__isnull=True, end__isnull=True)
+                | models.Q(start__isnull=False, end__gt=models.F("start")),
+                name="recall_exclusion_end",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["agent_id", "user_id"], name="recall_exclusion_scope"),
+            models.Index(
+                fields=["memory_id"],
+                condition=models.Q(memory_id__isnull=False),
+                name="recall_exclusion_fact",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        words = "whole" if self.start is None else f"{self.start} to {self.end}"
+        return f"message {self.message_id}, {words}"
