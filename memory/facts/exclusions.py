@@ -19,7 +19,8 @@ from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
 from tenants.context import connection
 
-# Recall events that are searched for uses of a fact that all users share, the newest ones.
+# Recall events of a user, or of all users for a fact that they share, that are searched for uses of
+# the fact: the newest ones.
 MAX_EVENTS: Final = 10_000
 SUBJECT: Final = "recall exclusions"
 
@@ -32,8 +33,7 @@ _ACTORS: Final = {
 # the messages that it rests on.
 _EXCLUDE_EVIDENCE: Final = """
 WITH cited AS MATERIALIZED (
-    SELECT message.id, message.agent_id, message.user_id, message.created_at,
-           evidence.start, evidence."end"
+    SELECT message.id, message.agent_id, message.user_id, evidence.start, evidence."end"
     FROM memory_factevidence AS evidence
     JOIN memory_message AS message ON message.id = evidence.message_id
     WHERE evidence.memory_id = %(evidence_of)s
@@ -43,11 +43,9 @@ WITH cited AS MATERIALIZED (
     SELECT id, agent_id, user_id, start, "end", %(evidence_of)s, %(reason)s, %(author_kind)s,
            %(author_id)s, %(author_name)s
     FROM cited ON CONFLICT DO NOTHING
-), since AS MATERIALIZED (
-    SELECT least(%(since)s::timestamptz, (SELECT min(created_at) FROM cited)) AS moment
 ), event AS MATERIALIZED (
     SELECT reply_id, facts, hits FROM memory_recallevent
-    WHERE {of_user} AND created_at >= (SELECT moment FROM since)
+    WHERE {of_user}
     ORDER BY created_at DESC LIMIT %(most)s
 ), used (reply_id, facts, hits) AS (
     SELECT * FROM event
@@ -176,7 +174,6 @@ def exclude_corrected(
         "evidence_of": fact.memory_id,
         "fact": json.dumps([{"memory_id": str(fact.fact_id), "reason": ""}]),
         "user": fact.user_id,
-        "since": fact.created_at,
         "most": MAX_EVENTS,
         "reason": reason,
         "author_kind": str(author.kind),

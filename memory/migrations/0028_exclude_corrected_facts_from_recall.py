@@ -108,7 +108,9 @@ class Migration(migrations.Migration):
                 (
                     "created_at",
                     models.DateTimeField(
-                        db_default=models.Func(function="now", output_field=models.DateTimeField()),
+                        db_default=models.Func(
+                            function="clock_timestamp", output_field=models.DateTimeField()
+                        ),
                         help_text="When it was excluded.",
                     ),
                 ),

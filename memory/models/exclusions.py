@@ -5,8 +5,8 @@ import uuid
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 
-from memory.models.conversations import AgentUserModel, Message, server_now
-from memory.models.facts import AuthorKind
+from memory.models.conversations import AgentUserModel, Message
+from memory.models.facts import AuthorKind, server_clock
 from tenants.personal_data import Export, PersonalData
 
 
@@ -45,7 +45,7 @@ class RecallExclusion(AgentUserModel):
         blank=True, default="", help_text="Id of the person, the API key or the extraction run."
     )
     author_name = models.TextField(blank=True, default="", help_text="Name of the author.")
-    created_at = models.DateTimeField(db_default=server_now(), help_text="When it was excluded.")
+    created_at = models.DateTimeField(db_default=server_clock(), help_text="When it was excluded.")
 
     personal_data = PersonalData(
         subject="user_id",

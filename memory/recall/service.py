@@ -57,7 +57,8 @@ Reason = Literal[
     "given as a fact",
 ]
 # A message whose nearest sentence is so much nearer to the question than its fact is given itself.
-# benchmarks/recall/with_facts.py: at 0.1 prompts have 7 % fewer words than at 0, at 2 another 3 %.
+# benchmarks/facts/recall_with_facts.py: at .1 prompts have 7 % fewer words than at 0, at 2 only 3 %
+# fewer than at .1.
 NEARER_THAN_FACT = 0.1
 
 

@@ -17,15 +17,19 @@ FEATURES: Final = {
     "session": ("conversation", "How well the best of the same conversation fit."),
     "previous": ("turn before", "Similarity of the turn before it."),
     "following": ("turn after", "How well the turn after it fits."),
+    "fact": ("fact", "Cosine similarity of the fact that rests on it."),
     "subject": ("speaker", "1: said by whom the question names; -1: by another."),
     "time": ("time", "1: the question asks when, and it holds a time."),
 }
 REASONS: Final = {
     "excluded": "The prompt holds it anyway.",
+    "excluded: corrected fact": "It states a fact that was corrected.",
+    "excluded: message": "It was excluded from recall.",
     "asks the same": "It repeats the question and does not answer it.",
     "below the gate": "It is probably not relevant to the question.",
     "over top_k": "The limit on memories was reached by better ones.",
     "over the budget": "The token budget was reached.",
+    "given as a fact": "The prompt has the fact that rests on it.",
 }
 SECTIONS: Final = {
     "system": "Agent instructions",

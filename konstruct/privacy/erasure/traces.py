@@ -212,8 +212,13 @@ def _redacted(
         return now
     now["hits"] = [_without_neighbours(hit, ids) for hit in now["hits"] if not _is_one(hit, ids)]
     now["cut"] = [hit for hit in now["cut"] if not _is_one(hit, ids)]
-    now["facts"] = [fact for fact in now.get("facts", ()) if not _is_one(fact, ids)]
-    if any(len(now[name]) < len(row.get(name, ())) for name in ("hits", "facts")):
+    # A fact was given with a quote of a message that it rests on.
+    now["facts"] = [
+        fact
+        for fact in now.get("facts") or ()
+        if not _is_one(fact, ids) and ids.isdisjoint(fact.get("message_ids") or ())
+    ]
+    if any(len(now[name]) < len(row.get(name) or ()) for name in ("hits", "facts")):
         # The message was recalled: the prompt may hold any part of it.
         now["injected"], now["prompt"] = [], None
     return now

@@ -24,6 +24,7 @@ CHANGEABLE = {
     *("memory_pendingembedding", "memory_memoryentry", "memory_memoryattribute"),
     "memory_conversationitem",  # which the framework takes back that has added it
     "memory_factevidence",  # which a rolled-back extraction run removes
+    "memory_recallexclusion",  # which is removed when the correction is undone
 }
 
 

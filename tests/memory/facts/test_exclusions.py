@@ -1,0 +1,360 @@
+"""What states a corrected fact is not recalled, until the correction is undone."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from memory.context import ContextManager
+from memory.conversations.transcript import record_message
+from memory.exceptions import InvalidArgument
+from memory.facts import (
+    Author,
+    LongTermMemory,
+    Quote,
+    confirm,
+    embed_facts,
+    exclude_from_recall,
+    include_again,
+    record_candidate,
+    restore,
+    retract,
+)
+from memory.indexing.service import index_messages
+from memory.models import (
+    AuthorKind,
+    FactKind,
+    MemoryEntry,
+    Message,
+    RecallEvent,
+    RecallExclusion,
+)
+from memory.recall import recall
+from tenants import transaction
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.memory.recalled import UNGATED, contents
+from tests.memory.said import AGENT, START, say
+
+USER = "ann"
+QUESTION = "In which city do I live?"
+STATEMENT = "I live in Rome. My dog is called Rex and barks at night."
+OTHER = "Rome was hot when we went there on holiday."
+REPLY = "Rome is a lovely city to live in."
+UNRELATED = "Here is a recipe for lentil soup."
+CURATOR = Author(AuthorKind.PERSON, "7", "curator")
+RUN = Author(AuthorKind.RUN, str(uuid4()))
+
+
+@pytest.fixture(autouse=True)
+def _inside(tenant_a: Tenant) -> Any:
+    with tenant_scope(tenant_a.id):
+        yield
+
+
+@pytest.fixture
+def statement(tenant_a: Tenant) -> Message:
+    """What the user said of their home, and another sentence with the same word."""
+    said, _ = say(tenant_a, STATEMENT, OTHER)
+    return said
+
+
+def remember(tenant: Tenant, message: Message, city: str = "Rome", **fields: Any) -> UUID:
+    """Record the fact that a message states."""
+    entry = MemoryEntry(
+        tenant_id=tenant.id,
+        agent_id=AGENT,
+        user_id=USER,
+        content=f"Ann lives in {city}.",
+        **{
+            "subject": "Ann",
+            "slot": "home_city",
+            "is_multi_valued": False,
+            "value": city,
+            "kind": FactKind.OBSERVED,
+            **fields,
+        },
+    )
+    embed_facts([entry])
+    words = f"I live in {city}"
+    start = message.content.index(words)
+    quote = Quote(message, start, start + len(words))
+    return record_candidate(entry, [quote], author=RUN).memory_id
+
+
+def reply(tenant: Tenant, text: str, *, fact: UUID | None = None, to: Message | None = None) -> Any:
+    """A reply of the agent, with the trace of a prompt that had the fact."""
+    message = record_message(
+        tenant_id=tenant.id,
+        agent_id=AGENT,
+        user_id=USER,
+        thread_id="t",
+        channel="rest",
+        role="assistant",
+        content=text,
+        created_at=START + timedelta(hours=1, minutes=Message.objects.count()),
+        in_reply_to=to and to.id,
+    )[0]
+    with transaction.atomic():
+        index_messages([message])
+    if fact is not None:
+        RecallEvent.objects.create(
+            agent_id=AGENT,
+            user_id=USER,
+            reply=message,
+            query="q",
+            hits=[],
+            cut=[],
+            injected=[],
+            facts=[{"memory_id": str(fact), "content": "", "score": 0.5, "reason": ""}],
+            abstained=False,
+            embedding_model="m",
+            milliseconds=1.0,
+        )
+    return message
+
+
+def recalled(tenant: Tenant, question: str = QUESTION, **given: Any) -> list[str]:
+    return contents(recall(tenant.id, AGENT, USER, question, policy=UNGATED, **given))
+
+
+def prompt(tenant: Tenant) -> str:
+    gathered = ContextManager().gather(
+        tenant.id, "x", QUESTION, agent_id=AGENT, user_id=USER, session_messages=[], policy=UNGATED
+    )
+    return "\n".join(gathered.lines)
+
+
+def test_a_corrected_fact_takes_its_evidence_and_the_replies_with_it_out_of_recall(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    rome = remember(tenant_a, statement)
+    reply(tenant_a, REPLY, fact=rome)
+    reply(tenant_a, UNRELATED, fact=rome)
+    reply(tenant_a, "They say that Rome was not built in a day.")
+    assert "I live in Rome" in prompt(tenant_a)
+
+    LongTermMemory().update(rome, tenant_a.id, content="Ann lives in Oslo.", author=CURATOR)
+
+    rest = "…. My dog is called Rex and barks at night."
+    assert set(recalled(tenant_a)) == {
+        *(rest, OTHER, UNRELATED),
+        "They say that Rome was not built in a day.",
+    }
+    assert "Fact: Ann lives in Oslo." in prompt(tenant_a)
+    assert "I live in Rome" not in prompt(tenant_a)
+
+
+def test_the_result_says_what_is_excluded_and_why(tenant_a: Tenant, statement: Message) -> None:
+    rome = remember(tenant_a, statement)
+    said = reply(tenant_a, REPLY, fact=rome)
+    retract(rome, author=CURATOR, reason="a mistake")
+
+    result = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED)
+
+    (cut,) = [each for each in result.cut if each.message_id == said.id]
+    assert cut.reason == "excluded: corrected fact"
+    assert (cut.excluded[0].memory_id, cut.excluded[0].reason) == (rome, "a mistake")
+    (hit,) = [each for each in result.hits if each.message_id == statement.id]
+    assert hit.content == "…. My dog is called Rex and barks at night."
+    (words,) = hit.excluded
+    assert STATEMENT[words.start : words.end] == "I live in Rome"
+    trace = result.trace()
+    assert trace["cut"][0]["excluded"][0]["memory_id"] == str(rome)
+    assert {each["message_id"] for each in trace["hits"] if each["excluded"]} == {str(statement.id)}
+
+
+def test_sentences_with_excluded_words_count_no_longer(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    def cosine() -> float:
+        result = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED)
+        return next(h.channels["cosine"] for h in result.hits if h.message_id == statement.id)
+
+    before = cosine()
+    exclude_from_recall(statement, author=CURATOR, start=10, end=14)
+    assert cosine() < before - 0.1
+    include_again(statement, author=CURATOR)
+    assert cosine() == before
+
+
+def test_a_restored_fact_is_recalled_with_its_evidence_again(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    rome = remember(tenant_a, statement)
+    reply(tenant_a, REPLY, fact=rome)
+    before, told = recalled(tenant_a), prompt(tenant_a)
+
+    retract(rome, author=CURATOR)
+    assert REPLY not in recalled(tenant_a)
+    assert "Rome." not in prompt(tenant_a)
+
+    restore(rome, author=CURATOR)
+    assert (recalled(tenant_a), prompt(tenant_a)) == (before, told)
+    assert RecallExclusion.objects.count() == 0
+
+
+def test_an_update_to_the_old_content_includes_it_again(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    rome = remember(tenant_a, statement)
+    reply(tenant_a, REPLY, fact=rome)
+    oslo = reply(tenant_a, "Oslo is where you live.", fact=rome)
+    for content in ("Ann lives in Oslo.", "Ann lives in Rome."):
+        LongTermMemory().update(rome, tenant_a.id, content=content, author=CURATOR)
+
+    assert {STATEMENT, REPLY} <= set(recalled(tenant_a))
+    assert set(RecallExclusion.objects.values_list("message_id", flat=True)) == {oslo.id}
+
+
+def test_an_update_that_changes_no_content_excludes_nothing(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    rome = remember(tenant_a, statement)
+    for change in ({"content": "Ann lives in Rome."}, {"metadata": {"topic": "home"}}):
+        LongTermMemory().update(rome, tenant_a.id, author=CURATOR, **change)
+    assert RecallExclusion.objects.count() == 0
+
+
+def test_a_new_statement_of_the_user_is_no_correction(tenant_a: Tenant, statement: Message) -> None:
+    remember(tenant_a, statement)
+    moved, *_ = say(tenant_a, "I live in Oslo now.", start=START + timedelta(days=9))
+    remember(tenant_a, moved, "Oslo")
+
+    assert RecallExclusion.objects.count() == 0
+    assert STATEMENT in recalled(tenant_a)
+
+
+def test_a_value_that_a_person_entered_is_a_correction(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    rome = remember(tenant_a, statement)
+    moved, *_ = say(tenant_a, "I live in Oslo now.", start=START + timedelta(days=9))
+    entry = MemoryEntry(
+        tenant_id=tenant_a.id,
+        agent_id=AGENT,
+        user_id=USER,
+        content="Ann lives in Oslo.",
+        subject="Ann",
+        slot="home_city",
+        is_multi_valued=False,
+        value="Oslo",
+        kind=FactKind.OBSERVED,
+    )
+    embed_facts([entry])
+    quote = Quote(moved, 0, 14)
+    oslo = record_candidate(entry, [quote], author=RUN, review="conflict").memory_id
+    LongTermMemory().update(oslo, tenant_a.id, content="Ann lives in Bergen.", author=CURATOR)
+
+    confirm(oslo, author=CURATOR)
+
+    assert MemoryEntry.objects.get(pk=rome).state == "superseded"
+    excluded = RecallExclusion.objects.filter(message=statement).get()
+    assert (excluded.memory_id, excluded.author_name) == (rome, "curator")
+
+
+def test_a_reply_to_the_evidence_that_repeats_the_value_is_excluded(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    answer = reply(tenant_a, REPLY, to=statement)
+    retract(remember(tenant_a, statement), author=CURATOR)
+    assert RecallExclusion.objects.filter(message=answer, start=None).count() == 1
+
+
+def test_a_reply_whose_trace_is_not_indexed_yet_is_excluded(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    rome = remember(tenant_a, statement)
+    trace = {"facts": [{"memory_id": str(rome), "reason": ""}], "hits": []}
+    answer, _ = record_message(
+        tenant_id=tenant_a.id,
+        agent_id=AGENT,
+        user_id=USER,
+        thread_id="t",
+        channel="rest",
+        role="assistant",
+        content=REPLY,
+        recall_trace=trace,
+    )
+    retract(rome, author=CURATOR)
+    assert RecallExclusion.objects.filter(message=answer).count() == 1
+
+
+def test_recall_as_of_an_earlier_moment_has_what_was_corrected_later(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    rome = remember(tenant_a, statement)
+    then = datetime.now(UTC)
+    LongTermMemory().update(rome, tenant_a.id, content="Ann lives in Oslo.", author=CURATOR)
+
+    result = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED, at=then)
+
+    assert [fact.content for fact in result.facts] == ["Ann lives in Rome."]
+    assert result.facts[0].memory_id == rome
+    assert STATEMENT in contents(result)
+    assert recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED).facts == ()
+
+
+def test_a_message_is_excluded_and_included_again_by_hand(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    exclusion = exclude_from_recall(statement, author=CURATOR, reason="private")
+    assert exclude_from_recall(statement, author=CURATOR).pk == exclusion.pk
+    assert STATEMENT not in recalled(tenant_a)
+    cut = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED).cut
+    assert [each.reason for each in cut if each.message_id == statement.id] == ["excluded: message"]
+
+    assert include_again(statement, author=CURATOR, exclusion_id=uuid4()) == 0
+    assert include_again(statement, author=CURATOR) == 1
+    assert STATEMENT in recalled(tenant_a)
+    events = AccessEvent.objects.filter(subject="recall exclusions").order_by("created_at")
+    assert list(events.values_list("action", "actor", "subject_id")) == [
+        ("create", "curator", str(statement.id)),
+        ("delete", "curator", str(statement.id)),
+    ]
+
+
+@pytest.mark.parametrize("words", [(None, 3), (3, None), (3, 3), (0, 999), (-1, 3)])
+def test_words_that_a_message_does_not_have_are_refused(
+    statement: Message, words: tuple[int | None, int | None]
+) -> None:
+    with pytest.raises(InvalidArgument, match="are no words of a message of 56 characters"):
+        exclude_from_recall(statement, author=CURATOR, start=words[0], end=words[1])
+
+
+def test_excluded_turns_are_not_shown_beside_hits(tenant_a: Tenant, statement: Message) -> None:
+    from memory.recall.policy import RecallPolicy
+
+    exclude_from_recall(statement, author=CURATOR, start=10, end=14)
+    policy = RecallPolicy(gate=False, top_k=1, neighbours=1)
+    ask: Callable[[], Any] = lambda: recall(  # noqa: E731
+        tenant_a.id, AGENT, USER, "Was Rome hot on holiday?", policy=policy
+    )
+    assert [turn.content for turn in ask().hits[0].neighbours] == [STATEMENT.replace("Rome", "…")]
+    exclude_from_recall(statement, author=CURATOR)
+    assert ask().hits[0].neighbours == ()
+
+
+def test_a_fact_that_rests_on_excluded_messages_alone_is_not_recalled(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    remember(tenant_a, statement)
+    exclude_from_recall(statement, author=CURATOR)
+    assert recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED).facts == ()
+    assert "Rome." not in prompt(tenant_a)
+
+
+def test_an_exclusion_of_one_tenant_is_none_of_another(
+    tenant_a: Tenant, tenant_b: Tenant, statement: Message
+) -> None:
+    (same,) = say(tenant_b, STATEMENT)
+    exclude_from_recall(statement, author=CURATOR)
+    with tenant_scope(tenant_b.id):
+        assert RecallExclusion.objects.count() == 0
+        assert include_again(statement, author=CURATOR) == 0
+    assert recalled(tenant_b) == [STATEMENT]
+    assert same.user_id == statement.user_id
+    assert STATEMENT not in recalled(tenant_a)

@@ -1,0 +1,268 @@
+"""Facts that rest on messages: a sign of these in the ranking, and given in their place."""
+
+from collections import OrderedDict
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from memory.context import ContextManager, LongTermMemory
+from memory.embedding.embedder import embed
+from memory.facts import Author, Quote, embed_facts, record_candidate, reject, retract
+from memory.models import AuthorKind, FactKind, MemoryEntry, Message
+from memory.recall import FactHit, RecallResult, recall
+from memory.recall import service as recall_module
+from memory.recall.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy, RecallWeights
+from memory.recall.queries import LIMITS
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.memory.recalled import SMALL_TALK, UNGATED, contents, statements
+from tests.memory.said import AGENT, START, say
+
+SAID = "Finally got the keys, boxes everywhere. Bergen is wet!"
+FACT = "Ann moved into a flat in Bergen."
+QUESTION = "Where is Ann's new flat?"
+CURATOR = Author(AuthorKind.PERSON, "7", "curator")
+
+
+@pytest.fixture
+def said(tenant_a: Tenant) -> Message:
+    """A statement that hardly reads like the question, among others."""
+    say(tenant_a, *SMALL_TALK)
+    (message,) = say(tenant_a, SAID, start=START + timedelta(days=3), name="Ann")
+    return message
+
+
+def remember(
+    tenant: Tenant, *messages: Message, content: str = FACT, review: str = "", **fields: Any
+) -> UUID:
+    """Record a fact that rests on whole messages."""
+    with tenant_scope(tenant.id):
+        entry = MemoryEntry(
+            tenant_id=tenant.id,
+            agent_id=AGENT,
+            user_id=messages[0].user_id,
+            content=content,
+            **{"kind": FactKind.OBSERVED, **fields},
+        )
+        embed_facts([entry])
+        quotes = [Quote(message, 0, len(message.content)) for message in messages]
+        run = Author(AuthorKind.RUN, str(uuid4()))
+        return record_candidate(entry, quotes, author=run, review=review).memory_id
+
+
+def ask(tenant: Tenant, question: str = QUESTION, **given: Any) -> RecallResult:
+    return recall(tenant.id, AGENT, "ann", question, **{"policy": UNGATED, **given})
+
+
+def lines(tenant: Tenant, question: str = QUESTION, policy: RecallPolicy = UNGATED) -> list[str]:
+    return gathered(tenant, question, policy).lines
+
+
+def gathered(tenant: Tenant, question: str = QUESTION, policy: RecallPolicy = UNGATED) -> Any:
+    return ContextManager().gather(
+        tenant.id, "x", question, agent_id=AGENT, user_id="ann", session_messages=[], policy=policy
+    )
+
+
+def test_a_message_is_found_by_the_fact_that_rests_on_it(tenant_a: Tenant, said: Message) -> None:
+    before = ask(tenant_a)
+    memory_id = remember(tenant_a, said)
+    after = ask(tenant_a)
+
+    assert before.facts == ()
+    assert after.hits[0].message_id == said.id
+    gain = after.hits[0].score - next(h.score for h in before.hits if h.message_id == said.id)
+    assert gain == pytest.approx(1.5 * after.hits[0].channels["fact"])
+    (fact,) = after.facts
+    assert fact == FactHit(
+        memory_id=memory_id,
+        content=FACT,
+        score=after.hits[0].score,
+        probability=after.hits[0].probability,
+        similarity=after.hits[0].channels["fact"],
+        quote=SAID,
+        said_at=said.created_at,
+        message_ids=(said.id,),
+    )
+    assert [each for each in after.ranking if isinstance(each, FactHit)] == [fact]
+    assert said.id not in {getattr(each, "message_id", None) for each in after.ranking}
+
+
+def test_without_facts_on_messages_a_recall_is_the_same(tenant_a: Tenant, said: Message) -> None:
+    before = ask(tenant_a)
+    entered = {"tenant_id": tenant_a.id, "agent_id": AGENT, "content": FACT}
+    LongTermMemory().store(MemoryEntry(**entered, user_id="ann"))
+    LongTermMemory().store(MemoryEntry(**entered))
+    after = ask(tenant_a)
+
+    times = {"milliseconds": 0.0, "embedding_milliseconds": 0.0}
+    assert replace(after, **times) == replace(before, **times)
+
+
+def test_a_fact_opens_the_gate(tenant_a: Tenant, said: Message) -> None:
+    before = ask(tenant_a, policy=DEFAULT_POLICY)
+    remember(tenant_a, said)
+    after = ask(tenant_a, policy=DEFAULT_POLICY)
+
+    assert after.hits[0].message_id == said.id
+    assert after.hits[0].probability > 2 * max(
+        (h.probability for h in (*before.hits, *before.cut) if h.message_id == said.id), default=0
+    )
+
+
+def test_facts_are_read_in_the_same_round_trip(tenant_a: Tenant, said: Message) -> None:
+    remember(tenant_a, said)
+    (vector,) = embed([QUESTION])
+    for at in (None, datetime.now(UTC)):
+        with CaptureQueriesContext(connections[tenant_a.server]) as queries:
+            assert len(ask(tenant_a, query_embedding=vector, at=at).facts) == 1
+        assert len(statements(queries)) == 1
+
+
+@pytest.mark.parametrize("scanned", [5000, 0])
+def test_the_message_of_a_near_fact_is_a_candidate_of_a_large_scope(
+    tenant_a: Tenant, said: Message, monkeypatch: pytest.MonkeyPatch, scanned: int
+) -> None:
+    remember(tenant_a, said)
+    monkeypatch.setattr(recall_module, "_large_scopes", OrderedDict())
+    limits = {"whole_scope": 0, "scanned_at_least": scanned, "scanned_to_root": 0}
+    for name, limit in {**limits, "candidates": 1, "candidate_pieces": 1}.items():
+        monkeypatch.setitem(LIMITS, name, limit)
+
+    result = ask(tenant_a)
+
+    assert result.hits[0].message_id == said.id
+    assert [fact.content for fact in result.facts] == [FACT]
+
+
+def test_a_fact_replaces_all_its_messages_in_a_prompt(tenant_a: Tenant, said: Message) -> None:
+    (again,) = say(tenant_a, "The flat in Bergen has a balcony.", start=START + timedelta(days=5))
+    memory_id = remember(tenant_a, said, again)
+    told = gathered(tenant_a)
+
+    fact = next(line for line in told.lines if "Fact:" in line)
+    assert told.lines.index(fact) == 0
+    (hit,) = told.recalled.facts
+    assert set(hit.message_ids) == {said.id, again.id}
+    assert fact == f'- [{hit.said_at:%A, %Y-%m-%d %H:%M}] Fact: {FACT} ("{hit.quote}")'
+    assert not [line for line in told.lines if line.endswith((SAID, again.content))]
+
+    trace = ContextManager().fit(told, "").trace()
+    (given,) = trace["facts"]
+    assert (given["memory_id"], given["reason"]) == (str(memory_id), "")
+    assert (given["quote"], given["said_at"]) == (hit.quote, hit.said_at.isoformat())
+    assert set(given["message_ids"]) == {str(said.id), str(again.id)}
+    reasons = {each["message_id"]: each["reason"] for each in trace["cut"]}
+    assert reasons[str(said.id)] == reasons[str(again.id)] == "given as a fact"
+    assert fact in trace["injected"]
+    assert fact in trace["prompt"]["sections"][1]["messages"][0]["content"]
+
+
+def test_a_message_that_is_nearer_than_its_fact_is_given_itself(
+    tenant_a: Tenant, said: Message
+) -> None:
+    remember(tenant_a, said)
+    result = ask(tenant_a, "Did we get the keys, with boxes everywhere?")
+    assert result.hits[0].message_id == said.id
+    assert result.facts == ()
+
+
+def test_a_text_that_is_also_an_entered_fact_is_given_once(tenant_a: Tenant, said: Message) -> None:
+    remember(tenant_a, said)
+    LongTermMemory().store(MemoryEntry(tenant_id=tenant_a.id, content=FACT))
+
+    told = gathered(tenant_a)
+
+    assert sum(FACT in line for line in told.lines) == 1
+    assert [fact.content for fact in told.facts] == [FACT]
+    assert len(ContextManager().fit(told, "").trace()["facts"]) == 1
+
+
+def test_facts_without_evidence_are_found_beside_many_with_it(
+    tenant_a: Tenant, said: Message
+) -> None:
+    for number in range(12):
+        remember(tenant_a, said, content=f"Ann's new flat has the number {number}.")
+    LongTermMemory().store(MemoryEntry(tenant_id=tenant_a.id, content="The office is in Oslo."))
+    assert "- Fact: The office is in Oslo." in lines(tenant_a)
+
+
+def test_messages_of_the_window_bring_no_fact(tenant_a: Tenant, said: Message) -> None:
+    remember(tenant_a, said)
+    assert ask(tenant_a, exclude=[said.id]).facts == ()
+
+
+def test_only_active_and_valid_facts_are_recalled(tenant_a: Tenant, said: Message) -> None:
+    proposed = remember(tenant_a, said, review="health")
+    assert ask(tenant_a).facts == ()
+    with tenant_scope(tenant_a.id):
+        reject(proposed, author=CURATOR)
+    remember(tenant_a, said, content="Ann's flat was in Oslo.", valid_to=START + timedelta(days=4))
+    gone = remember(tenant_a, said, content="Ann's flat is in Rome.")
+    assert [fact.memory_id for fact in ask(tenant_a).facts] == [gone]
+    with tenant_scope(tenant_a.id):
+        retract(gone, author=CURATOR)
+    assert ask(tenant_a).facts == ()
+
+
+def test_a_superseded_fact_is_recalled_as_of_its_time_only(tenant_a: Tenant) -> None:
+    slot = {"subject": "Ann", "slot": "home", "is_multi_valued": False}
+    then, _, now = (START + timedelta(days=days) for days in (1, 2, 5))
+    (rome,) = say(tenant_a, "I took a flat, in Rome it is.", start=START)
+    (oslo,) = say(tenant_a, "I took a flat, in Oslo it is.", start=START + timedelta(days=3))
+    remember(tenant_a, rome, content="Ann's flat is in Rome.", value="Rome", **slot)
+    remember(tenant_a, oslo, content="Ann's flat is in Oslo.", value="Oslo", **slot)
+
+    def known(at: datetime | None = None) -> list[str]:
+        return [fact.content for fact in ask(tenant_a, "Where is Ann's flat?", at=at).facts]
+
+    assert known() == ["Ann's flat is in Oslo."]
+    assert known(now) == ["Ann's flat is in Oslo."]
+    assert known(then) == ["Ann's flat is in Rome."]
+    assert known(START - timedelta(days=1)) == []
+
+
+def test_evidence_of_later_messages_does_not_count_as_of_a_moment(
+    tenant_a: Tenant, said: Message
+) -> None:
+    long_ago = START - timedelta(days=900)
+    remember(tenant_a, said, valid_from=long_ago)
+    assert ask(tenant_a, at=said.created_at - timedelta(seconds=1)).facts == ()
+    assert len(ask(tenant_a, at=said.created_at).facts) == 1
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        RecallPolicy(mode="vector", gate=False),
+        RecallPolicy(gate=False, weights=RecallWeights(fact=0)),
+        RecallPolicy(gate=False, weights=NO_WEIGHTS),
+    ],
+    ids=["vector", "no weight", "no weights"],
+)
+def test_a_policy_without_facts_ranks_by_messages_alone(
+    tenant_a: Tenant, said: Message, policy: RecallPolicy
+) -> None:
+    before = contents(ask(tenant_a, policy=policy))
+    remember(tenant_a, said)
+    after = ask(tenant_a, policy=policy)
+    assert (contents(after), after.facts) == (before, ())
+    assert f"- Fact: {FACT}" in lines(tenant_a, policy=policy)
+
+
+def test_facts_of_others_count_for_nobody_else(
+    tenant_a: Tenant, tenant_b: Tenant, said: Message
+) -> None:
+    (bobs,) = say(tenant_a, SAID, user="bob")
+    (others,) = say(tenant_b, SAID)
+    remember(tenant_a, bobs)
+    remember(tenant_b, others)
+
+    assert ask(tenant_a).facts == ()
+    assert not any("fact" in hit.channels for hit in ask(tenant_a).hits)
+    assert [fact.message_ids for fact in ask(tenant_b).facts] == [(others.id,)]
