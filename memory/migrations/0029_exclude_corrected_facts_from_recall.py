@@ -13,7 +13,7 @@ from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("memory", "0027_keep_evidence_and_states_of_facts"),
+        ("memory", "0028_review_facts"),
     ]
 
     operations = [
