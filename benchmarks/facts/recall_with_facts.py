@@ -189,10 +189,10 @@ def measure(
     }
 
 
-_ids: dict[UUID, dict[UUID, str]] = {}
+_ids: dict[UUID, dict[UUID, str | None]] = {}
 
 
-def external_ids(tenant_id: UUID, scope: Scope) -> dict[UUID, str]:
+def external_ids(tenant_id: UUID, scope: Scope) -> dict[UUID, str | None]:
     """The ids of a dialogue's turns, by those of their messages."""
     from memory.models import Message
     from tenants.context import tenant_scope
@@ -241,11 +241,11 @@ def fit(
             for hit in recall(*arguments, policy=policy, query_embedding=vectors[text]).hits:
                 if "fact" in hit.channels:
                     features = GateFeatures(*(hit.channels[n] for n in GateFeatures._fields))
-                    p = GATES["hybrid"].probability(features)
+                    given = GATES["hybrid"].probability(features)
                     rows.append(
                         (
                             hit.channels["fact"],
-                            math.log(p / (1 - p)),
+                            math.log(given / (1 - given)),
                             hit.external_id in evidence,
                             weight,
                         )
@@ -256,9 +256,9 @@ def fit(
     signs = np.column_stack([np.ones(len(fact)), fact])
     coefficients = np.zeros(2)
     for _ in range(NEWTON_STEPS):
-        p = 1 / (1 + np.exp(-(offset + signs @ coefficients)))
-        gradient = signs.T @ (weight * (is_relevant - p))
-        curvature = (signs * (weight * p * (1 - p))[:, None]).T @ signs
+        found = 1 / (1 + np.exp(-(offset + signs @ coefficients)))
+        gradient = signs.T @ (weight * (is_relevant - found))
+        curvature = (signs * (weight * found * (1 - found))[:, None]).T @ signs
         coefficients += np.linalg.solve(curvature, gradient)
     return {"cited": float(coefficients[0]), "fact": float(coefficients[1])}
 

@@ -191,7 +191,7 @@ def exclude_corrected(
 
 def include_corrected(facts: Sequence[UUID] | MemoryEntryQuerySet) -> int:
     """Undo the exclusions of corrected facts, or of versions of them; return their number."""
-    ids = facts.values("memory_id") if isinstance(facts, MemoryEntryQuerySet) else facts
+    ids: Any = facts.values("memory_id") if isinstance(facts, MemoryEntryQuerySet) else facts
     return RecallExclusion.objects.filter(memory_id__in=ids).delete()[0]
 
 
