@@ -1044,6 +1044,7 @@ class RecallWeights(TypedDict):
     length: NotRequired[float]
     subject: NotRequired[float]
     time: NotRequired[float]
+    fact: NotRequired[float]
 
 
 class Reply(TypedDict):

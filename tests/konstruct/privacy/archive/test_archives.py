@@ -22,7 +22,14 @@ from konstruct.privacy.archive import export_memory, import_memory, read_manifes
 from memory.archive import MemoryManager
 from memory.context import SessionStore
 from memory.conversations.short_term import clear_window, get_recent_messages
-from memory.facts import Author, LongTermMemory, Quote, embed_facts, record_candidate
+from memory.facts import (
+    Author,
+    LongTermMemory,
+    Quote,
+    embed_facts,
+    exclude_from_recall,
+    record_candidate,
+)
 from memory.indexing import embedding_jobs
 from memory.models import (
     AuthorKind,
@@ -80,6 +87,7 @@ def extract(tenant: Tenant, agent: Agent, city: str) -> None:
         )  # fmt: skip
         quote = Quote(message, len("I live in "), len(f"I live in {city}"))
         record_candidate(entry, [quote], author=Author(AuthorKind.RUN, str(run.pk)))
+        exclude_from_recall(message, author=Author(AuthorKind.PERSON, "7"), start=0, end=1)
 
 
 def recalled(tenant: Tenant, agent: Agent) -> list[list[tuple[Any, ...]]]:
