@@ -10,7 +10,7 @@ from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("memory", "0028_review_facts"),
+        ("memory", "0029_exclude_corrected_facts_from_recall"),
     ]
 
     operations = [
