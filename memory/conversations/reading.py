@@ -4,15 +4,17 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, Self
 from uuid import UUID
 
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
 from memory.arguments import ROLES
 from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 from memory.models import Message, WindowClear
 from tenants.context import fetch_all, fetch_row
+from tenants.postgresql.compiled import CompiledRead
 
 _EVER: Final = datetime.min.replace(tzinfo=UTC)
 # Both queries are part of every reply, and four times as slow by the ORM.
@@ -60,6 +62,31 @@ FROM (VALUES (1)) AS always LEFT JOIN (
 ) AS clear ON true
 """
 
+_TURN: Final = ("id", "role", "content", "name", "created_at")
+
+
+@CompiledRead
+def _clears(tenant_id: Any, agent_id: Any, user_id: Any) -> QuerySet[WindowClear]:
+    return WindowClear.objects.of(tenant_id, agent_id, user_id).order_by("-id")[:1]
+
+
+@lru_cache(maxsize=16)
+def _ends_of_turns(limit: int) -> CompiledRead[Message]:
+    """The read of so many messages that end a turn, newest first, each with its question."""
+
+    def ends(
+        tenant_id: Any, agent_id: Any, user_id: Any, number: Any, at: Any
+    ) -> QuerySet[Message, Any]:
+        messages = Message.objects.of(tenant_id, agent_id, user_id)
+        questions = (f"in_reply_to__{name}" for name in _TURN)
+        return (
+            messages.window_turns(after_number=number)
+            .filter(created_at__gte=at)
+            .values_list("channel", *_TURN, *questions)[:limit]
+        )
+
+    return CompiledRead(ends)
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -76,13 +103,14 @@ class Turn:
     @classmethod
     def of(cls, message: Message) -> Self:
         """The turn of a message of the transcript."""
-        return cls(
-            role=message.role,
-            content=message.content,
-            message_id=str(message.id),
-            name=message.name,
-            at=message.created_at.isoformat(),
-        )
+        return cls.of_values(*(getattr(message, name) for name in _TURN))
+
+    @classmethod
+    def of_values(
+        cls, message_id: UUID, role: str, content: str, name: str, created_at: datetime
+    ) -> Self:
+        """The turn of a message of the transcript, by the values of the columns of `_TURN`."""
+        return cls(role, content, str(message_id), name, created_at.isoformat())
 
     def as_dict(self) -> dict[str, Any]:
         """Role and content, and what else is known."""
@@ -152,8 +180,7 @@ class Conversation:
 
     def last_clear(self) -> Clear:
         """The last explicit clear."""
-        clears = WindowClear.objects.of(self.tenant_id, self.agent_id, self.user_id)
-        last = clears.order_by("-id").first()
+        last = _clears.first(**self._named())
         return Clear() if last is None else Clear.of(last)
 
     def recent_turns(self, limit: int, *, after: Clear) -> list[Turn]:
@@ -163,16 +190,15 @@ class Conversation:
         their own accord; and imported turns. A turn counts as cleared where it was said before the
         last clear, whenever it was imported, and where it stood in the transcript then.
         """
-        ends = (
-            Message.objects.of(self.tenant_id, self.agent_id, self.user_id)
-            .window_turns(after_number=after.last_number)
-            .filter(created_at__gte=after.cleared_at)[:limit]
+        ends = _ends_of_turns(limit).rows(
+            **self._named(), number=after.last_number, at=after.cleared_at
         )
         turns: list[Turn] = []
-        for message in reversed(ends):
-            if message.in_reply_to is not None and message.channel != IMPORT_CHANNEL:
-                turns.append(Turn.of(message.in_reply_to))
-            turns.append(Turn.of(message))
+        for channel, *values in reversed(ends):
+            turn, question = values[: len(_TURN)], values[len(_TURN) :]
+            if question[0] is not None and channel != IMPORT_CHANNEL:
+                turns.append(Turn.of_values(*question))
+            turns.append(Turn.of_values(*turn))
         return turns[-limit:]
 
     def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
@@ -191,6 +217,9 @@ class Conversation:
         messages = Message.objects.of(self.tenant_id, self.agent_id, self.user_id)
         last = messages.aggregate(last=Max("number"))["last"] or 0
         WindowClear.objects.create(agent_id=self.agent_id, user_id=self.user_id, last_number=last)
+
+    def _named(self) -> dict[str, Any]:
+        return {"tenant_id": self.tenant_id, "agent_id": self.agent_id, "user_id": self.user_id}
 
     def _values(self, **more: object) -> dict[str, object]:
         own = {"tenant": self.tenant_id, "agent": self.agent_id, "user": self.user_id}

@@ -13,7 +13,12 @@ M = TypeVar("M", bound=models.Model, covariant=True)
 class ScopedQuerySet(models.QuerySet[M]):
     """Rows that belong to what one agent knows of one user."""
 
-    def of(self, tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> Self:
+    def of(
+        self,
+        tenant_id: UUID | str | models.Expression,
+        agent_id: UUID | str | models.Expression,
+        user_id: str | models.Expression,
+    ) -> Self:
         """Only the rows of this agent and user. The tenant is said although the schema and the
         policy already decide it: each wall holds by itself."""
         return self.filter(tenant_id=tenant_id, agent_id=agent_id, user_id=user_id)
@@ -22,17 +27,15 @@ class ScopedQuerySet(models.QuerySet[M]):
 class MessageQuerySet(ScopedQuerySet[M]):
     """The transcript."""
 
-    def window_turns(self, *, after_number: int) -> Self:
+    def window_turns(self, *, after_number: int | models.Expression) -> Self:
         """What ends a turn of the window, newest first: what was answered, and imported turns.
 
         A message that waits for its reply is not in the window yet; it comes with the reply.
         """
         ends_a_turn = models.Q(role="assistant") | models.Q(channel=IMPORT_CHANNEL)
-        return (
-            self.filter(ends_a_turn, ~models.Q(channel=STORED_CHANNEL), number__gt=after_number)
-            .select_related("in_reply_to")
-            .order_by("-created_at", "-number")
-        )
+        return self.filter(
+            ends_a_turn, ~models.Q(channel=STORED_CHANNEL), number__gt=after_number
+        ).order_by("-created_at", "-number")
 
     def last_of_threads(self) -> Self:
         """The last message of every conversation.

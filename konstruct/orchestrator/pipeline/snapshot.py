@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
 from konstruct.orchestrator.handoff.detection import yes_or_no
@@ -22,6 +22,7 @@ from konstruct.orchestrator.models import (
 from konstruct.orchestrator.models.agents import PendingReplyQuerySet
 from konstruct.orchestrator.tools import tool_calls
 from memory.models import Message, Role
+from tenants.postgresql.compiled import CompiledRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +84,12 @@ class Snapshot:
         return replace(self, answering=None, guest=None, may_hand_back=False)
 
 
-def ready_in(thread: Thread) -> PendingReplyQuerySet:
-    """Messages of the thread that may be worked on now, oldest first.
-
-    One that failed and waits for its next try is passed over: it must not hold up the thread.
-    """
-    return PendingReply.objects.due().in_thread(**thread.named)  # type: ignore[arg-type]
-
-
 def thread_of(message_id: UUID) -> tuple[Thread, UUID | None]:
     """Return the message's thread, and its oldest message that may be worked on now, if any.
 
     Raises MessageNotFound.
     """
-    in_its_thread = PendingReply.objects.due().in_thread(
-        agent_id=OuterRef("agent_id"), user_id=OuterRef("user_id"), thread_id=OuterRef("thread_id")
-    )
-    row = (
-        Message.objects.filter(pk=message_id, role=Role.USER)
-        .annotate(oldest_ready=Subquery(in_its_thread.values("message_id")[:1]))
-        .only("agent_id", "user_id", "thread_id")
-        .first()
-    )
+    row: Any = _thread_of.first(message_id=message_id)
     if row is None:
         raise MessageNotFound(f"No user's message has the id {message_id}.")
     return Thread.of(row), row.oldest_ready
@@ -113,18 +98,21 @@ def thread_of(message_id: UUID) -> tuple[Thread, UUID | None]:
 def oldest_ready(thread: Thread) -> Snapshot | None:
     """Read the oldest message of the thread that may be worked on now; None if there is none.
 
-    Two statements and a look into the cache; one statement more where there are tool calls, or the
-    message is a plain yes or no.
+    One that failed and waits for its next try is passed over: it must not hold up the thread.
+    Two statements and a look into the cache; one statement more where there are tool calls, options
+    of the program or an earlier reply, or the message is a plain yes or no.
     """
-    waiting = ready_in(thread).values("message_id")[:1]
-    row = _messages(thread).filter(pk=waiting).first()
+    row = _oldest_ready.first(**thread.named)
     return None if row is None else _snapshot(row, thread)
 
 
 def read(message: KonstructMessage) -> Snapshot:
     """Read the message and what its reply depends on now. Raises MessageNotFound."""
     thread = Thread.of(message)
-    return _snapshot(_found(_messages(thread).filter(pk=message.id), message.id), thread)
+    row = _message.first(message_id=message.id, **thread.named)
+    if row is None:
+        raise MessageNotFound(f"No user's message has the id {message.id}.")
+    return _snapshot(row, thread)
 
 
 def load_message(message_id: UUID) -> KonstructMessage:
@@ -132,20 +120,55 @@ def load_message(message_id: UUID) -> KonstructMessage:
 
     Raises MessageNotFound.
     """
-    return konstruct_message(_found(Message.objects.filter(pk=message_id), message_id))
-
-
-def _found(rows: QuerySet[Message], message_id: UUID) -> Message:
-    row = rows.filter(role=Role.USER).first()
+    row = Message.objects.filter(pk=message_id, role=Role.USER).first()
     if row is None:
         raise MessageNotFound(f"No user's message has the id {message_id}.")
-    return row
+    return konstruct_message(row)
 
 
-def _messages(thread: Thread) -> QuerySet[Any]:
-    """Messages of the thread, each with what other tables say of it."""
-    ended = Escalation.objects.filter(**thread.named)
-    return Message.objects.select_related("reply", "answer_options").annotate(
+def _ready_in(agent_id: Any, user_id: Any, thread_id: Any) -> PendingReplyQuerySet:
+    return PendingReply.objects.due().in_thread(
+        agent_id=agent_id, user_id=user_id, thread_id=thread_id
+    )
+
+
+@CompiledRead
+def _thread_of(message_id: Any) -> QuerySet[Message]:
+    in_its_thread = _ready_in(OuterRef("agent_id"), OuterRef("user_id"), OuterRef("thread_id"))
+    return (
+        Message.objects.filter(pk=message_id, role=Role.USER)
+        .annotate(oldest_ready=Subquery(in_its_thread.values("message_id")[:1]))
+        .only("agent_id", "user_id", "thread_id")
+    )
+
+
+@CompiledRead
+def _oldest_ready(agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Message]:
+    waiting = _ready_in(agent_id, user_id, thread_id).values("message_id")[:1]
+    return _messages(agent_id, user_id, thread_id).filter(pk=waiting)
+
+
+@CompiledRead
+def _message(message_id: Any, agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Message]:
+    return _messages(agent_id, user_id, thread_id).filter(pk=message_id, role=Role.USER)
+
+
+@CompiledRead
+def _options(message_id: Any) -> QuerySet[AnswerOptions]:
+    return AnswerOptions.objects.filter(pk=message_id)
+
+
+@CompiledRead
+def _agents(own: Any, guest: Any) -> QuerySet[Agent]:
+    return Agent.objects.filter(Q(pk=own) | Q(pk=guest))
+
+
+def _messages(agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Any]:
+    """Messages of the thread, each with what other tables have about it."""
+    ended = Escalation.objects.filter(agent_id=agent_id, user_id=user_id, thread_id=thread_id)
+    return Message.objects.annotate(
+        has_reply=Exists(Message.objects.filter(in_reply_to_id=OuterRef("pk"))),
+        has_options=Exists(AnswerOptions.objects.filter(message_id=OuterRef("pk"))),
         has_calls=Exists(ToolCall.objects.filter(message_id=OuterRef("pk"))),
         was_seen=Exists(ended.to_people().filter(resolved_at__gte=OuterRef("created_at"))),
         passed_on_by=ArraySubquery(
@@ -159,14 +182,13 @@ def _messages(thread: Thread) -> QuerySet[Any]:
 def _snapshot(row: Any, thread: Thread) -> Snapshot:
     message, answering = konstruct_message(row), who_answers(thread)
     guest_id = None if answering is None else answering.agent_id
-    agents = Agent.objects.in_bulk([thread.agent_id, *([guest_id] if guest_id else [])])
+    agents = {agent.pk: agent for agent in _agents(own=thread.agent_id, guest=guest_id)}
     guest = agents.get(guest_id) if guest_id else None
-    # The reverse side of a one-to-one raises where there is no row; getattr knows that error.
-    asked: AnswerOptions | None = getattr(row, "answer_options", None)
+    asked = _options.first(message_id=row.pk) if row.has_options else None
     return Snapshot(
         message=message,
         thread=thread,
-        reply=getattr(row, "reply", None),
+        reply=Message.objects.filter(in_reply_to=row.pk).first() if row.has_reply else None,
         answering=answering,
         own=agents.get(thread.agent_id),
         guest=guest if guest is not None and guest.is_active else None,
