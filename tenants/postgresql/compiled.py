@@ -28,8 +28,8 @@ class Parameter(Expression):
         super().__init__()
         self.name = name
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
-        return "%s", [_Placeholder(self.name)]
+    def as_sql(self, compiler: Any, connection: Any) -> Any:
+        return "%s", (_Placeholder(self.name),)
 
 
 class CompiledRead(Generic[M]):

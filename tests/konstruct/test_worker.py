@@ -1,5 +1,6 @@
 """The gate of a worker: it takes tasks while its database can be used, and only then."""
 
+import os
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from django.db import connections
 from django_redis import get_redis_connection
 from kombu import Connection, Consumer, Queue
 
+import konstruct.worker
 from konstruct.celery import app
 from konstruct.heartbeats import has_heartbeat
 from konstruct.worker import DatabaseGate
@@ -107,3 +109,21 @@ def test_a_process_ends_when_half_of_its_jobs_take_too_long(
     gate = DatabaseGate(consumer)
     gate.start(consumer)
     assert ended == [1] * is_ended
+
+
+def test_the_workers_of_a_queue_on_a_host_have_names_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Celery's remote control addresses nodes by their names."""
+    names: list[str] = []
+
+    def start(argv: list[str]) -> None:
+        names.append(argv[argv.index("--hostname") + 1])
+
+    monkeypatch.setattr(app, "worker_main", start)
+    monkeypatch.setattr(konstruct.worker, "end_process", lambda status: None)
+    for process_id in (17, 18):
+        monkeypatch.setattr(os, "getpid", lambda value=process_id: value)
+        konstruct.worker.run(["deliveries"])
+    monkeypatch.undo()
+    assert names == ["deliveries-17@%h", "deliveries-18@%h"]
