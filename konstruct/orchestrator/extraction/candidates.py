@@ -15,6 +15,7 @@ from uuid import UUID
 
 from konstruct.orchestrator.extraction.wording import (
     is_instruction,
+    is_limited_in_time,
     is_other_language,
     orders_agent,
     sensitive_topic,
@@ -48,6 +49,7 @@ INFERRED: Final = "inferred"
 UNVERIFIED: Final = "unverified"
 CONFLICT: Final = "conflict"
 LOW_CONFIDENCE: Final = "low confidence"
+UNCERTAIN_PERIOD: Final = "past, planned or temporary"
 ALL: Final = "all facts are reviewed"
 
 
@@ -423,6 +425,11 @@ def _accept(
     superseded = facts.get(candidate.supersedes or "")
     others = [fact for fact in of_slot if not _same(fact.value, candidate.value)]
     begins = _valid_from(candidate, spans)
+    # Such a value does not end another one, even if the language model says so.
+    is_planned = candidate.valid_from is not None and begins is None
+    is_past = superseded is not None and begins is not None and begins < superseded.valid_from
+    is_temporary = any(is_limited_in_time(_sentence(span)) for span in spans)
+    has_uncertain_period = (is_planned or is_past or is_temporary) and not is_multi_valued
     if superseded is not None and begins is not None and superseded.valid_from <= _latest(spans):
         # The date of the former value may be that of its statement, and it may have ended before.
         begins = max(begins, superseded.valid_from)
@@ -432,6 +439,7 @@ def _accept(
     is_low = candidate.confidence is not None and candidate.confidence < MIN_CONFIDENCE
     doubts = [
         CONFLICT if is_contradicted else "",
+        UNCERTAIN_PERIOD if others and has_uncertain_period else "",
         UNVERIFIED if is_unverified or any(orders_agent(s.source.content) for s in spans) else "",
         INFERRED if candidate.kind == FactKind.INFERRED and not is_unverified else "",
         sensitive_topic(candidate.slot, f"{candidate.value} {candidate.fact}"),
@@ -482,6 +490,14 @@ def _latest(spans: Sequence[Span]) -> datetime:
 
 def _words(span: Span) -> str:
     return span.source.content[span.start : span.end]
+
+
+def _sentence(span: Span) -> str:
+    """Return the line and the sentence, about, in which a quote is."""
+    content = span.source.content
+    before = max(content.rfind(mark, 0, span.start) for mark in (". ", "! ", "? ", "\n"))
+    ends = [content.find(mark, span.end) for mark in (". ", "! ", "? ", "\n")]
+    return content[before + 1 : min([end for end in ends if end >= 0], default=len(content))]
 
 
 def _as_known(accepted: Accepted) -> Known:

@@ -95,6 +95,45 @@ def test_new_values_supersede_by_the_id_of_a_known_fact(
     assert '"text": "I live in Oslo."' in llm_server.requests[1].question
 
 
+@pytest.mark.parametrize(
+    ("text", "dates"),
+    [
+        ("In 2015 I lived in Porto.", {"valid_from": "2015", "precision": "year"}),
+        ("I will move to Porto.", {"valid_from": "2040", "precision": "year"}),
+        ("I am staying in Porto. See you!", {}),
+        ("I live in Porto until Friday.", {}),
+        ("Ich wohne vorübergehend in Porto.", {}),
+    ],
+)
+def test_the_past_plans_and_temporary_states_end_no_fact_without_a_review(
+    program: Program,
+    tell: Callable[..., Message],
+    answer: Callable[..., None],
+    text: str,
+    dates: dict[str, str],
+) -> None:
+    program.agent.fact_review = "doubtful"
+    program.agent.save()
+    tell("I live in Oslo.")
+    answer(fact("Oslo", "I live in Oslo"))
+    runs.extract(cursor_id())
+    oslo = MemoryEntry.objects.get()
+    tell(text)
+    answer(
+        fact(
+            "Porto", "Porto", evidence=[{"message": "m2", "quote": "Porto"}],
+            supersedes=f"k{oslo.memory_id.hex[:8]}", **dates,
+        )
+    )  # fmt: skip
+    runs.extract(cursor_id())
+    assert dict(MemoryEntry.objects.values_list("value", "state")) == {
+        "Oslo": FactState.ACTIVE,
+        "Porto": FactState.PROPOSED,
+    }
+    porto = MemoryEntry.objects.get(value="Porto")
+    assert porto.review_reason == "past, planned or temporary"
+
+
 def test_the_same_input_again_changes_nothing(
     tell: Callable[..., Message], answer: Callable[..., None]
 ) -> None:
