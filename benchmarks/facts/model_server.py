@@ -1,0 +1,165 @@
+"""A language model on loopback that answers with what was recorded, or scripted, for a session.
+
+It is OpenAI-compatible, in a process of its own. It recognizes the session by the texts that it is
+asked about, and translates recorded ids of messages and of superseded facts into those of the
+prompt, as the model would have named them. An id that the prompt does not have stays as it is.
+"""
+
+import json
+import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.connection import Connection
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Session:
+    """The messages of a conversation, and the model's answer to them."""
+
+    name: str
+    texts: Mapping[str, str]
+    """Texts of the messages by their ids."""
+    facts: Sequence[Mapping[str, Any]] = ()
+    earlier: Mapping[str, str] = field(default_factory=dict)
+    """Sentences of facts by ids, of this and of earlier sessions: `supersedes` names them."""
+    raw: str = ""
+    """An answer as it is, instead of one with the facts."""
+
+
+def read_recordings(
+    path: Path, texts: Mapping[tuple[int, str], Mapping[str, str]]
+) -> list[Session]:
+    """Read recorded answers.
+
+    Args:
+        path: of JSON lines with "dialogue", "session" and "facts".
+        texts: of the messages of each dialogue and session, by their ids.
+    """
+    earlier: dict[int, dict[str, str]] = {}
+    sessions = []
+    for line in path.read_text().splitlines():
+        recorded = json.loads(line)
+        dialogue, name = recorded["dialogue"], recorded["session"]
+        if (dialogue, name) not in texts:
+            continue
+        of_dialogue = earlier.setdefault(dialogue, {})
+        of_dialogue |= {fact["id"]: fact["fact"] for fact in recorded["facts"]}
+        sessions.append(
+            Session(
+                f"{dialogue}/{name}", texts[dialogue, name], recorded["facts"], dict(of_dialogue)
+            )
+        )
+    return sessions
+
+
+@dataclass(frozen=True)
+class Served:
+    """The server, as the benchmark sees it."""
+
+    url: str
+    requests: "Synchronized[int]"
+    unknown: "Synchronized[int]"
+    """Requests about texts of no session."""
+
+
+@contextmanager
+def serving(sessions: Sequence[Session]) -> Iterator[Served]:
+    """Serve as long as the block lasts, and make it the language model of the deployment."""
+    from django.conf import settings
+
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    counters: Any = context.Value("i", 0), context.Value("i", 0)
+    process = context.Process(target=_run, args=(there, sessions, *counters), daemon=True)
+    process.start()
+    before = settings.LLM_POOL_URL, settings.LLM_API
+    try:
+        served = Served(here.recv(), *counters)
+        settings.LLM_POOL_URL, settings.LLM_API = served.url, "openai"
+        yield served
+    finally:
+        settings.LLM_POOL_URL, settings.LLM_API = before
+        process.kill()
+        process.join()
+
+
+def _run(
+    pipe: Connection,
+    sessions: Sequence[Session],
+    requests: "Synchronized[int]",
+    unknown: "Synchronized[int]",
+) -> None:
+    os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+    by_text: dict[str, list[tuple[int, str]]] = {}
+    for number, session in enumerate(sessions):
+        for message, text in session.texts.items():
+            by_text.setdefault(text, []).append((number, message))
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked = json.loads(body["messages"][-1]["content"])
+            number = _asked_for(asked, by_text)
+            with requests.get_lock():
+                requests.value += 1
+                unknown.value += number is None
+            text = '{"facts": []}' if number is None else _answer(sessions[number], asked)
+            choice = {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+            content = json.dumps({"choices": [{"index": 0, **choice}]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    pipe.send(f"http://127.0.0.1:{server.server_address[1]}/v1")
+    server.serve_forever()
+
+
+def _asked_for(
+    asked: Mapping[str, Any], by_text: Mapping[str, Iterable[tuple[int, str]]]
+) -> int | None:
+    """Return the session of most of the texts."""
+    votes = Counter(
+        number for message in asked["messages"] for number, _ in by_text.get(message["text"], ())
+    )
+    return votes.most_common(1)[0][0] if votes else None
+
+
+def _answer(session: Session, asked: Mapping[str, Any]) -> str:
+    labels = {message["text"]: message["id"] for message in asked["messages"]}
+    messages = {name: labels.get(text, name) for name, text in session.texts.items()}
+    known = {fact["fact"]: fact["id"] for fact in asked["known_facts"]}
+    if session.raw:
+        return session.raw
+    in_answer = {fact["id"] for fact in session.facts}
+    facts = []
+    for fact in session.facts:
+        # A long conversation is asked about in parts.
+        if any(
+            session.texts.get(each["message"], "") not in ("", *labels) for each in fact["evidence"]
+        ):
+            continue
+        former = fact.get("supersedes")
+        if former and former not in in_answer:
+            former = known.get(session.earlier.get(former, ""), former)
+        evidence = [
+            {**each, "message": messages.get(each["message"], each["message"])}
+            for each in fact["evidence"]
+        ]
+        facts.append({**fact, "evidence": evidence, "supersedes": former})
+    return json.dumps({"facts": facts})
