@@ -119,6 +119,7 @@ def names_read_by(*paths: str) -> set[str]:
     readers = {
         "flag",
         "number",
+        "price",
         "text",
         "url",
         "named_urls",

@@ -22,7 +22,8 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 
 def _plain(text: str) -> str:
     """Return the text in lower case, without characters that hide words from a search."""
-    shown = unicodedata.normalize("NFKC", text)
+    # One by one: a long run of combining characters takes the square of its length.
+    shown = "".join(unicodedata.normalize("NFKC", each) for each in text)
     shown = "".join(each for each in shown if unicodedata.category(each) not in ("Cf", "Mn"))
     return " ".join(shown.casefold().split())
 
@@ -209,62 +210,65 @@ def is_limited_in_time(text: str) -> bool:
 # --- Sensitive topics -----------------------------------------------------------------------------
 
 
-# By GDPR, article 9 and 10; and claims of permissions, which agents must not take from a message.
+# By articles 9 and 10 of the GDPR; and claims of permissions, which agents must not take from a
+# message. A low line is a space, a hyphen or a low line.
 _TOPIC_WORDS: Final = {
-    "health": (
-        r"""health\w* medical\w* medicin\w* medicat\w* diagnos\w* diseases? disorders? illness\w*
-        sick\w* allerg\w* diabet\w* cancer\w* tumou?rs? depress\w* anxiety adhd autis\w* bipolar
-        therap(?:y|ist\w*) psych\w* surger\w* surgical hospital\w* pregnan\w* miscarr\w* abortion\w*
-        disab\w* hiv aids epilep\w* asthma\w* addict\w* alcoholi\w* overdos\w* prescri\w* injur\w*
-        vaccin\w* symptom\w* chronic\w* insulin antidepress\w* blood_pressure infertil\w* ivf
-        suicid\w* self_harm gesundheit\w* krank\w* krebs\w* schwanger\w* behinder\w* operation
-        medikament\w* santé malad\w* enceinte cancer\w* handicap\w* salud enferm\w* embaraz\w*
-        cáncer discapacid\w*"""
-    ),
-    "religion": (
-        r"""religio\w* faith christian\w* catholic\w* protestant\w* muslims? islam\w* jew(?:s|ish)?
-        juda\w* hindu\w* buddhis\w* sikh\w* atheis\w* agnostic\w* church\w* mosques? synagogues?
-        baptis\w* prayers? bible quran koran torah spiritual\w* kirche\w* christlich katholisch\w*
-        evangelisch\w* muslim\w* jüdisch\w* église catholique musulman\w* iglesia católic\w*
-        musulmán\w*"""
-    ),
-    "politics": (
-        r"""politic\w* democrats? republicans? conservative\w* socialis\w* communis\w* liberals?
+    "health": r"""
+        health\w* medical\w* medicin\w* medicat\w* diagnos\w* diseases? disorders? illness\w*
+        sick\w* allerg\w* diabet\w* cancer\w* tumou?rs? depress\w* anxiety adhd autis\w*
+        bipolar therap(?:y|ist\w*) psych\w* surger\w* surgical hospital\w* pregnan\w*
+        miscarr\w* abortion\w* disab\w* hiv aids epilep\w* asthma\w* addict\w* alcoholi\w*
+        overdos\w* prescri\w* injur\w* vaccin\w* symptom\w* chronic\w* insulin antidepress\w*
+        blood_pressure infertil\w* ivf suicid\w* self_harm gesundheit\w* krank\w* krebs\w*
+        schwanger\w* behinder\w* operation medikament\w* santé malad\w* enceinte cancer\w*
+        handicap\w* salud enferm\w* embaraz\w* cáncer discapacid\w*
+    """,
+    "religion": r"""
+        religio\w* faith christian\w* catholic\w* protestant\w* muslims? islam\w* jew(?:s|ish)?
+        juda\w* hindu\w* buddhis\w* sikh\w* atheis\w* agnostic\w* church\w* mosques?
+        synagogues? baptis\w* prayers? bible quran koran torah spiritual\w* kirche\w*
+        christlich katholisch\w* evangelisch\w* muslim\w* jüdisch\w* église catholique
+        musulman\w* iglesia católic\w* musulmán\w*
+    """,
+    "politics": r"""
+        politic\w* democrats? republicans? conservative\w* socialis\w* communis\w* liberals?
         left_wing right_wing votes? voted voting elections? activis\w* protest(?:s|ed|ing)?
         party_member\w* parliament\w* politisch\w* partei\w* wähl(?:t|te|en) politique\w* vote
-        político\w* política\w* partido"""
-    ),
-    "ethnicity": (
-        r"""ethnic\w* racial\w* race_\w* ancestry indigenous hispanic latin[oax]s? african_american
-        roma sinti ethnisch\w* ethnique\w* étnic\w* skin_colou?r"""
-    ),
-    "sexuality": (
-        r"""sexual\w* gay lesbian\w* bisexual\w* homosexual\w* heterosexual\w* transgender trans
+        político\w* política\w* partido
+    """,
+    "ethnicity": r"""
+        ethnic\w* racial\w* ancestry indigenous hispanic latin[oax]s? african_american roma
+        sinti ethnisch\w* ethnique\w* étnic\w* skin_colou?r
+    """,
+    "sexuality": r"""
+        sexual\w* gay lesbian\w* bisexual\w* homosexual\w* heterosexual\w* transgender trans
         transition\w* queer lgbt\w* nonbinary non_binary pride gender_identity schwul\w*
-        lesbisch\w* sexuell\w* homosexuel\w* lesbiana\w* gender_\w*"""
-    ),
-    "trade union": (
-        r"""trade_unions? labou?r_unions? union_members?\w* gewerkschaft\w* syndicat\w*
-        sindicat\w* sindicalist\w*"""
-    ),
-    "crime": (
-        r"""crim(?:e|es|inal\w*) convict\w* arrest\w* prison\w* jail\w* felon\w* probation parole
+        lesbisch\w* sexuell\w* homosexuel\w* lesbiana\w* gender_\w*
+    """,
+    "trade_union": r"""
+        trade_unions? labou?r_unions? union_members?\w* gewerkschaft\w* syndicat\w* sindicat\w*
+        sindicalist\w*
+    """,
+    "crime": r"""
+        crim(?:e|es|inal\w*) convict\w* arrest\w* prison\w* jail\w* felon\w* probation parole
         lawsuits? fraud\w* stole theft vorbestraft\w* gefängnis\w* straftat\w* haft condamn\w*
-        délit\w* cárcel delito\w* condenad\w*"""
-    ),
-    "permission": (
-        r"""administrators? admin root superuser authori[sz](?:ed|ation) entitled
-        permission\w* permitted approved clearance unlimited refunds? discounts? passwords?
-        credentials api_keys? berechtig\w* autorisiert\w* autorisé\w* autorizad\w*"""
-    ),
+        délit\w* cárcel delito\w* condenad\w*
+    """,
+    "permission": r"""
+        administrators? admin root superuser authori[sz](?:ed|ation) entitled permission\w*
+        permitted approved clearance unlimited refunds? discounts? passwords? credentials
+        api_keys? berechtig\w* autorisiert\w* autorisé\w* autorizad\w*
+    """,
 }
-_TOPICS: Final = {
-    name: re.compile(rf"\b(?:{'|'.join(words.split())})\b".replace("_", "[ _-]"))
-    for name, words in _TOPIC_WORDS.items()
-}
+_TOPICS: Final = re.compile(
+    "|".join(
+        rf"(?P<{topic}>\b(?:{'|'.join(words.split()).replace('_', '[ _-]')})\b)"
+        for topic, words in _TOPIC_WORDS.items()
+    )
+)
 
 
 def sensitive_topic(slot: str, text: str) -> str:
-    """Return the sensitive topic of a slot or a text, such as "health"; empty: none."""
-    plain = f"{slot.replace('_', ' ')} | {slot} | {unicodedata.normalize('NFKC', text).casefold()}"
-    return next((name for name, words in _TOPICS.items() if words.search(plain)), "")
+    """Return the first sensitive topic of a slot or a text, such as "health"; empty: none."""
+    found = _TOPICS.search(f"{slot.replace('_', ' ')} | {_plain(text)}")
+    return "" if found is None else str(found.lastgroup).replace("_", " ")

@@ -1,0 +1,110 @@
+"""Which conversations are enqueued, and when: replies, imports, guests, merged people."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.extraction import queue, runs
+from konstruct.orchestrator.history_import import import_history
+from konstruct.orchestrator.models import Agent, ExtractionCursor, ExtractionRun, RunState
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from memory.models import MemoryEntry, Message
+from tenants.context import connection
+from tests.konstruct.conftest import Program
+from tests.konstruct.orchestrator.extraction.conftest import cursor_id, fact
+from tests.servers.llm import Answer, LLMServer
+
+pytestmark = pytest.mark.django_db
+
+
+def waiting() -> set[tuple[str, str]]:
+    """User and thread of the conversations that have a job."""
+    connection.cursor().execute("SELECT 1")  # sends what is queued
+    keys = queue.EXTRACTIONS.jobs().values_list("key")
+    cursors = ExtractionCursor.objects.filter(pk__in=keys)
+    return {*cursors.values_list("user_id", "thread_id")}
+
+
+def test_a_reply_enqueues_its_conversation_once(program: Program) -> None:
+    for content in ("I live in Oslo.", "I like tea."):
+        incoming = Incoming(program.agent.id, "maria", "t1", "rest", content)
+        message, _ = accept(incoming, tenant_id=program.tenant.id)
+        pipeline.handle(tenant_id=program.tenant.id, message_id=message.id)
+    assert waiting() == {("maria", "t1")}
+    job = queue.EXTRACTIONS.jobs().get()
+    assert (job.attempts, job.begun_at) == (0, None)
+    assert job.due_at > timezone.now() + timedelta(seconds=500)
+
+
+def test_an_agent_that_extracts_nothing_enqueues_nothing(program: Program) -> None:
+    Agent.objects.update(extracts_facts=False)
+    incoming = Incoming(program.agent.id, "maria", "t1", "rest", "I live in Oslo.")
+    message, _ = accept(incoming, tenant_id=program.tenant.id)
+    pipeline.handle(tenant_id=program.tenant.id, message_id=message.id)
+    assert waiting() == set()
+    assert not ExtractionCursor.objects.exists()
+
+
+def test_an_import_enqueues_its_conversations_and_is_processed_in_batches(
+    program: Program, llm_server: LLMServer
+) -> None:
+    program.agent.extraction_batch_size = 20
+    program.agent.save()
+    llm_server.default = Answer({"content": '{"facts": []}'})
+    lines = [
+        {
+            "agent": program.agent.name, "user_id": "maria", "thread_id": "t1", "role": "user",
+            "content": f"Turn {number}.", "created_at": f"2025-01-01T09:{number:02}:00Z",
+            "external_id": str(number),
+        }
+        for number in range(50)
+    ]  # fmt: skip
+    import_history(lines, tenant_id=program.tenant.id)
+    assert waiting() == {("maria", "t1")}
+    while waiting():
+        runs.extract(cursor_id())
+    assert len(llm_server.requests) == 3
+    assert ExtractionRun.objects.filter(state=RunState.APPLIED).count() == 3
+    newest = Message.objects.latest("number")
+    assert ExtractionCursor.objects.get().last_number == newest.number
+    # The same lines again are no new messages.
+    import_history(lines, tenant_id=program.tenant.id)
+    assert waiting() == set()
+
+
+def test_a_message_that_comes_while_a_run_ends_keeps_the_job(
+    tell: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    tell("I live in Oslo.")
+    answer(fact("Oslo", "I live in Oslo"))
+    real = runs.read
+
+    def read(output: str) -> Any:
+        tell("I like tea.")
+        return real(output)
+
+    monkeypatch.setattr(runs, "read", read)
+    runs.extract(cursor_id())
+    assert waiting() == {("maria", "t1")}
+    assert MemoryEntry.objects.get().value == "Oslo"
+
+
+def test_a_failed_job_gets_new_attempts_with_a_message_after_a_day(
+    tell: Callable[..., Message], llm_server: LLMServer
+) -> None:
+    tell("I live in Oslo.")
+    llm_server.answers.append(Answer({"error": "no such model"}, status=403))
+    runs.extract(cursor_id())
+    tell("I like tea.")
+    assert queue.EXTRACTIONS.jobs().get().failed_at is not None
+    queue.EXTRACTIONS.jobs().update(failed_at=Now() - timedelta(days=2))
+    tell("And coffee.")
+    waiting()
+    job = queue.EXTRACTIONS.jobs().get()
+    assert (job.failed_at, job.attempts) == (None, 0)
