@@ -272,9 +272,9 @@ def show(report: dict[str, Any]) -> None:
         for label in ("without", "with"):
             print(f"{label:<10}", *(f"{report[label][part][name]:>8.3f}" for name in names))
     for label in ("without", "with"):
-        times = report[label]["milliseconds"]
+        times, hard = report[label]["milliseconds"], report[label]["hard"]
         print(
-            f"{label:<10} hard negatives {report[label]['hard']:.3f};"
+            f"{label:<10} hard negatives {'-' if hard is None else format(hard, '.3f')};"
             f" ms p50 {times['p50']:.2f}, p95 {times['p95']:.2f}"
         )
     if "fit" in report:

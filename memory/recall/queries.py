@@ -116,15 +116,18 @@ WITH {facts}, nearest AS MATERIALIZED (
     SELECT memory_id, version_id, content, cosine FROM cited
     GROUP BY memory_id, version_id, content, cosine
     ORDER BY cosine DESC, version_id LIMIT %(facts_along)s
+), quoted AS MATERIALIZED (
+    SELECT version_id, json_agg(json_build_array(message_id, start, "end", quote, said.created_at)
+                                ORDER BY message_id, start) AS quotes
+    FROM cited, LATERAL (
+        SELECT created_at FROM memory_message WHERE id = message_id OFFSET 0
+    ) AS said
+    WHERE version_id IN (SELECT version_id FROM nearest) GROUP BY version_id
 )
 SELECT (SELECT {pieces} FROM cited),
-       (SELECT json_agg(json_build_array(memory_id, content, cosine, (
-            SELECT json_agg(json_build_array(
-                       message_id, start, "end", quote,
-                       (SELECT created_at FROM memory_message WHERE id = message_id)
-                   ) ORDER BY message_id, start)
-            FROM cited WHERE cited.version_id = nearest.version_id
-        )) ORDER BY cosine DESC, version_id) FROM nearest),
+       (SELECT json_agg(json_build_array(memory_id, content, cosine, quotes)
+                        ORDER BY cosine DESC, version_id)
+        FROM nearest JOIN quoted USING (version_id)),
        (SELECT json_agg(json_build_array(message_id, start, "end", memory_id, reason,
             CASE WHEN start IS NOT NULL THEN
                 (SELECT content FROM memory_message WHERE id = message_id) END,
