@@ -269,6 +269,8 @@ def erase(tenant_id: UUID, scopes: list[Scope]) -> dict[str, Any]:
     from tenants.models import Tenant
     from tenants.naming import schema_name_of
 
+    slug = Tenant.objects.get(pk=tenant_id).slug
+    schema = schema_name_of(tenant_id)
     cited = FactEvidence.objects.values("message_id").annotate(facts=Count("memory"))
     message = Message.objects.get(pk=cited.order_by("-facts", "message_id")[0]["message_id"])
     of_message = FactEvidence.objects.filter(message=message)
@@ -284,6 +286,8 @@ def erase(tenant_id: UUID, scopes: list[Scope]) -> dict[str, Any]:
         message_id=message.id,
         by=Actor.operator("benchmark"),
     )
+    quotes = [message.content[:60], *(each.content[:60] for each in alone)]
+    before = dump(schema)
     operate("owner_worker", "--once")
     figures: dict[str, Any] = {
         "facts of the message alone": len(alone),
@@ -292,9 +296,6 @@ def erase(tenant_id: UUID, scopes: list[Scope]) -> dict[str, Any]:
             message_ids__contains=[message.id]
         ).count(),
     }
-    slug = Tenant.objects.get(pk=tenant_id).slug
-    schema = schema_name_of(tenant_id)
-    quotes = [message.content[:60], *(each.content[:60] for each in alone)]
     figures["texts of the message in a dump"] = found_in(dump(schema), quotes)
     person = scopes[-1].user_id
     facts = MemoryEntry.objects.entries().filter(user_id=person)
@@ -306,6 +307,7 @@ def erase(tenant_id: UUID, scopes: list[Scope]) -> dict[str, Any]:
     figures["runs of the person left"] = ExtractionRun.objects.filter(user_id=person).count()
     figures["texts of the person in a dump"] = found_in(dump(schema), texts)
     figures["texts searched for"] = len(quotes) + len(texts)
+    figures["of these in a dump before"] = found_in(before, quotes + texts)
     return figures
 
 
