@@ -5,22 +5,25 @@ jobs the process leases, that is one statement every RENEW_SECONDS. The same thr
 of processes whose row has expired, by the clock of Postgres; their jobs are due at once. A process
 that was stopped meanwhile finds its row gone, and begins anew with another id.
 
+The thread has connections of its own. One that waited for a connection of the pool could wait as
+long as a lease is valid.
+
 A process without `start`, such as a command, leases jobs until the time limit of a job.
 """
 
 import logging
 import os
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 from uuid import UUID, uuid4
 
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError, InterfaceError, connections
 
 from tenants.context import connection, server_scope
 from tenants.jobs.lease import end_abandoned
-from tenants.outages import OUTAGES, outage_reason
-from tenants.postgresql.exceptions import ServerDown
+from tenants.outages import outage_reason
 from tenants.servers import servers
 
 logger = logging.getLogger(__name__)
@@ -45,10 +48,25 @@ class _Process:
 
     def run(self) -> None:
         """Renew until `ended`."""
-        while not self.ended.wait(RENEW_SECONDS):
-            renew()
-            with suppress(*OUTAGES):  # it is tried again
-                end_abandoned()
+        with _own_connections():
+            while not self.ended.wait(RENEW_SECONDS):
+                renew()
+                with suppress(DatabaseError, InterfaceError):  # it is tried again
+                    end_abandoned()
+
+
+@contextmanager
+def _own_connections() -> Iterator[None]:
+    """Do the block with connections of this thread's own to the servers, and none of a pool."""
+    shared = {server: connections[server] for server in servers()}
+    for server, each in shared.items():
+        connections[server] = each.copy()
+    try:
+        yield
+    finally:
+        for server, each in shared.items():
+            connections[server].close()
+            connections[server] = each
 
 
 _process: _Process | None = None
@@ -99,7 +117,7 @@ def renew() -> None:
                 cursor.execute(_RETURN)
                 if count := cursor.fetchone()[0]:
                     logger.warning("%s jobs of workers that died are due again", count)
-        except (ServerDown, *OUTAGES) as error:
+        except (DatabaseError, InterfaceError) as error:  # the process must go on to renew
             logger.warning("Leases are not renewed: %s", outage_reason(error))
             process.known.discard(server)
 
@@ -114,11 +132,12 @@ def give_back_all() -> int:
     if process is None:
         return 0
     process.ended.set()
-    for server in process.known:
-        try:
-            with server_scope(server), connection.cursor() as cursor:
-                cursor.execute(_GIVE_BACK, [process.id])
-                count += cursor.fetchone()[0]
-        except (DatabaseError, InterfaceError) as error:
-            logger.warning("Jobs are due when the leases expire: %s", outage_reason(error))
+    with _own_connections():
+        for server in process.known:
+            try:
+                with server_scope(server), connection.cursor() as cursor:
+                    cursor.execute(_GIVE_BACK, [process.id])
+                    count += cursor.fetchone()[0]
+            except (DatabaseError, InterfaceError) as error:
+                logger.warning("Jobs are due when the leases expire: %s", outage_reason(error))
     return count

@@ -1,7 +1,9 @@
 """Leases: one worker does a job, and who has lost the lease writes nothing."""
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID, uuid4
 
 import psycopg
@@ -14,6 +16,7 @@ from tenants.models import Job, Tenant
 from tenants.servers import servers
 from tests import database
 from tests.jobs import claimed, expire_leases
+from tests.konstruct.running import eventually
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KIND = JobKind("leased-in-tests", task="", queue="", max_attempts=lambda: 3)
@@ -173,6 +176,68 @@ def test_a_process_renews_on_another_connection_when_its_own_was_ended(process: 
     worker.renew()
     assert process.known == set(servers())
     assert process.id == before
+
+
+@pytest.mark.of_a_session
+def test_a_process_renews_and_gives_back_while_others_have_all_connections_of_the_pool(
+    tenant_a: Tenant, process: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (key,) = put(tenant_a)
+    with tenant_scope(tenant_a.id):
+        assert KIND.begin(key) is not None
+    monkeypatch.setattr(worker, "RENEW_SECONDS", 0.05)
+    heartbeat = Thread(target=process.run)
+    with (
+        database.pools(1),
+        psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser,
+    ):
+        for server in servers():  # the only one of each pool
+            connections[server].ensure_connection()
+        held = connections["default"].connection.info.backend_pid
+
+        def expiry() -> Any:
+            sql = "SELECT expires_at FROM public.tenants_worker WHERE id = %s"
+            return superuser.execute(sql, [process.id]).fetchall()[0]
+
+        def others() -> list[Any]:
+            sql = (
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+                " AND usename = 'konstruct_app' AND application_name = '' AND pid <> %s"
+            )
+            return superuser.execute(sql, [held]).fetchall()
+
+        try:
+            heartbeat.start()
+            eventually(lambda: len(others()) == 1)
+            ((its_own,),) = others()
+            superuser.execute("SELECT pg_terminate_backend(%s, 5000)", [its_own])
+            at_its_end = expiry()
+            eventually(lambda: expiry() > at_its_end)
+            assert (its_own,) not in others()
+            assert worker.give_back_all() == 1
+        finally:
+            process.ended.set()
+            heartbeat.join()
+    with tenant_scope(tenant_a.id):
+        assert Job.objects.get().attempts == 0
+
+
+def test_a_process_keeps_its_leases_when_a_renewal_failed(
+    tenant_a: Tenant, process: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (key,) = put(tenant_a)
+    with tenant_scope(tenant_a.id):
+        assert KIND.begin(key) is not None
+    before = process.id
+    with monkeypatch.context() as patch:
+        patch.setattr(worker, "server_scope", Mock(side_effect=OperationalError("lost")))
+        worker.renew()
+    assert process.known == set()
+    expire(process)
+    worker.renew()
+    assert (process.id, process.known) == (before, set(servers()))
+    with tenant_scope(tenant_a.id):
+        assert Job.objects.get().worker == before
 
 
 def test_jobs_of_a_process_that_expired_are_due_at_once(
