@@ -26,6 +26,8 @@ from tenants.models import Tenant
 ADMIN = "admin"
 ADMIN_PASSWORD = "audit-what-it-remembers"  # noqa: S105  (of demo tenants on this machine alone)
 EMBED_SECONDS = 120
+# Conversations are quiet after this time; then facts are looked for in them.
+FACTS_AFTER_SECONDS = 10
 
 
 class Command(KonstructCommand):
@@ -125,6 +127,7 @@ class Command(KonstructCommand):
                 f"  http://{script.slug}.localhost:{port}/admin/   {ADMIN} / {ADMIN_PASSWORD}"
             )
         self.stdout.write(
+            "Facts that were found in the conversations wait for a review there.\n"
             f"Operators:  http://localhost:{port}/admin/   {ADMIN} / {ADMIN_PASSWORD}\n"
             f"API:        http://localhost:{port}/api/docs/   keys in {_keys_file()}\n\n"
             "The server runs until Ctrl-C."
@@ -182,6 +185,10 @@ def _prepare(script: conversations.Company) -> _Prepared:
             system_prompt=f"You are {conversations.AGENT}, the assistant of {script.name}.",
             stdout=io.StringIO(),
         )
+        with tenant_scope(tenant.id):
+            Agent.objects.filter(name=conversations.AGENT).update(
+                extracts_facts=True, extraction_idle_seconds=FACTS_AFTER_SECONDS
+            )
     return _Prepared(tenant, script, _key(script.slug))
 
 

@@ -81,6 +81,7 @@ def candidates(messages: Iterable[Source]) -> list[Candidate]:
             continue
         for statement in _statements(message.content):
             key = (message.speaker, statement.slot, statement.value.casefold())
+            sentence = statement.sentence.replace(SPEAKER, message.speaker)
             quote = Evidence(message.label, message.content[statement.start : statement.end])
             known = found.get(key)
             if known is None:
@@ -90,7 +91,7 @@ def candidates(messages: Iterable[Source]) -> list[Candidate]:
                     slot=statement.slot,
                     is_multi_valued=statement.slot in MULTI_VALUED,
                     value=statement.value,
-                    fact=statement.sentence.replace(SPEAKER, message.speaker),
+                    fact=sentence[:1].upper() + sentence[1:],
                     kind=FactKind.OBSERVED,
                     speaker=message.speaker,
                     evidence=(quote,),
