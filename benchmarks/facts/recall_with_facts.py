@@ -250,15 +250,15 @@ def fit(
                             weight,
                         )
                     )
-    fact, offset, is_relevant, weight = (
+    cosine, offset, is_relevant, weights = (
         np.array(column, float) for column in zip(*rows, strict=True)
     )
-    signs = np.column_stack([np.ones(len(fact)), fact])
+    signs = np.column_stack([np.ones(len(cosine)), cosine])
     coefficients = np.zeros(2)
     for _ in range(NEWTON_STEPS):
         found = 1 / (1 + np.exp(-(offset + signs @ coefficients)))
-        gradient = signs.T @ (weight * (is_relevant - found))
-        curvature = (signs * (weight * found * (1 - found))[:, None]).T @ signs
+        gradient = signs.T @ (weights * (is_relevant - found))
+        curvature = (signs * (weights * found * (1 - found))[:, None]).T @ signs
         coefficients += np.linalg.solve(curvature, gradient)
     return {"cited": float(coefficients[0]), "fact": float(coefficients[1])}
 
