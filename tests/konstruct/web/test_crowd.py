@@ -14,14 +14,19 @@ import psutil
 import pytest
 from django.conf import settings
 
+from konstruct.api.auth.keys import revoke_key
+from konstruct.api.models import ApiKey
 from konstruct.orchestrator.replies import partial_reply, queue, reply_wait
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants.context import tenant_scope
+from tenants.schemas import provisioning
+from tests import database
 from tests.konstruct.api.live import serving
 from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.running import eventually
 
+EVENTS = "Accept: text/event-stream"
 WAITING = 200
 HALF_OPEN = 200
 UNLIMITED = {
@@ -235,6 +240,32 @@ def test_streams_take_no_thread_while_nothing_comes(
         rest = read_up_to(stream, b"data: [DONE]\n\n")
         assert b'{"content": "."}' in rest
         assert b"You said" not in rest
+
+
+def test_open_streams_end_when_their_key_is_revoked_or_their_tenant_suspended(
+    url: str, program_a: Program, program_b: Program, crowd: contextlib.ExitStack
+) -> None:
+    said = [{"role": "user", "content": "Hello"}]
+    message = json.dumps({"agent": "ada", "user_id": "maria", "content": "Hello"})
+    chat = json.dumps({"model": "ada", "user": "bob", "messages": said, "stream": True})
+    requests = (
+        (f"{MESSAGES}?wait=60", message, b"event: accepted", b'"status": 401'),
+        ("/v1/chat/completions", chat, b'"role": "assistant"', b'"code": "invalid_api_key"'),
+    )
+    streams = []
+    for program in (program_a, program_b):
+        for path, body, opening, refusal in requests:
+            sent = head(program, "POST", path, "Content-Type: application/json", EVENTS)
+            sent += f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
+            stream = client(crowd, url, sent)
+            read_up_to(stream, opening)
+            streams.append((stream, refusal))
+    with tenant_scope(program_a.tenant.id):
+        revoke_key(ApiKey.objects.get().pk)
+    with database.as_owner():
+        provisioning.suspend_tenant(program_b.tenant)
+    for stream, refusal in streams:
+        assert refusal in read_up_to(stream, b"\r\n0\r\n\r\n")
 
 
 def read_up_to(client: socket.socket, expected: bytes) -> bytes:
