@@ -12,12 +12,15 @@ import psycopg
 import redis
 
 from konstruct.processes import working_in
-from tenants.jobs.worker import VALID_SECONDS
-from tests.end_to_end.deployment import Deployment
+from tests.end_to_end.deployment import Deployment, Supervised
 from tests.survival.llm import EchoServer
 
 Fault = Callable[[Deployment, Random], None]
 POISONED = 3
+# The workers of replies are the first of a deployment's workers.
+REPLIES_WORKERS = 2
+# Longer than leases are valid: see the test. The benchmark imports this without Django's settings.
+STOPPED_SECONDS = 15.0
 
 
 def kill_web(deployment: Deployment, random: Random) -> None:
@@ -32,11 +35,12 @@ def kill_worker(deployment: Deployment, random: Random) -> None:
 
 def stop_worker(deployment: Deployment, random: Random) -> None:
     """For longer than its leases are valid, or for a moment; then it goes on."""
-    seconds = random.choice([1.0, VALID_SECONDS + 2.0])
-    process = random.choice(deployment.workers).process
-    process.send_signal(signal.SIGSTOP)
-    time.sleep(seconds)
-    process.send_signal(signal.SIGCONT)
+    _stop(random.choice(deployment.workers), random.choice([1.0, STOPPED_SECONDS]))
+
+
+def stop_replies_worker(deployment: Deployment, random: Random) -> None:
+    """For longer than its leases are valid; then it goes on."""
+    _stop(random.choice(deployment.workers[:REPLIES_WORKERS]), STOPPED_SECONDS)
 
 
 def end_worker(deployment: Deployment, random: Random) -> None:
@@ -59,6 +63,11 @@ def lose_valkey(deployment: Deployment, random: Random) -> None:
     with contextlib.suppress(redis.RedisError):
         deployment.lose_cache_and_broker()
     _signal(deployment, "valkey", "valkey-server", signal.SIGKILL)
+
+
+def restart_valkey(deployment: Deployment, random: Random) -> None:
+    """As an upgrade of the broker does: it ends in order, and comes back with its data."""
+    _signal(deployment, "valkey", "valkey-server", signal.SIGTERM)
 
 
 def kill_postgres(deployment: Deployment, random: Random) -> None:
@@ -121,10 +130,12 @@ FAULTS: tuple[Fault, ...] = (
     kill_web,
     kill_worker,
     stop_worker,
+    stop_replies_worker,
     end_worker,
     kill_beat,
     kill_valkey,
     lose_valkey,
+    restart_valkey,
     kill_postgres,
     crash_postgres,
     restart_postgres,
@@ -133,6 +144,13 @@ FAULTS: tuple[Fault, ...] = (
     break_llm,
     poison_outbox,
 )
+
+
+def _stop(worker: Supervised, seconds: float) -> None:
+    process = worker.process
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGCONT)
 
 
 def _signal(deployment: Deployment, service: str, executable: str, number: int) -> None:

@@ -16,7 +16,7 @@ import httpx
 import psycopg
 
 from tests.end_to_end.deployment import Deployment, Tenant
-from tests.survival.faults import FAULTS, Fault
+from tests.survival.faults import FAULTS, REPLIES_WORKERS, Fault
 from tests.survival.llm import POISON, EchoServer
 
 SLUGS = ["oak", "elm", "ash"]
@@ -30,7 +30,8 @@ class Processes(Deployment):
     """A deployment with a process for each queue, and two for replies."""
 
     def _start_workers(self, stack: ExitStack) -> None:
-        for name in ("replies", "replies", "deliveries", "embeddings", "sweeps"):
+        replies = ["replies"] * REPLIES_WORKERS
+        for name in (*replies, "deliveries", "embeddings", "sweeps"):
             command = ["manage.py", "worker", name]
             self.workers.append(self._supervised(stack, f"{name}-{len(self.workers)}", command))
 

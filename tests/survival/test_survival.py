@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tenants.jobs.worker import VALID_SECONDS
 from tests.survival import faults, harness
 
 pytestmark = pytest.mark.slow
@@ -26,3 +27,7 @@ def test_nothing_is_lost_duplicated_or_crossed(tmp_path: Path) -> None:
     assert report.faults.total() == len(SHORT)
     assert report.given_up in range(1 + report.accepted // harness.POISON_EVERY)
     assert report.accepted == report.answered + report.given_up == 42
+
+
+def test_a_worker_is_stopped_for_longer_than_its_leases_are_valid() -> None:
+    assert faults.STOPPED_SECONDS > VALID_SECONDS
