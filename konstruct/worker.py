@@ -45,7 +45,7 @@ def run(queues: Sequence[str]) -> None:
         import openai  # noqa: F401  (the import takes a second; no job waits for it)
     slots = sum(settings.JOB_SLOTS[queue][0] for queue in queues)
     # Celery's remote control addresses nodes by name, and a queue can have several on one host.
-    node = f"{'-'.join(queues)}-{os.getpid()}@%h"
+    node = f"{'.'.join(queues)}-{os.getpid()}@%h"
     current_app.worker_main(
         ["--quiet", "worker", "--hostname", node, "--queues", ",".join(queues),
          "--pool", "threads", "--concurrency", str(slots), "--without-gossip", "--without-mingle",

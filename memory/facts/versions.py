@@ -160,9 +160,9 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
         )
     old = keep_version(entry, until=since)
     if change.content is not None:
-        # The evidence and the value are of the old words; the new ones are the caller's.
+        # The evidence is of the old words; the new ones are the caller's.
         FactEvidence.objects.filter(memory_id=identity).update(memory_id=old.memory_id)
-        entry.kind, entry.value, entry.confidence = FactKind.ENTERED, "", None
+        entry.kind, entry.confidence = FactKind.ENTERED, None
     change.apply(entry)
     entry.valid_from = since
     entry.updated_at = now

@@ -9,11 +9,7 @@ from django.db import migrations, models
 import memory.fields
 import tenants.postgresql.expressions
 from tenants.operations.comments import CommentOnTables
-from tenants.operations.policies import (
-    DeleteWithParent,
-    ForceRowLevelSecurity,
-    GrantToApp,
-)
+from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp
 
 
 class Migration(migrations.Migration):
@@ -376,10 +372,9 @@ class Migration(migrations.Migration):
             model_name="factevent",
             name="memory",
             field=models.ForeignKey(
-                db_constraint=False,
                 db_index=False,
                 help_text="The fact.",
-                on_delete=django.db.models.deletion.DO_NOTHING,
+                on_delete=django.db.models.deletion.CASCADE,
                 related_name="events",
                 to="memory.memoryentry",
             ),
@@ -388,10 +383,9 @@ class Migration(migrations.Migration):
             model_name="factevidence",
             name="memory",
             field=models.ForeignKey(
-                db_constraint=False,
                 db_index=False,
                 help_text="The fact, or the old version of it that was stated.",
-                on_delete=django.db.models.deletion.DO_NOTHING,
+                on_delete=django.db.models.deletion.CASCADE,
                 related_name="evidence",
                 to="memory.memoryentry",
             ),
@@ -451,16 +445,15 @@ class Migration(migrations.Migration):
                 condition=models.Q(("end__gt", models.F("start"))), name="fact_evidence_end"
             ),
         ),
-        DeleteWithParent("memory_factevidence", "memory_id", "memory_memoryentry"),
-        DeleteWithParent("memory_factevent", "memory_id", "memory_memoryentry"),
         ForceRowLevelSecurity("memory_factevidence"),
         GrantToApp("memory_factevidence", "INSERT", "UPDATE (memory_id)", "DELETE"),
         ForceRowLevelSecurity("memory_factevent"),
-        GrantToApp("memory_factevent", "INSERT"),
+        GrantToApp("memory_factevent", "INSERT", "DELETE"),
         CommentOnTables(
             {
                 "FactEvidence": "The words of a message that a fact rests on. Never changed.",
-                "FactEvent": "A change of a fact's state, and its author. Append-only.",
+                "FactEvent": "A change of a fact's state, and its author. Never changed, and"
+                " deleted with the fact.",
                 "MemoryEntry": "A fact. An update keeps its id, and keeps the earlier state as a"
                 " version.",
             }

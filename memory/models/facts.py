@@ -361,11 +361,9 @@ class FactEvidence(TenantModel):
     id = models.UUIDField(
         primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
     )
-    # Postgres deletes evidence and events with their fact: ON DELETE CASCADE in the migration.
     memory = models.ForeignKey(
         MemoryEntry,
-        on_delete=models.DO_NOTHING,
-        db_constraint=False,
+        on_delete=models.CASCADE,
         db_index=False,
         related_name="evidence",
         help_text="The fact, or the old version of it that was stated.",
@@ -458,7 +456,7 @@ SYSTEM: Final = Author(AuthorKind.SYSTEM)
 
 
 class FactEvent(TenantModel):
-    """A change of a fact's state, and its author. Append-only."""
+    """A change of a fact's state, and its author. Never changed, and deleted with the fact."""
 
     id = models.UUIDField(
         primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
@@ -466,8 +464,7 @@ class FactEvent(TenantModel):
     number = IdentityField(unique=True, help_text="Order of insertion.")
     memory = models.ForeignKey(
         MemoryEntry,
-        on_delete=models.DO_NOTHING,
-        db_constraint=False,
+        on_delete=models.CASCADE,
         db_index=False,
         related_name="events",
         help_text="The fact.",
@@ -486,6 +483,8 @@ class FactEvent(TenantModel):
 
     personal_data = PersonalData(
         where=OF_FACTS_OF_PERSON,
+        derived="memory_id IN (SELECT memory_id FROM memory_memoryentry WHERE "  # noqa: S608
+        f"{WITHOUT_OTHER_EVIDENCE})",
         key="id",
         export=Export(
             kind="fact_events",

@@ -349,30 +349,3 @@ class LetTenantsClaim(TableOperation):
 
     def describe(self) -> str:
         return f"Let tenants claim rows of {self.table}"
-
-
-class DeleteWithParent(TableOperation):
-    """A foreign key with ON DELETE CASCADE, which Django 5.2 does not have.
-
-    Postgres deletes the rows with the row that they refer to, also where the application itself
-    may not delete them.
-    """
-
-    def __init__(self, table: str, column: str, parent: str) -> None:
-        super().__init__(table)
-        self.column = column
-        self.parent = parent
-
-    def forwards_sql(self, table: str) -> list[str]:
-        parent = f'{table.partition(".")[0]}."{self.parent}"'
-        return [
-            f"ALTER TABLE {table} ADD CONSTRAINT {self._name} FOREIGN KEY ({self.column})"
-            f" REFERENCES {parent} ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED"
-        ]
-
-    def backwards_sql(self, table: str) -> list[str]:
-        return [f"ALTER TABLE {table} DROP CONSTRAINT {self._name}"]
-
-    @property
-    def _name(self) -> str:
-        return f"{self.table}_{self.column}_cascade"

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 from django_redis import get_redis_connection
 
-from konstruct.heartbeats import BEAT, OWNER, WORKERS
+from konstruct.heartbeats import BEAT, OWNER, QUEUES
 from konstruct.processes import is_alive
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -23,7 +23,7 @@ def eventually(condition: Callable[[], bool]) -> None:
 
 def forget_heartbeats() -> None:
     """Let workers, beat and owner worker have no heartbeat until they write the next one."""
-    names = (*WORKERS, BEAT, OWNER)
+    names = (*QUEUES, BEAT, OWNER)
     get_redis_connection().delete(*(f"public:heartbeat:{name}" for name in names))
 
 

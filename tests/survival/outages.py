@@ -176,7 +176,7 @@ class Production(Deployment):
 
 
 CELERY = ["-m", "celery", "--quiet", "--app", "konstruct"]
-WORKER = ["manage.py", "worker", "replies", "deliveries", "embeddings", "sweeps"]
+WORKER = ["manage.py", "worker", "replies", "deliveries", "embeddings", "extractions", "sweeps"]
 BEAT = ["beat", "--pidfile=", "--loglevel", "WARNING"]
 
 

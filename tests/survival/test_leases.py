@@ -22,7 +22,7 @@ from tests.survival.llm import TOKEN, EchoServer
 
 pytestmark = pytest.mark.slow
 
-WORKER = ["manage.py", "worker", "replies", "deliveries", "embeddings", "sweeps"]
+WORKER = ["manage.py", "worker", "replies", "deliveries", "embeddings", "extractions", "sweeps"]
 FACT = "Maria likes tea."
 AGENT_ID = "ada00000-0000-4000-8000-000000000000"
 

@@ -26,6 +26,7 @@ from memory.models import (
     Message,
     PendingEmbedding,
     RecallEvent,
+    RecallExclusion,
     Scope,
     WindowClear,
 )
@@ -213,6 +214,20 @@ class RecallEventAdmin(MemoryAdmin):
             '<a class="k-link" href="{}">See the reply and what was recalled for it</a>',
             f"{reverse('admin:conversation', args=[event.reply_id])}?why={event.reply_id}",
         )
+
+
+@admin.register(RecallExclusion, site=tenant_site)
+class RecallExclusionAdmin(MemoryAdmin):
+    """Messages, and words of messages, that recall leaves out."""
+
+    list_display = ("created_at", "agent", "user_id", "reason", "author_name")
+    list_filter = (AgentFilter, UserFilter, "created_at")
+    ordering = ("-created_at",)
+    raw_id_fields = ("message",)
+    fields = (
+        *("message", "start", "end", "memory_id", "reason", "author_name", "author_kind"),
+        *("created_at", "agent", "user_id", "id", "agent_id"),
+    )
 
 
 @admin.register(Scope, site=tenant_site)

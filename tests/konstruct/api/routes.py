@@ -178,7 +178,7 @@ CASES: dict[tuple[str, str], Case] = {
         lambda said: f"{V1}{RUNS}{said.preview}/apply/", foreign=404, messages=12
     ),
     ("roll-back-extraction-run", "POST"): Case(
-        lambda said: f"{V1}{RUNS}{said.run}/roll-back/", foreign=404, messages=19
+        lambda said: f"{V1}{RUNS}{said.run}/roll-back/", foreign=404, messages=22
     ),
     ("replay-extraction-run", "POST"): Case(
         lambda said: f"{V1}{RUNS}{said.run}/replay/",
@@ -220,12 +220,12 @@ CASES: dict[tuple[str, str], Case] = {
     ("fact", "PATCH"): Case(
         lambda said: f"{V1}facts/{said.fact}/",
         foreign=404,
-        messages=12,
+        messages=14,
         body=lambda said: {"content": "Vera hates tea."},
         stranger=404,
     ),
     ("fact", "DELETE"): Case(
-        lambda said: f"{V1}facts/{said.fact}/", foreign=404, messages=7, stranger=404
+        lambda said: f"{V1}facts/{said.fact}/", foreign=404, messages=10, stranger=404
     ),
     ("fact-history", "GET"): Case(
         lambda said: f"{V1}facts/{said.fact}/history/", foreign=404, messages=4, stranger=404
@@ -243,8 +243,8 @@ CASES: dict[tuple[str, str], Case] = {
         for decision, fact, messages in (
             ("confirm", "proposed", 10),
             ("reject", "proposed", 7),
-            ("retract", "fact", 7),
-            ("restore", "rejected", 7),
+            ("retract", "fact", 8),
+            ("restore", "rejected", 8),
         )
     },
     ("fact-events", "GET"): Case(

@@ -48,36 +48,36 @@ CASES = {
         stranger=200,
     ),
     ("mem0-memories", "DELETE"): Case(
-        at("v1/memories/?agent_id={ada}&user_id=vera"), foreign=200, messages=8, stranger=200
+        at("v1/memories/?agent_id={ada}&user_id=vera"), foreign=200, messages=11, stranger=200
     ),
     ("mem0-memory", "GET"): Case(MEMORY, foreign=404, messages=4, stranger=404),
     ("mem0-memory", "PUT"): Case(
         MEMORY,
         foreign=404,
-        messages=11,
+        messages=13,
         body=lambda said: {"text": "Vera hates tea."},
         stranger=404,
     ),
-    ("mem0-memory", "DELETE"): Case(MEMORY, foreign=404, messages=7, stranger=404),
+    ("mem0-memory", "DELETE"): Case(MEMORY, foreign=404, messages=10, stranger=404),
     ("mem0-history", "GET"): Case(
         at("v1/memories/{fact}/history/"), foreign=404, messages=5, stranger=404
     ),
     ("mem0-batch", "PUT"): Case(
         BATCH,
         foreign=404,
-        messages=10,
+        messages=12,
         body=lambda said: {"memories": [{"memory_id": str(said.fact), "text": "Vera hates tea."}]},
         stranger=404,
     ),
     ("mem0-batch", "DELETE"): Case(
         BATCH,
         foreign=404,
-        messages=8,
+        messages=11,
         body=lambda said: {"memories": [{"memory_id": str(said.fact)}]},
         stranger=404,
     ),
     ("mem0-entities", "GET"): Case(at("v1/entities/"), foreign=200, messages=5, stranger=200),
     ("mem0-entity", "DELETE"): Case(
-        at("v2/entities/agent/{ada}/"), foreign=404, messages=8, stranger=404
+        at("v2/entities/agent/{ada}/"), foreign=404, messages=12, stranger=404
     ),
 }

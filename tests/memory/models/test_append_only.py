@@ -23,7 +23,7 @@ AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 CHANGEABLE = {
     *("memory_pendingembedding", "memory_memoryentry", "memory_memoryattribute"),
     "memory_conversationitem",  # which the framework takes back that has added it
-    "memory_factevidence",  # which a rolled-back extraction run removes
+    *("memory_factevidence", "memory_factevent"),  # which are deleted with their fact
     "memory_recallexclusion",  # which is removed when the correction is undone
 }
 

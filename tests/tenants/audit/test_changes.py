@@ -68,7 +68,9 @@ def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
         "audit.ErasedId.digest",
         "auth.User.password",
         "channels.SlackInstallation.encrypted_token",
+        "memory.FactEvidence.source_digest",
         "memory.MemoryEntry.content_digest",
+        "orchestrator.ExtractionRun.prompt_digest",
     }
 
 

@@ -11,12 +11,14 @@ from django.test import Client
 
 from memory.conversations.short_term import get_recent_messages
 from memory.conversations.transcript import record_message
+from memory.facts import SYSTEM, exclude_from_recall
 from memory.indexing.embedding_jobs import EMBEDDINGS
 from memory.models import (
     IndexedMessage,
     MemoryAttribute,
     Message,
     MessageAttribute,
+    PersonName,
     Posting,
     RecallEvent,
     WindowClear,
@@ -28,8 +30,8 @@ from tests.jobs import claimed
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
 
-# Parts of an index, of no use to a person.
-NOT_SHOWN = {Posting, IndexedMessage, MemoryAttribute, MessageAttribute}
+# Parts of an index, of no use to a person; the page of people shows names.
+NOT_SHOWN = {Posting, IndexedMessage, MemoryAttribute, MessageAttribute, PersonName}
 SHOWN = [model for model in apps.get_app_config("memory").get_models() if model not in NOT_SHOWN]
 MESSAGES = "/admin/memory/message/"
 PENDING = "/admin/memory/pendingembedding/"
@@ -62,6 +64,7 @@ def test_lists_and_pages_show_this_tenant_and_no_other(
     for program in (populated_a, populated_b):
         with tenant_scope(program.tenant.id):
             message = Message.objects.filter(content__contains="Lisbon").earliest("number")
+            exclude_from_recall(message, author=SYSTEM)
         propose(message, "Lisbon", "Maria's sister lives in Lisbon.")
     for model in SHOWN:
         page = client.get(changelist(model))

@@ -72,10 +72,10 @@ CASES = {
     "list": Case(tool("list", agent=ada, user_id=vera), messages=4, action="list"),
     "correct": Case(
         tool("correct", id=fact, content=lambda said: "Vera hates tea."),
-        messages=9,
+        messages=12,
         action="edit",
     ),
-    "forget": Case(tool("forget", id=fact), messages=7, action="delete"),
+    "forget": Case(tool("forget", id=fact), messages=10, action="delete"),
 }
 
 

@@ -294,6 +294,10 @@ def test_the_prompt_is_kept_as_it_was_sent_with_the_tokens_of_each_section(
         "content": "Maria's beagle is called Rex.",
         "score": told["score"],
         "reason": "",
+        "probability": None,
+        "quote": "",
+        "said_at": None,
+        "message_ids": [],
     }
     assert (left_out["memory_id"], left_out["reason"]) == (str(car), "below the floor")
     assert 1 > told["score"] > 0.5 > 0.18 > left_out["score"]

@@ -90,7 +90,7 @@ def test_a_reply_with_a_tool_call(
     (call,) = tool_calls.waiting_for(asked.id)
     with committed():
         tool_calls.decide(asked.tenant_id, call.id, True, by="maria")
-    require(25, asked)
+    require(26, asked)
     assert not PendingReply.objects.exists()
 
 

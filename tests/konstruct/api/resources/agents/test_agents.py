@@ -63,6 +63,13 @@ def test_an_agent_is_made(program_a: Program) -> None:
         "hands_to": [],
         "hand_over_on": {},
         "hand_back_on": [],
+        "extracts_facts": False,
+        "extraction_model": "",
+        "extraction_idle_seconds": 600,
+        "extraction_batch_size": 40,
+        "extraction_max_tokens_per_day": None,
+        "fact_review": "doubtful",
+        "fact_review_by_slot": {},
         "created_at": agent.created_at.isoformat().replace("+00:00", "Z"),
     }
     assert program_a.get(document["url"]).json() == document
