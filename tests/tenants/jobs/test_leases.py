@@ -1,6 +1,8 @@
 """Leases: one worker does a job, and who has lost the lease writes nothing."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from threading import Thread
 from typing import Any
 from unittest.mock import Mock
@@ -9,6 +11,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from django.db import OperationalError, ProgrammingError, connections
+from django.utils import timezone
 
 from tenants.context import connection, public_scope, tenant_scope
 from tenants.jobs import JobKind, LeaseLost, WorkerLost, lease, worker
@@ -71,6 +74,28 @@ def test_one_of_many_workers_gets_the_lease(tenant_a: Tenant) -> None:
     assert sum(in_other_threads(8, begin)) == 1
     with tenant_scope(tenant_a.id):
         assert Job.objects.get(key=key).attempts == 1
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_step_of_the_workers_clock_neither_ends_nor_prolongs_a_lease(
+    tenant_a: Tenant, process: Any, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """The clock of Postgres decides, and not that of a worker."""
+    (key,) = put(tenant_a)
+    stepped = time.time() + hours * 3600
+    with tenant_scope(tenant_a.id):
+        held = KIND.begin(key)
+        assert held is not None
+        monkeypatch.setattr(time, "time", lambda: stepped)
+        monkeypatch.setattr(timezone, "now", lambda: datetime.fromtimestamp(stepped, UTC))
+        worker.renew()
+        assert KIND.begin(key) is None
+        with held.transaction():
+            pass
+        expire_leases()
+        assert KIND.begin(key) is not None
+        with pytest.raises(LeaseLost), held.transaction():
+            pass
 
 
 def test_one_job_of_a_lane_is_leased_at_a_time(tenant_a: Tenant, tenant_b: Tenant) -> None:
