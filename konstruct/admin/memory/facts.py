@@ -33,7 +33,7 @@ from memory.facts.versions import UNCHANGED, standing_entry
 from memory.models import MemoryEntry
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from memory.models.facts import FactEvent, FactState
+from memory.models.facts import FactEvent, FactEvidence, FactState
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
@@ -278,6 +278,14 @@ class MemoryEntryAdmin(AgentNameAdmin):
             expires_at=given["expires_at"] if "expires_at" in changed else UNCHANGED,
             author=author_of(request),
         )
+
+    def get_deleted_objects(
+        self, objs: Any, request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """List what is deleted. Who may delete a fact deletes its evidence and events with it."""
+        listed, counts, missing, protected = super().get_deleted_objects(objs, request)
+        of_facts = {str(model._meta.verbose_name) for model in (FactEvidence, FactEvent)}
+        return listed, counts, missing - of_facts, protected
 
     def remove(self, obj: Any) -> None:
         """Forget it, with its versions."""
