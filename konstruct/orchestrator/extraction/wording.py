@@ -30,7 +30,7 @@ def _plain(text: str) -> str:
 
 # --- Instructions ---------------------------------------------------------------------------------
 
-# Texts that only address a language model. Nobody says them of themselves.
+# Texts that address a language model. People do not use them about themselves.
 _ORDERS: Final = re.compile(
     r"""
       \b(?:ignore|disregard|forget|override|bypass)\b[ ](?:\w+[ ]){0,4}
@@ -56,7 +56,7 @@ _AGENT: Final = (
     r"(?:ai|a\.i\.|assistants?|agents?|chatbots?|bots?|language[ ]models?|llms?|model|system"
     r"|ki|assistent\w*|agenten?|asistente|agente|modell|modelo)"
 )
-# Orders that a fact, told in the third person, does not contain.
+# Orders. A fact is in the third person and contains none.
 _IMPERATIVE: Final = re.compile(
     rf"""
       \b{_AGENT}[ ](?:must|should|shall|has[ ]to|have[ ]to|needs?[ ]to|(?:may|can)[ ]now
@@ -78,7 +78,7 @@ _IMPERATIVE: Final = re.compile(
 )
 
 
-# A fact is a sentence about somebody, and does not begin like this.
+# A fact is a sentence about a person or a thing, and does not begin like this.
 _BARE_VERB: Final = re.compile(
     r"^(?:please[ ])?(?:answer|reply|respond|send|forward|execute|run|delete|transfer|approve|grant"
     r"|do not|don['’]t|never|always|make sure|remember)\b"
