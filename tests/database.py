@@ -278,6 +278,8 @@ DECLARE
 BEGIN
     UPDATE public.tenants_tenant SET state = 'active' WHERE state <> 'active';
     DELETE FROM public.tenants_domain WHERE domain <> ALL ({domains});
+    -- A process that a module has running loses its jobs with its row, and asks the model again.
+    DELETE FROM public.tenants_worker WHERE expires_at < now();
     FOR schema, tenant IN
         SELECT nspname, coalesce(substring(nspname FROM '^t_(.*)')::uuid::text, '')
         FROM pg_namespace WHERE nspname = 'public' OR nspname ~ '^t_'
@@ -325,7 +327,7 @@ def remove_committed_rows() -> None:
             remove_other_tenants()
     empty = sql.SQL(_EMPTY).format(
         domains=sql.Literal([provisioning.default_domain(s) for s in STANDING_TENANTS]),
-        kept=sql.Literal([*MIGRATED_TABLES, *KEPT_TABLES]),
+        kept=sql.Literal([*MIGRATED_TABLES, *KEPT_TABLES, "tenants_worker"]),
         few=sql.Literal(_FEW),
     )
     for server in servers():
