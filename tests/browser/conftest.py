@@ -197,7 +197,8 @@ def _talked_to_for_a_month() -> Aurora:
         _know(tenant, agent, "Sam has an allergy to shellfish.")
         _connect_slack(tenant, agent)
         escalation, identity = _involve_people(tenant, agent)
-        _propose_facts(memory)
+        # Of another person: a corrected fact excludes its message from recall.
+        _propose_facts(_say(tenant, agent, "I am allergic to clams and shellfish.", user="tom"))
     LongTermMemory().update(fact, tenant.id, content="Sam is allergic to shellfish and to nuts.")
     return Aurora(tenant, agent, failed, reply, memory, fact, escalation, identity)
 
