@@ -141,12 +141,14 @@ def record_candidate(
     *,
     author: Author,
     review: str = "",
+    supersedes: UUID | None = None,
 ) -> Recorded:
     """Record a fact that was extracted from messages.
 
     The same text, or the same value of the same slot, is the same fact: its evidence is added. A
-    value of a single-valued slot supersedes an older one, or waits for a review if a person entered
-    or confirmed the older one. A candidate never deletes and never changes a fact of another slot.
+    value of a single-valued slot supersedes an older one. Of a slot with several values it
+    supersedes the one that `supersedes` names. It waits for a review if a person entered or
+    confirmed the older one. A candidate never deletes and never changes a fact of another slot.
 
     Args:
         entry: a new entry of the current tenant with its embedding, observed or inferred. Its
@@ -154,9 +156,12 @@ def record_candidate(
         quotes: of the messages that it rests on, at least one.
         author: of the candidate: an extraction run, or the key that asked for the run.
         review: why a person is to review it; empty: it is active at once.
+        supersedes: id of another value of the same subject and slot, of the same agent and user,
+            that has ended. One that is not active any more is left as it is.
 
     Raises:
-        InvalidArgument: the candidate has no evidence, or a field is invalid.
+        InvalidArgument: the candidate has no evidence, a field is invalid, or `supersedes` is no
+            fact of the same subject and slot.
         FactBusy: others stored and deleted the same text MAX_ATTEMPTS times meanwhile.
     """
     check_entry(entry)
@@ -166,10 +171,13 @@ def record_candidate(
     entry.embedding_model = model_version()
     for _ in range(MAX_ATTEMPTS):
         with transaction.atomic():
+            named = None if supersedes is None else _named(supersedes, entry)
             existing = _same_fact(entry)
             if existing is not None:
-                return _record_again(existing, entry, quotes, author=author, review=review)
-            recorded = _record_new(entry, quotes, author=author, review=review)
+                return _record_again(
+                    existing, entry, quotes, author=author, review=review, named=named
+                )
+            recorded = _record_new(entry, quotes, author=author, review=review, named=named)
             if recorded is not None:
                 return recorded
     raise FactBusy(MAX_ATTEMPTS)
@@ -192,15 +200,20 @@ def _same_fact(entry: MemoryEntry) -> MemoryEntry | None:
 
 
 def _record_new(
-    entry: MemoryEntry, quotes: Sequence[Quote], *, author: Author, review: str
+    entry: MemoryEntry,
+    quotes: Sequence[Quote],
+    *,
+    author: Author,
+    review: str,
+    named: UUID | None,
 ) -> Recorded | None:
     """Insert a candidate as a new fact; None if another writer was first."""
-    current = None if entry.is_multi_valued else _current_value(entry)
+    current = _superseded_by(entry, named)
     times = [quote.message.created_at for quote in quotes]
     entry.learned_at = min(times)
     if not isinstance(entry.valid_from, datetime):
         entry.valid_from = entry.learned_at
-    is_past = current is not None and entry.valid_from < current.valid_from
+    is_past = _is_past(entry, current)
     if current is not None and is_past:
         entry.valid_to = min(filter(None, (entry.valid_to, current.valid_from)))
     elif current is not None:
@@ -232,6 +245,7 @@ def _record_again(
     *,
     author: Author,
     review: str,
+    named: UUID | None,
 ) -> Recorded:
     """Record a candidate for a fact that exists."""
     identity = existing.memory_id
@@ -247,7 +261,7 @@ def _record_again(
         record_event(identity, FactAction.CONFIRM, author=author, reason="more evidence")
         return Recorded(Outcome.CONFIRMED, identity)
     # Stated anew after it had ended, or after a person decided against it.
-    current = None if existing.is_multi_valued else _current_value(existing)
+    current = _superseded_by(existing, named)
     if is_closed:
         review = _with_reason(review, REJECTED_BEFORE)
     if current is not None and _is_a_persons(current):
@@ -298,8 +312,8 @@ def confirm(
         proposed = FactEvent.objects.filter(memory_id=memory_id, action=FactAction.PROPOSE)
         if proposed.filter(own).exists():
             raise OwnProposal(memory_id)
-        current = None if fact.is_multi_valued else _current_value(fact)
-        is_past = current is not None and fact.valid_from < current.valid_from
+        current = _superseded_by(fact, fact.replaces)
+        is_past = _is_past(fact, current)
         changes: dict[str, Any] = {"state": FactState.ACTIVE, "review_reason": ""}
         if current is not None and is_past:
             changes |= {"state": FactState.SUPERSEDED, "valid_to": current.valid_from}
@@ -437,13 +451,43 @@ def _locked(memory_id: UUID, *states: FactState) -> MemoryEntry:
     return fact
 
 
+def _of_slot(fact: MemoryEntry) -> MemoryEntryQuerySet:
+    """Return the facts of the same agent and user with the same subject and slot."""
+    rows = same_scope(fact).entries()
+    return rows.filter(slot=fact.slot, subject__iexact=fact.subject) if fact.slot else rows.none()
+
+
+def _named(memory_id: UUID, by: MemoryEntry) -> UUID:
+    if not _of_slot(by).filter(memory_id=memory_id).exists():
+        raise InvalidArgument(
+            f"supersedes={memory_id} is no fact of {by.subject!r} with the slot {by.slot!r}, of the"
+            " same agent and user"
+        )
+    return memory_id
+
+
+def _superseded_by(fact: MemoryEntry, named: UUID | None) -> MemoryEntry | None:
+    """Return the active fact that a fact supersedes, locked.
+
+    It is the named one, if that is still active, or else that of the same single-valued slot.
+    """
+    current = None if named is None else _other_values(fact).filter(memory_id=named).first()
+    return current or (None if fact.is_multi_valued else _current_value(fact))
+
+
 def _current_value(fact: MemoryEntry) -> MemoryEntry | None:
     """Return the active fact of the same single-valued slot, locked; None without another value."""
-    if not fact.slot:
-        return None
-    others = same_scope(fact).as_of().filter(slot=fact.slot, subject__iexact=fact.subject)
-    others = others.exclude(memory_id=fact.memory_id).exclude(value__iexact=fact.value)
-    return others.select_for_update().order_by("-valid_from").first()
+    return _other_values(fact).order_by("-valid_from").first()
+
+
+def _other_values(fact: MemoryEntry) -> MemoryEntryQuerySet:
+    others = _of_slot(fact).as_of().exclude(memory_id=fact.memory_id)
+    return others.exclude(value__iexact=fact.value).select_for_update()
+
+
+def _is_past(fact: MemoryEntry, current: MemoryEntry | None) -> bool:
+    """Whether a single-valued slot had this value before its current one."""
+    return current is not None and not fact.is_multi_valued and fact.valid_from < current.valid_from
 
 
 def _is_a_persons(fact: MemoryEntry) -> bool:

@@ -81,16 +81,17 @@ LIMITS: Final = {
     "context": len(CONTEXT_WEIGHTS),
 }
 
-# The active facts that rest on messages of the scope, and their evidence.
+# The facts that rest on messages of the scope, and their evidence.
 _FACTS = """
 fact AS MATERIALIZED (
     SELECT coalesce(version_of, memory_id) AS memory_id, memory_id AS version_id, content,
-           1 - (embedding <=> %(vector)s::vector) AS cosine
+           1 - (embedding <=> %(vector)s::vector) AS cosine, {is_valid} AS is_valid
     FROM memory_memoryentry
-    WHERE {own} AND embedding_model = %(model)s AND {is_valid}
+    WHERE {own} AND embedding_model = %(model)s AND ({is_valid} OR {has_ended})
     ORDER BY created_at DESC LIMIT %(most_facts)s
 ), cited AS MATERIALIZED (
-    SELECT fact.memory_id, fact.version_id, content, cosine, message_id, start, "end", quote
+    SELECT fact.memory_id, fact.version_id, content, cosine, is_valid, message_id, start, "end",
+           quote
     FROM fact, LATERAL (
         SELECT message_id, start, "end", quote FROM memory_factevidence AS evidence
         WHERE {is_evidence} {evidence_until}
@@ -104,6 +105,13 @@ _IS_VALID = """version_of IS NULL AND state = 'active'
 _WAS_VALID = """(state IN ('active', 'superseded') OR state = 'retracted' AND retracted_at > %(at)s)
       AND valid_from <= %(at)s AND (valid_to IS NULL OR valid_to > %(at)s)
       AND (expires_at IS NULL OR expires_at > %(at)s)"""
+# A fact that was true and has ended still says what its messages are about. It is a sign of them,
+# and is not given itself. Without this, R@5 was .764 instead of .773 and R@10 .828 instead of .837,
+# for 27 of 690 facts (benchmarks/facts/recorded.py on LoCoMo 0-3).
+_HAS_ENDED = """version_of IS NULL AND state IN ('active', 'superseded')
+      AND (expires_at IS NULL OR expires_at > now())
+      AND NOT EXISTS (SELECT FROM memory_recallexclusion AS corrected
+                      WHERE corrected.memory_id = memory_memoryentry.memory_id)"""
 # A version that has the fact's content has its evidence, too.
 _IS_EVIDENCE_OF_VERSION = """(evidence.memory_id = fact.version_id OR evidence.memory_id = (
             SELECT standing.memory_id FROM memory_memoryentry AS standing
@@ -114,6 +122,7 @@ _IS_EVIDENCE_OF_VERSION = """(evidence.memory_id = fact.version_id OR evidence.m
 _KNOWN = """
 WITH {facts}, nearest AS MATERIALIZED (
     SELECT memory_id, version_id, content, cosine FROM cited
+    WHERE is_valid
     GROUP BY memory_id, version_id, content, cosine
     ORDER BY cosine DESC, version_id LIMIT %(facts_along)s
 ), quoted AS MATERIALIZED (
@@ -443,7 +452,8 @@ def evidence_sql(strategy: Strategy, *, until: bool, among: bool, texts: bool) -
         "size": size.format(**parts),
         "nearest": nearest.format(**parts),
         "facts": _FACTS.format(
-            is_valid=_WAS_VALID if until else _IS_VALID,
+            is_valid=f"({_WAS_VALID if until else _IS_VALID})",
+            has_ended=_HAS_ENDED,
             is_evidence=_IS_EVIDENCE_OF_VERSION if until else "evidence.memory_id = fact.memory_id",
             **parts,
         ),

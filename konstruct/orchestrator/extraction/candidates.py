@@ -50,6 +50,7 @@ UNVERIFIED: Final = "unverified"
 CONFLICT: Final = "conflict"
 LOW_CONFIDENCE: Final = "low confidence"
 UNCERTAIN_PERIOD: Final = "past, planned or temporary"
+ENDS_ONE_VALUE: Final = "ends one of several values"
 ALL: Final = "all facts are reviewed"
 
 
@@ -156,7 +157,8 @@ class Accepted:
     asserter: str
     valid_from: datetime | None
     """None: since it was stated."""
-    supersedes: UUID | None
+    supersedes: Known | None
+    """A fact with another value that it ends."""
     review: str
     """Why a person is to review it; empty: no review is required."""
 
@@ -392,10 +394,7 @@ def _spans(candidate: Candidate, cited: Sequence[Source | None]) -> Iterator[Spa
 
 def _refusal(candidate: Candidate, spans: Sequence[Span], facts: Mapping[str, Known]) -> str:
     """Return why a candidate with these quotes is refused; empty: it is not."""
-    authors = {span.source.speaker for span in spans}
-    if len(authors) > 1 or not any(
-        _same(candidate.speaker, name) for name in (spans[0].source.speaker, spans[0].source.role)
-    ):
+    if len(_asserters(candidate, spans)) != 1:
         return "speaker is not the author"
     if _SLOT.fullmatch(candidate.slot) is None:
         return "slot is not snake_case"
@@ -419,7 +418,10 @@ def _accept(
 ) -> Accepted:
     of_slot = [fact for fact in facts.values() if fact.is_of(candidate)]
     is_multi_valued = of_slot[0].is_multi_valued if of_slot else candidate.is_multi_valued
-    is_unverified = any(span.source.role != Role.USER for span in spans)
+    (asserter,) = _asserters(candidate, spans)
+    is_unverified = any(
+        span.source.role != Role.USER or span.source.speaker != asserter for span in spans
+    )
     kind = FactKind.INFERRED if is_unverified else candidate.kind
     candidate = replace(candidate, is_multi_valued=is_multi_valued, kind=kind)
     superseded = facts.get(candidate.supersedes or "")
@@ -439,6 +441,7 @@ def _accept(
     is_low = candidate.confidence is not None and candidate.confidence < MIN_CONFIDENCE
     doubts = [
         CONFLICT if is_contradicted else "",
+        ENDS_ONE_VALUE if is_multi_valued and superseded in others else "",
         UNCERTAIN_PERIOD if others and has_uncertain_period else "",
         UNVERIFIED if is_unverified or any(orders_agent(s.source.content) for s in spans) else "",
         INFERRED if candidate.kind == FactKind.INFERRED and not is_unverified else "",
@@ -448,9 +451,9 @@ def _accept(
     return Accepted(
         candidate=candidate,
         spans=spans,
-        asserter=spans[0].source.speaker,
+        asserter=asserter,
         valid_from=begins,
-        supersedes=superseded.id if superseded else None,
+        supersedes=superseded if superseded in others else None,
         review=_review(candidate.slot, [each for each in doubts if each], policy),
     )
 
@@ -482,6 +485,16 @@ def _valid_from(candidate: Candidate, spans: Sequence[Span]) -> datetime | None:
     if begin > stated:
         return None
     return stated if stated < end else begin
+
+
+def _asserters(candidate: Candidate, spans: Sequence[Span]) -> set[str]:
+    """Return the names of the authors of the quotes who are the candidate's speaker."""
+    return {
+        span.source.speaker
+        for span in spans
+        if _same(candidate.speaker, span.source.speaker)
+        or _same(candidate.speaker, span.source.role)
+    }
 
 
 def _latest(spans: Sequence[Span]) -> datetime:

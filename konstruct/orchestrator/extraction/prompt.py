@@ -35,9 +35,9 @@ slot of a known fact for the same attribute of the same subject.
 - "fact": one sentence in the third person that is understood by itself, in the language of the \
 messages that it rests on.
 - "kind": "observed" if the speaker stated it, "inferred" if it is a conclusion.
-- "speaker": the speaker of the messages that it rests on, as the document names them.
+- "speaker": the speaker who states it, as the document names them.
 - "evidence": one to three objects {"message": id of a message, "quote": words of its text}. Copy \
-the quote from the text, character by character, contiguous. All of them are of the same speaker.
+the quote from the text, character by character, contiguous. One of them at least is of the speaker.
 - "valid_from": since when it is so, or the date of an event: YYYY-MM-DD, YYYY-MM or YYYY, by the \
 date of the message ("yesterday" is the day before it). null if it is not stated.
 - "precision": "day", "month", "year", or null without a date.

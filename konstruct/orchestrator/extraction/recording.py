@@ -2,6 +2,7 @@
 
 from collections import Counter
 from typing import Any
+from uuid import UUID
 
 from django.utils import timezone
 
@@ -29,11 +30,21 @@ def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> N
     author = Author(AuthorKind.RUN, str(run.id), run.model or "rules")
     counts: Counter[str] = Counter()
     documents = []
+    new_ids: dict[str, UUID] = {}
     for each in accepted:
         quotes = [Quote(by_id[span.source.id], span.start, span.end) for span in each.spans]
         entry = _entry(batch.thread, run, each, **values)
         entry.embedding = answer.embeddings[each.candidate.fact]
-        recorded = record_candidate(entry, quotes, author=author, review=each.review)
+        former = each.supersedes
+        recorded = record_candidate(
+            entry,
+            quotes,
+            author=author,
+            review=each.review,
+            supersedes=former and (former.id or new_ids.get(former.label)),
+        )
+        if recorded.memory_id == entry.memory_id:
+            new_ids.setdefault(each.candidate.id, entry.memory_id)
         counts[recorded.outcome] += 1
         counts["superseded"] += recorded.superseded is not None
         documents.append(

@@ -254,6 +254,14 @@ def test_a_value_that_a_person_entered_is_a_correction(
     assert MemoryEntry.objects.get(pk=rome).state == "superseded"
     excluded = RecallExclusion.objects.filter(message=statement).get()
     assert (excluded.memory_id, excluded.author_name) == (rome, "curator")
+    # The corrected fact does not lead to the message that stated it.
+    found = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED)
+    assert [
+        hit for hit in found.hits if hit.message_id == moved.id and "fact" in hit.channels
+    ] == []
+    assert not [
+        hit for hit in found.hits if hit.message_id == statement.id and "fact" in hit.channels
+    ]
 
 
 def test_a_reply_to_the_evidence_that_repeats_the_value_is_excluded(

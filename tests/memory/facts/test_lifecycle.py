@@ -30,6 +30,7 @@ from memory.models import (
     FactState,
     MemoryEntry,
     Message,
+    RecallExclusion,
 )
 from tenants import transaction
 from tenants.context import tenant_scope
@@ -85,10 +86,20 @@ def record(
 ) -> Callable[..., Recorded]:
     """Record that the user said that they live in a city."""
 
-    def record(city: str, *, review: str = "", author: Author = run, **fields: Any) -> Recorded:
+    def record(
+        city: str,
+        *,
+        review: str = "",
+        author: Author = run,
+        supersedes: UUID | None = None,
+        **fields: Any,
+    ) -> Recorded:
         said = fields.pop("message", None) or message(f"By the way, I live in {city} now.")
-        entry = candidate(tenant_a, city, run_id=UUID(author.id), **fields)
-        return record_candidate(entry, [quote(said, city)], author=author, review=review)
+        run_id = UUID(author.id) if author.kind == AuthorKind.RUN else None
+        entry = candidate(tenant_a, city, run_id=run_id, **fields)
+        return record_candidate(
+            entry, [quote(said, city)], author=author, review=review, supersedes=supersedes
+        )
 
     return record
 
@@ -154,6 +165,71 @@ def test_values_of_a_multi_valued_slot_stay_beside_each_other(
     record("Oslo", is_multi_valued=True)
 
     assert known(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Rome."]
+
+
+def test_one_value_of_several_is_superseded_by_its_id(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    several = {"is_multi_valued": True}
+    rome, bari = record("Rome", **several), record("Bari", **several)
+    oslo = record("Oslo", supersedes=rome.memory_id, **several)
+
+    assert oslo == Recorded(Outcome.ACTIVE, oslo.memory_id, superseded=rome.memory_id)
+    assert known(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Bari."]
+    assert events(rome)[-1] == ("supersede", "run")
+    # It has ended: naming it again ends nothing else.
+    lima = record("Lima", supersedes=rome.memory_id, **several)
+    assert lima.superseded is None
+    retract(bari.memory_id, author=CURATOR)
+    assert known(tenant_a) == ["Ada lives in Lima.", "Ada lives in Oslo."]
+
+
+def test_a_proposal_supersedes_the_named_value_when_it_is_confirmed(
+    tenant_a: Tenant, record: Callable[..., Recorded], run: Author
+) -> None:
+    several = {"is_multi_valued": True}
+    rome, _ = record("Rome", **several), record("Bari", **several)
+    later = Author(AuthorKind.RUN, str(uuid4()))
+    oslo = record("Oslo", author=later, review="doubt", supersedes=rome.memory_id, **several)
+    assert known(tenant_a) == ["Ada lives in Bari.", "Ada lives in Rome."]
+    confirm(oslo.memory_id, author=CURATOR)
+    assert known(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Bari."]
+    # The run is undone as a unit, unless a person confirmed its fact.
+    assert roll_back(UUID(later.id), author=CURATOR)["restored"] == 0
+    assert restore(rome.memory_id, author=CURATOR).state == FactState.ACTIVE
+
+
+def test_a_person_may_name_the_value_that_has_ended(
+    tenant_a: Tenant, record: Callable[..., Recorded]
+) -> None:
+    rome = record("Rome", is_multi_valued=True)
+    record("Oslo", author=CURATOR, supersedes=rome.memory_id, is_multi_valued=True)
+    assert events(rome)[-1] == ("supersede", "person")
+    # What the user said was true: it stays a sign of its message.
+    assert not RecallExclusion.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"subject": "Bo"}, {"slot": "birthplace"}, {"user_id": "bo"}, {"agent_id": None}],
+    ids=["subject", "slot", "user", "agent"],
+)
+def test_a_fact_of_another_slot_or_scope_cannot_be_superseded(
+    tenant_a: Tenant, record: Callable[..., Recorded], fields: dict[str, Any]
+) -> None:
+    rome = record("Rome", is_multi_valued=True)
+    with pytest.raises(InvalidArgument, match="supersedes="):
+        record("Oslo", supersedes=rome.memory_id, is_multi_valued=True, **fields)
+    assert known(tenant_a) == ["Ada lives in Rome."]
+
+
+def test_a_fact_of_another_tenant_cannot_be_superseded(
+    tenant_a: Tenant, tenant_b: Tenant, record: Callable[..., Recorded]
+) -> None:
+    with tenant_scope(tenant_b.id):
+        (foreign,) = [MEMORY.store(fact(tenant_b, "Ada lives in Bari.", user_id=USER))]
+    with pytest.raises(InvalidArgument, match="supersedes="):
+        record("Oslo", supersedes=foreign)
 
 
 def test_slots_of_other_subjects_are_not_superseded(

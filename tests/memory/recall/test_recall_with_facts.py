@@ -227,6 +227,30 @@ def test_a_superseded_fact_is_recalled_as_of_its_time_only(tenant_a: Tenant) -> 
     assert known(START - timedelta(days=1)) == []
 
 
+def test_a_fact_that_has_ended_is_a_sign_of_its_messages_alone(tenant_a: Tenant) -> None:
+    slot = {"subject": "Ann", "slot": "home", "is_multi_valued": False}
+    say(tenant_a, *SMALL_TALK)
+    (rome,) = say(tenant_a, "Finally got the keys, boxes everywhere.", start=START)
+    (oslo,) = say(tenant_a, "Off to the north for good.", start=START + timedelta(days=3))
+    first = remember(tenant_a, rome, content="Ann's flat is in Rome.", value="Rome", **slot)
+    remember(tenant_a, oslo, content="Ann's flat is in Oslo.", value="Oslo", **slot)
+    with tenant_scope(tenant_a.id):
+        assert MemoryEntry.objects.get(pk=first).state == "superseded"
+
+    found = ask(tenant_a, "Was Ann's flat in Rome?")
+
+    assert found.hits[0].message_id == rome.id
+    assert found.hits[0].channels["fact"] > 0.5
+    assert [fact.content for fact in found.facts] == ["Ann's flat is in Oslo."]
+    assert rome.content in lines(tenant_a, "Was Ann's flat in Rome?")[0]
+    with tenant_scope(tenant_a.id):
+        retract(first, author=CURATOR)
+    corrected = ask(tenant_a, "Was Ann's flat in Rome?")
+    assert not [
+        hit for hit in corrected.hits if hit.message_id == rome.id and "fact" in hit.channels
+    ]
+
+
 def test_evidence_of_later_messages_does_not_count_as_of_a_moment(
     tenant_a: Tenant, said: Message
 ) -> None:

@@ -105,15 +105,20 @@ def test_a_candidate_supersedes_within_its_slot_alone() -> None:
     assert refusal(facts=[bobs], supersedes="k1") == "supersedes another slot"
     porto = known("Porto")
     found = accepted(facts=[porto], supersedes="k1")
-    assert (found.supersedes, found.review) == (porto.id, "")
+    assert (found.supersedes, found.review) == (porto, "")
     # It cannot have begun before the value that it replaces: a person decides.
     found = accepted(facts=[porto], supersedes="k1", valid_from="2026-01", precision="month")
-    assert (found.supersedes, found.review) == (porto.id, "past, planned or temporary")
+    assert (found.supersedes, found.review) == (porto, "past, planned or temporary")
     assert found.valid_from == porto.valid_from
     # Another value that the language model does not say to be replaced is a conflict.
     assert accepted(facts=[porto]).review == "conflict"
     # What is known of the slot wins.
-    assert accepted(facts=[known("Porto", is_multi_valued=True)]).candidate.is_multi_valued
+    several = known("Porto", is_multi_valued=True)
+    assert accepted(facts=[several]).candidate.is_multi_valued
+    # That one of several values has ended is for a person to decide.
+    found = accepted(facts=[several], supersedes="k1")
+    assert (found.supersedes, found.review) == (several, "ends one of several values")
+    assert accepted(facts=[known("oslo")], supersedes="k1").supersedes is None
 
 
 @pytest.mark.parametrize(
@@ -163,6 +168,21 @@ def test_words_beside_an_instruction_are_unverified() -> None:
 def test_facts_of_agents_are_inferred_and_unverified() -> None:
     found = accepted(source("I live in Oslo now.", role="assistant", speaker="ada"), speaker="ada")
     assert (found.candidate.kind, found.review) == ("inferred", "unverified")
+
+
+def test_words_of_others_beside_those_of_the_speaker_are_unverified() -> None:
+    said = {"m1": "Did you move to Oslo?", "m2": "Yes, I live in Oslo now."}
+    bob, maria = (
+        source(text, label=label, speaker=speaker)
+        for (label, text), speaker in zip(said.items(), ("Bob", "Maria"), strict=True)
+    )
+    quotes = [{"message": label, "quote": text} for label, text in said.items()]
+    found = accepted(bob, maria, evidence=quotes)
+    assert (found.asserter, found.review, len(found.spans)) == ("Maria", "unverified", 2)
+    assert found.candidate.kind == "inferred"
+    assert refusal(bob, maria, evidence=quotes[:1]) == "speaker is not the author"
+    # Two users, and a speaker who may be either.
+    assert refusal(bob, maria, evidence=quotes, speaker="user") == "speaker is not the author"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from konstruct.orchestrator.models import (
     ModelCall,
     RunState,
 )
+from memory import facts
 from memory.conversations.transcript import record_message
 from memory.facts import Author
 from memory.models import (
@@ -93,6 +94,42 @@ def test_new_values_supersede_by_the_id_of_a_known_fact(
     assert known in llm_server.requests[1].question
     # The messages before are there to be referred to.
     assert '"text": "I live in Oslo."' in llm_server.requests[1].question
+
+
+def test_a_model_proposes_to_end_one_of_several_values(
+    program: Program, tell: Callable[..., Message], answer: Callable[..., None]
+) -> None:
+    program.agent.fact_review = "doubtful"
+    program.agent.save()
+    hobby = {"slot": "hobby", "multi": True}
+    tell("I play tennis and chess.")
+    answer(
+        fact("tennis", "I play tennis", fact="Maria plays tennis.", **hobby),
+        fact("chess", "chess", id="f2", fact="Maria plays chess.", **hobby),
+    )
+    runs.extract(cursor_id())
+    tennis = MemoryEntry.objects.get(value="tennis")
+    tell("I gave up tennis for padel.")
+    padel = fact(
+        "padel", "gave up tennis", fact="Maria plays padel.", **hobby,
+        evidence=[{"message": "m2", "quote": "gave up tennis for padel"}],
+        supersedes=f"k{tennis.memory_id.hex[:8]}",
+    )  # fmt: skip
+    # A later candidate may name an earlier one of the same answer.
+    golf = {**padel, "id": "f2", "value": "golf", "fact": "Maria plays golf.", "supersedes": "f1"}
+    answer(padel, golf)
+    runs.extract(cursor_id())
+    proposed = MemoryEntry.objects.get(value="padel")
+    assert (proposed.state, proposed.replaces) == (FactState.PROPOSED, tennis.memory_id)
+    assert proposed.review_reason == "ends one of several values"
+    assert MemoryEntry.objects.get(value="golf").replaces is None
+    facts.confirm(proposed.memory_id, author=Author(AuthorKind.PERSON, "7", "curator"))
+    assert dict(MemoryEntry.objects.values_list("value", "state")) == {
+        "tennis": FactState.SUPERSEDED,
+        "chess": FactState.ACTIVE,
+        "padel": FactState.ACTIVE,
+        "golf": FactState.PROPOSED,
+    }
 
 
 @pytest.mark.parametrize(
