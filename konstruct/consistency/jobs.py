@@ -10,10 +10,15 @@ from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery, arrival_key
 from konstruct.consistency.records import Finding
-from konstruct.orchestrator.extraction.queue import EXTRACTIONS
+from konstruct.orchestrator.extraction.queue import EXTRACTIONS, PREVIEWS
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
-from konstruct.orchestrator.models import ExtractionCursor, HistoryMerge
+from konstruct.orchestrator.models import (
+    ExtractionCursor,
+    ExtractionRun,
+    HistoryMerge,
+    RunState,
+)
 from konstruct.orchestrator.replies.queue import REPLIES
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.models import Message, PendingEmbedding, Role
@@ -41,6 +46,15 @@ WAITING: Final[tuple[tuple[JobKind, Keys], ...]] = (
         lambda: MessageErasure.objects.filter(done_at__isnull=True).values_list("id"),
     ),
     (EXTRACTIONS, lambda: ExtractionCursor.objects.behind().values_list("id")),
+    # A run that a worker does has nobody who requested it.
+    (
+        PREVIEWS,
+        lambda: (
+            ExtractionRun.objects.filter(state=RunState.RUNNING)
+            .exclude(requested_by="")
+            .values_list("id")
+        ),
+    ),
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(OF_THE_TENANT)).distinct()),
 )

@@ -27,3 +27,9 @@ def handle_message(tenant_id: str, message_id: str) -> None:
 def extract_facts(tenant_id: str, cursor_id: str) -> None:
     """Extract facts from a conversation. Safe to run twice; the job table owns the retries."""
     runs.extract(UUID(cursor_id))
+
+
+@shared_task(base=TenantTask)
+def end_interrupted_preview(tenant_id: str, run_id: str) -> None:
+    """Mark a preview as failed if its process ended before it. Safe to run twice."""
+    runs.end_interrupted_preview(UUID(run_id))

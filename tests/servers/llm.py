@@ -14,6 +14,7 @@ class Answer:
     """One response: JSON, or text as it is; after `release()` if `wait`; slowly if `drip`.
 
     Or `events`, each as soon as it can be, of which all but the first wait for `release()`.
+    With `cut_after` the connection ends after so many bytes of it.
     """
 
     body: Any
@@ -22,6 +23,7 @@ class Answer:
     wait: bool = False
     drip: float = 0.0
     events: tuple[str, ...] = ()
+    cut_after: int | None = None
 
     @property
     def content(self) -> bytes:
@@ -137,7 +139,11 @@ class LLMServer:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(answer.content)))
                 self.end_headers()
-                self._send(answer)
+                if answer.cut_after is None:
+                    self._send(answer)
+                else:
+                    self.wfile.write(answer.content[: answer.cut_after])
+                    self.close_connection = True
 
             def _send(self, answer: Answer) -> None:
                 pieces = (

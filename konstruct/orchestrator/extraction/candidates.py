@@ -306,7 +306,10 @@ def _date(value: Any, precision: Any) -> tuple[date | None, str]:
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is None:
             raise MalformedCandidate("valid_from has no time zone")
-        return moment.astimezone(UTC), ""
+        try:
+            return moment.astimezone(UTC), ""
+        except OverflowError:
+            raise MalformedCandidate("valid_from is out of range") from None
     year, month, day = (int(part) if part else None for part in found.groups())
     written = Precision.DAY if day else Precision.MONTH if month else Precision.YEAR
     order = [Precision.DAY, Precision.MONTH, Precision.YEAR]

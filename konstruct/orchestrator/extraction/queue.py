@@ -32,6 +32,17 @@ EXTRACTIONS: Final = JobKind(
     is_final=lambda error: isinstance(error, LLMRefused),
 )
 
+# A preview has no worker, and its process may be killed: its job marks it as failed if it has not
+# ended by then. The key is the id of the run.
+PREVIEWS: Final = JobKind(
+    name="preview",
+    task="konstruct.orchestrator.tasks.end_interrupted_preview",
+    queue="extractions",
+    max_attempts=lambda: settings.EXTRACTION_MAX_ATTEMPTS,
+)
+# For the code around the requests to the language model.
+PREVIEW_GRACE: Final = timedelta(minutes=1)
+
 # A job that was given up gets new attempts with a new message, once a day at most.
 _ENQUEUE: Final = """
 WITH wanted AS (

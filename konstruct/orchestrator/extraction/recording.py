@@ -1,7 +1,7 @@
 """Recording the facts of an answer, with what became of each candidate."""
 
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.utils import timezone
@@ -109,11 +109,14 @@ def _document(accepted: Accepted) -> dict[str, Any]:
     }
 
 
+_AT_THE_END: Final = (
+    *("state", "error", "ended_at", "output", "response_format"),
+    *("prompt_tokens", "completion_tokens", "cost", "result", "candidates"),
+)
+
+
 def end(run: ExtractionRun, state: RunState, *, error: str = "") -> None:
+    """Write the end of a run, unless it was erased meanwhile with one of its messages."""
     run.state, run.error, run.ended_at = state, error, timezone.now()
-    run.save(
-        update_fields=[
-            "state", "error", "ended_at", "output", "response_format", "prompt_tokens",
-            "completion_tokens", "cost", "result", "candidates",
-        ]
-    )  # fmt: skip
+    values = {name: getattr(run, name) for name in _AT_THE_END}
+    ExtractionRun.objects.filter(pk=run.pk).update(**values)

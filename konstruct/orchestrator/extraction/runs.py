@@ -13,6 +13,7 @@ from datetime import UTC, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.utils import timezone
 
 from konstruct.orchestrator.exceptions import (
@@ -21,7 +22,7 @@ from konstruct.orchestrator.exceptions import (
     ExtractionRunNotFound,
     WrongRunState,
 )
-from konstruct.orchestrator.extraction import queue
+from konstruct.orchestrator.extraction import prompt, queue
 from konstruct.orchestrator.extraction.asking import (
     Answer,
     Batch,
@@ -54,7 +55,7 @@ logger = logging.getLogger(__name__)
 # Messages before the first new one, which it may refer to.
 MAX_CONTEXT_MESSAGES: Final = 6
 SWITCHED_OFF: Final = "The agent does not extract facts now (extracts_facts)."
-KILLED: Final = "The worker ended before the run was done."
+KILLED: Final = "The process ended before the run was done."
 
 
 # --- The worker -----------------------------------------------------------------------------------
@@ -250,17 +251,21 @@ def preview(
         agent.extraction_model = model
     batch = Batch(agent, thread, up_to_limit(list(messages)), known_facts(thread))
     check_limit(batch)
-    run = _create_run(
-        batch, requested_by=requested_by, replay_of=replay_of.pk if replay_of else None
-    )
+    longest = len(prompt.FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + queue.PREVIEW_GRACE
+    with transaction.atomic():
+        run = _create_run(
+            batch, requested_by=requested_by, replay_of=replay_of.pk if replay_of else None
+        )
+        queue.PREVIEWS.enqueue_many([run.pk], delay=longest)
     try:
         with share():
             answer = read(ask(batch, run))
         with transaction.atomic():
+            _require_messages(batch)
             record(batch, run, answer)
             transaction.set_rollback(True)
     except Exception as error:
-        end(run, RunState.FAILED, error=str(error))
+        _end_preview(run, RunState.FAILED, error=str(error))
         raise
     existing = set(
         MemoryEntry.objects.filter(
@@ -273,8 +278,23 @@ def preview(
         else each
         for each in run.candidates
     ]
-    end(run, RunState.PREVIEW)
+    _end_preview(run, RunState.PREVIEW)
     return run
+
+
+def _end_preview(run: ExtractionRun, state: RunState, *, error: str = "") -> None:
+    with transaction.atomic():
+        end(run, state, error=error)
+        queue.PREVIEWS.finish(run.pk)
+
+
+def end_interrupted_preview(run_id: UUID) -> None:
+    """Mark a preview as failed that has not ended; its job says that its time is over."""
+    with transaction.atomic():
+        ExtractionRun.objects.filter(pk=run_id, state=RunState.RUNNING).update(
+            state=RunState.FAILED, error=KILLED, ended_at=timezone.now()
+        )
+        queue.PREVIEWS.finish(run_id)
 
 
 @dataclass(frozen=True, slots=True)
