@@ -41,7 +41,7 @@ def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> N
             quotes,
             author=author,
             review=each.review,
-            supersedes=former and (former.id or new_ids.get(former.label)),
+            supersedes=None if former is None else former.id or new_ids.get(former.label),
         )
         if recorded.memory_id == entry.memory_id:
             new_ids.setdefault(each.candidate.id, entry.memory_id)
