@@ -13,6 +13,7 @@ from django.utils.timesince import timesince
 
 from konstruct.admin.access import note
 from konstruct.admin.choosing import memory_query
+from konstruct.admin.first_steps import first_steps
 from konstruct.admin.lists import agent_names
 from konstruct.orchestrator.models import PendingReply
 from memory.browse import statistics
@@ -43,7 +44,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         return context
     note(request, Action.VIEW, "dashboard")
     with reading_replica():
-        return {**context, **_numbers()}
+        return {**context, "first_steps": first_steps(request), **_numbers()}
 
 
 def _limits() -> list[tuple[str, str, int, int]]:

@@ -52,7 +52,7 @@ WITHOUT_A_GET = {
     "export_person",
     "slack_finish",
 }
-DASHBOARD = 23
+DASHBOARD = 24
 LIST = 14
 ROW = 17
 

@@ -1,0 +1,65 @@
+"""The checklist of a new tenant, from the first agent to the first message."""
+
+import shlex
+from collections.abc import Callable
+
+from django.test import Client
+
+from konstruct.api.auth.keys import issue_key, note_use
+from konstruct.orchestrator.models import Agent
+from memory.models import Message
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.konstruct.conftest import Program
+
+HOME = "/admin/"
+
+
+def done(client: Client) -> list[bool]:
+    return [step.is_done for step in client.get(HOME).context["first_steps"]]
+
+
+def test_steps_are_done_one_by_one_and_the_list_goes_away(
+    tenant_a: Tenant, program_b: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(tenant_a)
+    assert done(client) == [False, False, False, False]
+    with tenant_scope(tenant_a.id):
+        agent = Agent.objects.create(name="Ada")
+    assert done(client) == [True, False, False, False]
+    key, _ = issue_key(tenant_id=tenant_a.id, name="new")
+    assert done(client) == [True, True, False, False]
+    with tenant_scope(tenant_a.id):
+        note_use(key)
+    issue_key(tenant_id=tenant_a.id, name="unused")
+    assert done(client) == [True, True, True, False]
+    with tenant_scope(tenant_a.id):
+        Message.objects.create(
+            agent_id=agent.pk, user_id="maria", thread_id="t", channel="rest", role="user",
+            content="Hi",
+        )  # fmt: skip
+    assert done(client) == []
+    assert "First steps" not in client.get(HOME).text
+
+
+def test_the_command_is_for_this_host_and_quotes_the_agent(
+    tenant_a: Tenant, browser: Callable[..., Client]
+) -> None:
+    with tenant_scope(tenant_a.id):
+        Agent.objects.create(name="</pre><script>alert(1)</script>'; rm -rf / '")
+    page = browser(tenant_a).get(HOME)
+    command = page.context["first_steps"][2].command
+    words = shlex.split(command.replace("\\\n", " "))
+    assert "http://tenant-a.localhost/api/v1/messages/?wait=30" in words
+    assert any(word.startswith('{"agent": "</pre>') and "rm -rf" in word for word in words)
+    assert "<script>alert(1)" not in page.text
+
+
+def test_links_are_for_who_may_follow_them(
+    tenant_a: Tenant, browser: Callable[..., Client]
+) -> None:
+    steps = browser(tenant_a, "view_message", "view_agent").get(HOME).context["first_steps"]
+    assert [step.link for step in steps] == ["", "", "", ""]
+    assert "first_steps" not in browser(tenant_a, "view_agent").get(HOME).context
+    steps = browser(tenant_a, "view_message").get(HOME).context["first_steps"]
+    assert steps == []
