@@ -1,5 +1,6 @@
 """Removes conversations that are older than a retention rule allows; without a rule, nothing.
 
+A rule that people shorten takes effect after a day, and can be cancelled until then.
 Facts expire by themselves (`expires_at`), and sessions of graphs stay until they are cleared.
 """
 
@@ -14,6 +15,7 @@ from django.utils import timezone
 from django_redis import get_redis_connection
 
 from konstruct.consistency.indexing import forget_words
+from konstruct.orchestrator.retention_rules import make_due_changes
 from konstruct.privacy.erasure.messages import shorten_window
 from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
 from memory.conversations import thread_window
@@ -65,8 +67,9 @@ class Removed:
 
 
 def apply_rules() -> list[Removed]:
-    """Apply the rules of the current tenant."""
+    """Apply the rules of the current tenant, after changes that are due have taken effect."""
     now = timezone.now()
+    make_due_changes(now, by=RETENTION)
     return [
         removed
         for agent_id, days in _days_by_agent().items()

@@ -137,6 +137,15 @@ class RetentionRule(TenantModel):
         "agent", null=True, blank=True, help_text="Of one agent; none: of all others."
     )
     days = models.PositiveIntegerField(help_text="What is older is removed every hour.")
+    next_days = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Fewer days that wait; empty: no change waits.",
+    )
+    effective_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When these days take effect."
+    )
     created_at = models.DateTimeField(db_default=Now(), help_text="Since when it has been so.")
 
     personal_data = NoPersonalData("numbers of days")
@@ -148,6 +157,11 @@ class RetentionRule(TenantModel):
                 fields=["agent_id"], nulls_distinct=False, name="retention_one_rule"
             ),
             models.CheckConstraint(condition=models.Q(days__gt=0), name="retention_days"),
+            models.CheckConstraint(
+                condition=models.Q(next_days__isnull=True, effective_at__isnull=True)
+                | models.Q(next_days__gt=0, effective_at__isnull=False),
+                name="retention_next_days",
+            ),
         ]
 
     def __str__(self) -> str:

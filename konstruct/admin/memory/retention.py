@@ -4,18 +4,27 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.validators import MaxValueValidator, MinValueValidator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget
 
-from konstruct.admin.access import AgentNameAdmin
+from konstruct.admin.access import AgentNameAdmin, note_row
+from konstruct.admin.choosing import as_uuid
 from konstruct.admin.lists import agent_choices
+from konstruct.orchestrator import retention_rules
+from konstruct.orchestrator.retention_rules import MAX_DAYS, WouldShorten
+from tenants import transaction
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import RetentionRule
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action, RetentionRule
 
 ALL_OTHERS = "all others"
-MAX_DAYS = 36_500
+CHANGE = "audit.change_retentionrule"
 
 
 class RetentionForm(forms.ModelForm):
@@ -35,12 +44,20 @@ class RetentionForm(forms.ModelForm):
         validators=[MinValueValidator(1), MaxValueValidator(MAX_DAYS)],
         widget=UnfoldAdminIntegerFieldWidget,
         help_text="Older messages are removed every hour, with their vectors and records, and "
-        "cannot be restored. Facts have their own expiry.",
+        "cannot be restored. Facts have their own expiry. Fewer days than now take effect after a "
+        "day, and can be cancelled until then.",
     )
 
     class Meta:
         model = RetentionRule
         fields = ("agent_id", "days")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance._state.adding:
+            # For another agent it would be a new rule, and the end of this one.
+            self.fields["agent_id"].disabled = True
+            self.initial["days"] = self.instance.next_days or self.instance.days
 
     def clean_agent_id(self) -> UUID | None:
         """One rule for each."""
@@ -56,11 +73,95 @@ class RetentionRuleAdmin(AgentNameAdmin):
     """Without a rule, conversations are kept for good."""
 
     form = RetentionForm
-    list_display = ("agent", "days", "created_at")
+    list_display = ("agent", "kept", "change", "created_at")
     ordering = ("created_at",)
     sortable_by = ()
+    change_form_outer_before_template = "konstruct/retention_change.html"
 
     @display(description="Agent")
     def agent(self, row: Any) -> str:
         """The agent's name, or all others."""
         return super().agent(row) if row.agent_id else ALL_OTHERS
+
+    @display(description="Days")
+    def kept(self, row: RetentionRule) -> str:
+        """The days that hold now."""
+        return _as_text(row.days)
+
+    @display(description="Change", empty_value="none")
+    def change(self, row: RetentionRule) -> str:
+        """The change that waits."""
+        if row.effective_at is None:
+            return ""
+        return f"{row.next_days} days from {row.effective_at:%Y-%m-%d %H:%M} UTC"
+
+    def get_actions(self, request: HttpRequest) -> Any:
+        """Rules are deleted one by one: each is checked."""
+        actions = super().get_actions(request)
+        actions.pop("delete_selected", None)
+        return actions
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show what the change that waits would remove."""
+        waits = RetentionRule.objects.filter(effective_at__isnull=False)
+        waiting = waits.filter(pk__in=filter(None, [as_uuid(object_id)])).first()
+        context = {**(extra_context or {}), "waiting": waiting}
+        if waiting is not None and request.method == "GET":
+            context["preview"] = retention_rules.preview(waiting)
+        return super().change_view(request, object_id, form_url, context)
+
+    def save_model(self, request: HttpRequest, obj: RetentionRule, form: Any, change: bool) -> None:
+        """Save the rule; fewer days wait."""
+        retention_rules.set_days(obj, form.cleaned_data["days"])
+
+    def delete_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
+        """Refuse to delete a rule without which conversations would be removed earlier."""
+        try:
+            with transaction.atomic():
+                return super().delete_view(request, object_id, *args)
+        except WouldShorten as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return redirect(_page_of(object_id))
+
+    def remove(self, obj: Any) -> None:
+        """Delete the rule, if no conversation is removed earlier without it."""
+        retention_rules.remove_rule(obj)
+
+    def response_post_save_add(self, request: HttpRequest, obj: RetentionRule) -> HttpResponse:
+        return self.response_post_save_change(request, obj)
+
+    def response_post_save_change(self, request: HttpRequest, obj: RetentionRule) -> HttpResponse:
+        """Lead to what a change that waits would remove."""
+        if obj.effective_at is not None:
+            return redirect(_page_of(obj.pk))
+        return super().response_post_save_change(request, obj)
+
+
+@tenant_site.page("retention/<uuid:rule_id>/cancel/", name="cancel_retention", permission=CHANGE)
+@require_POST
+def cancel(request: HttpRequest, rule_id: UUID) -> HttpResponse:
+    """Cancel the change of a rule that waits."""
+    with transaction.atomic():
+        rule = get_object_or_404(RetentionRule.objects.select_for_update(), pk=rule_id)
+        was = row_state(rule)
+        if retention_rules.cancel_change(rule):
+            rule.refresh_from_db()
+            note_row(request, Action.EDIT, rule, before=was, after=row_state(rule))
+            messages.success(request, "The change is cancelled.")
+        else:
+            messages.warning(request, "No change waits: it has taken effect or was cancelled.")
+    return redirect(_page_of(rule_id))
+
+
+def _as_text(days: int) -> str:
+    return "for good" if days >= MAX_DAYS else f"{days:,}"
+
+
+def _page_of(pk: Any) -> str:
+    return reverse("admin:audit_retentionrule_change", args=[pk])

@@ -30,7 +30,7 @@ class Command(KonstructCommand):
             "--agent", metavar="NAME_OR_ID", help="One agent's rule; else that of all others."
         )
         change = parser.add_mutually_exclusive_group()
-        change.add_argument("--days", type=int, help="Keep them for so many days.")
+        change.add_argument("--days", type=int, help="Keep them for so many days, from now on.")
         change.add_argument("--off", action="store_true", help="Remove the rule.")
         parser.add_argument("--apply", action="store_true", help="Apply all rules now.")
 
@@ -52,7 +52,7 @@ class Command(KonstructCommand):
             rules = RetentionRule.objects.order_by("created_at")
             for rule in rules:
                 whose = names.get(rule.agent_id, rule.agent_id) if rule.agent_id else "all others"
-                self.stdout.write(f"{tenant.slug}: {whose}: {rule.days} days")
+                self.stdout.write(f"{tenant.slug}: {whose}: {rule.days} days{_change_of(rule)}")
             if not rules:
                 self.stdout.write(f"{tenant.slug}: conversations are kept for good")
 
@@ -62,7 +62,8 @@ class Command(KonstructCommand):
             was = row_state(rule)
             if days:
                 rule, made = RetentionRule.objects.update_or_create(
-                    agent_id=agent_id, defaults={"days": days}
+                    agent_id=agent_id,
+                    defaults={"days": days, "next_days": None, "effective_at": None},
                 )
                 rule.refresh_from_db()
                 action = Action.CREATE if made else Action.EDIT
@@ -76,3 +77,9 @@ class Command(KonstructCommand):
             return find_agent(name).id if name else None
         except AgentNotFound as error:
             raise UsageError(str(error)) from error
+
+
+def _change_of(rule: RetentionRule) -> str:
+    if rule.effective_at is None:
+        return ""
+    return f", {rule.next_days} from {rule.effective_at:%Y-%m-%d %H:%M} UTC"

@@ -46,6 +46,7 @@ WITHOUT_A_GET = {
     "escalate",
     "hand_over",
     "unlink_identity",
+    "cancel_retention",
     "retry_reply",
     "replay_extraction_run",
     "apply_extraction_run",

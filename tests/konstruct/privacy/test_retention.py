@@ -12,6 +12,7 @@ from django_redis import get_redis_connection
 
 from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.retention_rules import preview, set_days
 from konstruct.privacy import retention
 from konstruct.privacy.retention import Removed, apply_rules
 from memory.conversations.importing import ImportedTurn, import_turns
@@ -103,6 +104,26 @@ def test_an_agent_may_have_its_own_rule(
     assert capsys.readouterr().out.endswith("tenant-a: conversations are kept for good\n")
     with tenant_scope(tenant_a.id):
         assert not RetentionRule.objects.exists()
+
+
+def test_fewer_days_remove_nothing_until_they_take_effect(
+    tenant_a: Tenant, agent: Agent, history: Callable[..., None]
+) -> None:
+    history("maria", 50, 5)
+    with tenant_scope(tenant_a.id):
+        rule = RetentionRule(agent_id=agent.id)
+        set_days(rule, 10)
+        found = preview(rule)
+        assert (found.messages, found.users) == (1, 1)
+    assert applied(tenant_a) == []
+    with tenant_scope(tenant_a.id):
+        RetentionRule.objects.update(effective_at=Now())
+    assert [removed.messages for removed in applied(tenant_a)] == [1]
+    with tenant_scope(tenant_a.id):
+        rule.refresh_from_db()
+        assert (rule.days, rule.next_days, rule.effective_at) == (10, None, None)
+        event = AccessEvent.objects.filter(subject="retention rule").get()
+        assert (event.actor, event.detail["after"]["days"]) == ("retention", 10)
 
 
 def test_without_a_rule_nothing_goes(tenant_a: Tenant, history: Callable[..., None]) -> None:

@@ -1,10 +1,16 @@
 """Retention: rules are set, changed and removed in the admin, once for each agent, and logged."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from django.db.models.functions import Now
 from django.test import Client
+from django.utils import timezone
 
+from konstruct.orchestrator.retention_rules import MAX_DAYS, make_due_changes
+from konstruct.privacy.retention import RETENTION
+from memory.models import Message
 from tenants.audit.models import AccessEvent, ErasureRequest, RetentionRule
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -19,6 +25,74 @@ def rules(program: Program) -> list[tuple[str, int]]:
         ]
 
 
+def take_effect(program: Program) -> None:
+    """A day passes, and the owner's process looks."""
+    with tenant_scope(program.tenant.id):
+        RetentionRule.objects.filter(effective_at__isnull=False).update(effective_at=Now())
+        make_due_changes(timezone.now(), by=RETENTION)
+
+
+def test_a_shorter_retention_shows_what_it_removes_and_waits_a_day(
+    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(populated_a.tenant)
+    with tenant_scope(populated_a.tenant.id):
+        before = Message.objects.count()
+    page = client.post(f"{RULES}add/", {"agent_id": "", "days": "1"}, follow=True)
+    assert "A change waits" in page.text
+    found = page.context["preview"]
+    # In a day all that was said until now is a day old.
+    assert (found.messages, found.users, found.is_bounded) == (before, 2, False)
+    assert found.rows["recall events"] == 3
+    assert page.context["waiting"].next_days == 1
+    with tenant_scope(populated_a.tenant.id):
+        rule = RetentionRule.objects.get()
+        assert (rule.days, rule.next_days) == (MAX_DAYS, 1)
+        wait = rule.effective_at - rule.created_at
+        assert timedelta(hours=23) < wait < timedelta(hours=25)
+        make_due_changes(timezone.now(), by=RETENTION)
+        assert RetentionRule.objects.get().days == MAX_DAYS
+    assert "for good" in client.get(RULES).text
+    with tenant_scope(populated_b.tenant.id):
+        assert not RetentionRule.objects.exists()
+
+
+def test_a_change_that_waits_is_cancelled(
+    program_a: Program, program_b: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(program_a.tenant)
+    client.post(f"{RULES}add/", {"agent_id": "", "days": "30"})
+    with tenant_scope(program_a.tenant.id):
+        rule = RetentionRule.objects.get()
+    cancel = f"/admin/retention/{rule.pk}/cancel/"
+    assert browser(program_b.tenant).post(cancel).status_code == 404
+    assert browser(program_a.tenant, "view_retentionrule").post(cancel).status_code == 403
+    assert client.get(cancel).status_code == 405
+    assert "The change is cancelled." in client.post(cancel, follow=True).text
+    assert "No change waits" in client.post(cancel, follow=True).text
+    take_effect(program_a)
+    assert rules(program_a) == [("", MAX_DAYS)]
+
+
+def test_a_rule_that_protects_is_not_deleted(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(program_a.tenant)
+    with tenant_scope(program_a.tenant.id):
+        RetentionRule.objects.create(days=30)
+        own = RetentionRule.objects.create(agent_id=program_a.agent.pk, days=365)
+    page = client.post(f"{RULES}{own.pk}/delete/", {"post": "yes"}, follow=True)
+    assert "Change this rule to 30 days first" in page.text
+    chosen = {"action": "delete_selected", "_selected_action": [str(own.pk)], "post": "yes"}
+    client.post(RULES, chosen)
+    assert [days for _, days in rules(program_a)] == [30, 365]
+    client.post(f"{RULES}{own.pk}/change/", {"agent_id": "", "days": "30"})
+    assert [days for _, days in rules(program_a)] == [30, 365]
+    take_effect(program_a)
+    client.post(f"{RULES}{own.pk}/delete/", {"post": "yes"})
+    assert rules(program_a) == [("", 30)]
+
+
 def test_a_rule_is_made_changed_and_removed_and_all_of_it_is_logged(
     program_a: Program, program_b: Program, browser: Callable[..., Client]
 ) -> None:
@@ -26,6 +100,7 @@ def test_a_rule_is_made_changed_and_removed_and_all_of_it_is_logged(
     agent = str(program_a.agent.pk)
     client.post(f"{RULES}add/", {"agent_id": "", "days": "365"})
     client.post(f"{RULES}add/", {"agent_id": agent, "days": "30"})
+    take_effect(program_a)
     assert rules(program_a) == [(agent, 30), ("", 365)]
     assert rules(program_b) == []
     page = client.get(RULES).text
@@ -37,7 +112,8 @@ def test_a_rule_is_made_changed_and_removed_and_all_of_it_is_logged(
     client.post(f"{RULES}{standing[365]}/delete/", {"post": "yes"})
     assert rules(program_a) == [(agent, 60)]
     with tenant_scope(program_a.tenant.id):
-        logged = AccessEvent.objects.filter(subject="retention rule").order_by("id")
+        logged = AccessEvent.objects.filter(subject="retention rule", actor_kind="person")
+        logged = logged.order_by("id")
         done = [event.action for event in logged if event.action not in ("list", "view")]
         assert done == ["create", "create", "edit", "delete"]
         assert logged.last().detail["before"]["days"] == 365

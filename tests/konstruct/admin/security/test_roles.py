@@ -210,6 +210,7 @@ def test_who_has_no_role_opens_nothing(
             "hand_over": f"conversations/{NOBODY}/hand-over/",
             "link_identity": f"identities/{NOBODY}/link/",
             "unlink_identity": f"identities/{NOBODY}/unlink/",
+            "cancel_retention": f"retention/{NOBODY}/cancel/",
             "slack_connect": "slack/connect/",
             "slack_finish": "slack/finish/",
         }[name]

@@ -1,0 +1,157 @@
+"""Rules of retention: setting, changing and removing them, and what a change would remove.
+
+A rule that people shorten takes effect after a day, and can be cancelled until then. The owner's
+process applies rules (konstruct.privacy.retention).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.apps import apps
+from django.utils import timezone
+
+from konstruct.orchestrator.models import Agent
+from memory.models import Message
+from tenants import transaction
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action, RetentionRule
+from tenants.context import fetch_all
+from tenants.exceptions import KonstructError
+from tenants.personal_data import personal_tables
+
+# A rule with so many days keeps conversations for good.
+MAX_DAYS = 36_500
+# A shorter retention takes effect after this time.
+CHANGE_DELAY = timedelta(days=1)
+# A preview counts no further.
+MAX_PREVIEWED = 10_000
+
+_PREVIEW = """
+WITH old AS MATERIALIZED (
+    SELECT id, user_id FROM memory_message
+    WHERE agent_id = ANY (%(agents)s) AND created_at < %(before)s LIMIT %(limit)s
+)
+SELECT count(*), count(DISTINCT user_id), (
+    SELECT min(first.created_at) FROM unnest(%(agents)s::uuid[]) AS agent (id), LATERAL (
+        SELECT created_at FROM memory_message
+        WHERE agent_id = agent.id AND created_at < %(before)s ORDER BY created_at LIMIT 1
+    ) AS first
+)"""
+
+
+class WouldShorten(KonstructError):
+    """Without this rule, conversations would be removed earlier."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Counts of what a rule would remove. With more than `MAX_PREVIEWED` messages, of these."""
+
+    before: datetime
+    oldest: datetime | None
+    messages: int
+    users: int
+    rows: dict[str, int]
+    """The rows of each kind that go with the messages; kinds without rows are left out."""
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there is more than was counted."""
+        return self.messages > MAX_PREVIEWED
+
+
+def current_days(agent_id: UUID | None) -> int:
+    """Return the days that hold now for an agent, or for all agents without a rule of their own."""
+    rules = dict(RetentionRule.objects.values_list("agent_id", "days"))
+    return rules.get(agent_id, rules.get(None, MAX_DAYS))
+
+
+def set_days(rule: RetentionRule, days: int) -> None:
+    """Save a rule, new or not, with a number of days. Fewer than now wait for `CHANGE_DELAY`."""
+    with transaction.atomic():
+        list(RetentionRule.objects.select_for_update())
+        current = current_days(rule.agent_id)
+        if days >= current:
+            rule.days, rule.next_days, rule.effective_at = days, None, None
+        else:
+            if rule.effective_at is None or rule.next_days != days:
+                rule.effective_at = timezone.now() + CHANGE_DELAY
+            rule.days, rule.next_days = current, days
+        rule.save()
+
+
+def cancel_change(rule: RetentionRule) -> bool:
+    """Drop the change that waits; return whether one waited."""
+    waiting = RetentionRule.objects.filter(pk=rule.pk, effective_at__isnull=False)
+    return bool(waiting.update(next_days=None, effective_at=None))
+
+
+def remove_rule(rule: RetentionRule) -> None:
+    """Delete a rule.
+
+    Raises:
+        WouldShorten: the rule of all other agents would remove conversations earlier.
+    """
+    with transaction.atomic():
+        others = list(RetentionRule.objects.select_for_update().exclude(pk=rule.pk))
+        for other in others:
+            if rule.agent_id is not None and other.agent_id is None and other.days < rule.days:
+                raise WouldShorten(
+                    f"Without this rule, the rule of all others with {other.days} days would hold"
+                    f" at once. Change this rule to {other.days} days first: that waits a day."
+                )
+        rule.delete()
+
+
+def make_due_changes(now: datetime, *, by: Actor) -> None:
+    """Let changes that waited until now take effect, and log them."""
+    with transaction.atomic():
+        for rule in RetentionRule.objects.select_for_update().filter(effective_at__lte=now):
+            was = row_state(rule)
+            rule.days, rule.next_days, rule.effective_at = rule.next_days or rule.days, None, None
+            rule.save()
+            record_access(
+                Action.EDIT,
+                str(RetentionRule._meta.verbose_name),
+                by=by,
+                subject_id=rule.pk,
+                agent_id=rule.agent_id,
+                before=was,
+                after=row_state(rule),
+            )
+
+
+def preview(rule: RetentionRule) -> Preview:
+    """Count what the change of a rule that waits would remove when it takes effect."""
+    days = rule.next_days or rule.days
+    before = (rule.effective_at or timezone.now()) - timedelta(days=days)
+    agents = [rule.agent_id] if rule.agent_id else _agents_without_rule()
+    values = {"agents": agents, "before": before, "limit": MAX_PREVIEWED + 1}
+    kinds = _kinds_of_rows()
+    counts = "".join(
+        f", (SELECT count(*) FROM {table} AS kept WHERE kept.{column} IN (SELECT id FROM old))"  # noqa: S608 (declared names)
+        for table, (column, _) in kinds.items()
+    )
+    messages, users, oldest, *rows = fetch_all(f"{_PREVIEW}{counts} FROM old", values)[0]
+    names = (name for _, name in kinds.values())
+    found = {name: count for name, count in zip(names, rows, strict=True) if count}
+    return Preview(before, oldest, messages, users, found)
+
+
+def _agents_without_rule() -> list[UUID]:
+    ruled = RetentionRule.objects.filter(agent_id__isnull=False).values("agent_id")
+    return list(Agent.objects.exclude(pk__in=ruled).values_list("pk", flat=True))
+
+
+def _kinds_of_rows() -> dict[str, tuple[str, str]]:
+    """The tables with rows of messages: their column with the message's id, and their name."""
+    names = {
+        model._meta.db_table: str(model._meta.verbose_name_plural) for model in apps.get_models()
+    }
+    return {
+        table: (of.message, names[table])
+        for table, of in personal_tables().items()
+        if of.message and not of.schema and table in names and table != Message._meta.db_table
+    }
