@@ -12,14 +12,14 @@ from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Max, Min, Q
+from django.db.models import Q
 
 from memory.conversations.names import fold
 from memory.models import (
-    ConversationEmbedding,
     ConversationItem,
     MemoryEntry,
     Message,
+    PersonName,
     RecallEvent,
     WindowClear,
 )
@@ -33,6 +33,17 @@ MAX_COUNTED: Final = 10_000
 MAX_COUNTED_IN_LIST: Final = 1_000
 # Names of a user that a list shows.
 MAX_NAMES: Final = 20
+# Of facts: active and valid now.
+_VALID = """AND state = 'active' AND valid_from <= statement_timestamp()
+          AND coalesce(valid_to > statement_timestamp(), true)
+          AND coalesce(expires_at > statement_timestamp(), true)"""
+_LAST_NAME = """
+SELECT message.name FROM unnest(%(users)s::text[]) AS person (id) CROSS JOIN LATERAL (
+    SELECT name, created_at FROM memory_message WHERE user_id = person.id AND role = 'user'
+    ORDER BY created_at DESC, number DESC LIMIT 1
+) AS message
+ORDER BY message.created_at DESC LIMIT 1
+"""
 _USERS = """
 WITH RECURSIVE step AS (
     SELECT {extreme}(user_id) AS user_id FROM ({first}) AS first
@@ -56,9 +67,7 @@ CROSS JOIN LATERAL (
     SELECT count(*) FROM (
         SELECT FROM memory_memoryentry
         WHERE tenant_id = %(tenant)s AND user_id = known.user_id AND version_of IS NULL {of_agent}
-          AND state = 'active' AND valid_from <= statement_timestamp()
-          AND coalesce(valid_to > statement_timestamp(), true)
-          AND coalesce(expires_at > statement_timestamp(), true)
+          {valid}
         LIMIT %(most)s
     ) AS counted
 ) AS fact
@@ -83,24 +92,45 @@ LEFT JOIN LATERAL (
 ORDER BY known.user_id {order}, spoken.agent_id
 """
 _WALKED = "SELECT user_id FROM step WHERE user_id IS NOT NULL"
-# Ids and names are scanned: row-level security leaves no index for LIKE. The ids that are found are
-# sorted before it is looked for their messages and facts, so that this ends with the page.
+# Ids and names are scanned: row-level security leaves no index for LIKE. Each table is read in the
+# order of the ids, by an index, and no further than to the users of one page: a part that all ids
+# have ends there.
 _FOUND = """
-SELECT candidate.user_id FROM (
-    SELECT user_id FROM (
+SELECT user_id FROM (
+    SELECT scope.user_id FROM agent_step CROSS JOIN LATERAL (
         SELECT user_id FROM memory_scope
-        WHERE tenant_id = %(tenant)s AND user_id ILIKE %(containing)s
-        UNION SELECT user_id FROM memory_memoryentry
-        WHERE tenant_id = %(tenant)s AND version_of IS NULL AND user_id ILIKE %(containing)s
-        UNION SELECT user_id FROM memory_personname
+        WHERE tenant_id = %(tenant)s AND agent_id = agent_step.agent_id
+          AND {holds_text} {narrowing}
+          AND EXISTS (
+            SELECT FROM memory_message
+            WHERE agent_id = memory_scope.agent_id AND user_id = memory_scope.user_id
+          )
+        ORDER BY user_id {order} LIMIT %(limit)s
+    ) AS scope
+    UNION (
+        SELECT DISTINCT user_id FROM memory_memoryentry
+        WHERE tenant_id = %(tenant)s AND version_of IS NULL AND {holds_text}
+          {narrowing} {of_agent}
+        ORDER BY user_id {order} LIMIT %(limit)s
+    )
+    UNION (
+        SELECT DISTINCT user_id FROM memory_personname AS candidate CROSS JOIN LATERAL {exists}
         WHERE tenant_id = %(tenant)s
-          AND (folded LIKE ALL (%(words)s::text[]) {heard} OR user_id ILIKE %(containing)s)
-        UNION SELECT unnest(%(user_ids)s::text[])
-    ) AS matching
-    WHERE true {narrowing}
-    ORDER BY user_id {order} OFFSET 0
-) AS candidate
-CROSS JOIN LATERAL (
+          AND (folded LIKE ALL (%(words)s::text[]) {heard} OR {holds_text})
+          {narrowing}
+        ORDER BY user_id {order} LIMIT %(limit)s
+    )
+    UNION (
+        SELECT user_id FROM unnest(%(user_ids)s::text[]) AS candidate (user_id)
+        CROSS JOIN LATERAL {exists} WHERE true {narrowing}
+    )
+) AS found
+ORDER BY user_id {order}
+"""
+# Of LIKE Postgres expects few rows, and would sort all that there are.
+_HOLDS_TEXT = "strpos(lower(user_id), lower(%(containing)s)) > 0"
+# With a limit, so that Postgres looks for each candidate, and reads no table whole.
+_EXISTS = """(
     SELECT FROM (
         (SELECT FROM memory_message
          WHERE tenant_id = %(tenant)s AND user_id = candidate.user_id {of_agent} LIMIT 1)
@@ -109,14 +139,12 @@ CROSS JOIN LATERAL (
          WHERE tenant_id = %(tenant)s AND user_id = candidate.user_id AND version_of IS NULL
          {of_agent} LIMIT 1)
     ) AS known LIMIT 1
-) AS existing
-ORDER BY candidate.user_id {order}
-"""
+) AS existing"""
 # One agent knows the names that its own messages have.
 _HEARD = """AND EXISTS (
     SELECT FROM memory_message
-    WHERE agent_id = %(agent)s AND user_id = memory_personname.user_id AND role = 'user'
-      AND name = memory_personname.name
+    WHERE agent_id = %(agent)s AND user_id = {name}.user_id AND role = 'user'
+      AND name = {name}.name
 )"""
 _PROBE = """
 (SELECT user_id FROM {table} WHERE tenant_id = %(tenant)s{conditions}
@@ -156,25 +184,78 @@ class Acquaintance:
     latest_at: datetime | None
 
 
-def acquaintances(user_id: str, agent_ids: Sequence[UUID]) -> list[Acquaintance]:
-    """What each of these agents has of the user; those that have nothing are left out."""
+_OF_BOTH = "WHERE tenant_id = %(tenant)s AND agent_id = agent.id AND user_id = person.id"
+_ACQUAINTED = f"""
+SELECT agent.id, message.count, piece.count, recall.count, fact.count, first.at, latest.at
+FROM unnest(%(agents)s::uuid[]) WITH ORDINALITY AS agent (id, place)
+CROSS JOIN unnest(%(users)s::text[]) AS person (id)
+CROSS JOIN LATERAL (
+    SELECT count(*) FROM (SELECT FROM memory_message {_OF_BOTH} LIMIT %(most)s) AS counted
+) AS message
+CROSS JOIN LATERAL (
+    SELECT count(*) FROM (SELECT FROM memory_conversationembedding {_OF_BOTH} LIMIT %(most)s) AS c
+) AS piece
+CROSS JOIN LATERAL (
+    SELECT count(*) FROM (SELECT FROM memory_recallevent {_OF_BOTH} LIMIT %(most)s) AS counted
+) AS recall
+CROSS JOIN LATERAL (
+    SELECT count(*) FROM (
+        SELECT FROM memory_memoryentry {_OF_BOTH} AND version_of IS NULL {_VALID} LIMIT %(most)s
+    ) AS counted
+) AS fact
+CROSS JOIN LATERAL (SELECT min(created_at) AS at FROM memory_message {_OF_BOTH}) AS first
+CROSS JOIN LATERAL (SELECT max(created_at) AS at FROM memory_message {_OF_BOTH}) AS latest
+ORDER BY agent.place
+"""  # noqa: S608  (our constants)
+
+
+def acquaintances(user_ids: Sequence[str], agent_ids: Sequence[UUID]) -> list[Acquaintance]:
+    """Return how much each of these agents has of a person; without those that have nothing.
+
+    Args:
+        user_ids: the ids of the person. Counts of each id end at MAX_COUNTED.
+        agent_ids: the agents, in the order of the result.
+    """
+    rows = fetch_all(
+        _ACQUAINTED,
+        {
+            "tenant": required_tenant_id(),
+            "agents": list(agent_ids),
+            "users": list(user_ids),
+            "most": MAX_COUNTED,
+        },
+    )
     found = []
-    for agent_id in agent_ids:
-        of_both = {"agent_id": agent_id, "user_id": user_id}
-        messages = Message.objects.filter(**of_both)
-        times = messages.aggregate(first=Min("created_at"), latest=Max("created_at"))
+    for agent_id, of_agent in groupby(rows, itemgetter(0)):
+        *counts, firsts, latests = zip(*(row[1:] for row in of_agent), strict=True)
+        messages, pieces, recalls, facts = map(sum, counts)
         acquaintance = Acquaintance(
             agent_id,
-            _count(messages),
-            _count(ConversationEmbedding.objects.filter(**of_both)),
-            _count(RecallEvent.objects.filter(**of_both)),
-            _count(MemoryEntry.objects.as_of().filter(**of_both)),
-            times["first"],
-            times["latest"],
+            messages,
+            pieces,
+            recalls,
+            facts,
+            first_at=min(filter(None, firsts), default=None),
+            latest_at=max(filter(None, latests), default=None),
         )
         if any((acquaintance.messages, acquaintance.pieces, acquaintance.facts)):
             found.append(acquaintance)
     return found
+
+
+def names_of(user_ids: Sequence[str]) -> list[str]:
+    """Return the names of a person: that of the last message first, then the newest ones.
+
+    Args:
+        user_ids: the ids of the person.
+    """
+    names = list(
+        PersonName.objects.filter(user_id__in=user_ids)
+        .order_by("-first_seen", "name")
+        .values_list("name", flat=True)[:MAX_NAMES]
+    )
+    last = fetch_column(_LAST_NAME, {"users": list(user_ids)}) if len(names) > 1 else []
+    return list(dict.fromkeys([*filter(None, last), *names]))
 
 
 def messages_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
@@ -245,11 +326,6 @@ def _fields(row: Any, *names: str) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}
 
 
-def _count(rows: Any) -> int:
-    counted: int = rows.values("pk")[:MAX_COUNTED].count()
-    return counted
-
-
 @dataclass(slots=True)
 class KnownUser:
     """An end user, and how much is known of them, with counts that end."""
@@ -295,12 +371,18 @@ def known_users(
     of_agent = "" if agent_id is None else " AND agent_id = %(agent)s"
     named = "" if user_id is None else " AND user_id = %(user)s"
     narrowing += named
-    heard = "" if agent_id is None else _HEARD
     compare, order = ("<", "DESC") if descending else (">", "ASC")
     start = "" if beyond is None else f" AND user_id {compare} %(beyond)s"
     users = _WALKED
     if containing:
-        users = _FOUND.format(narrowing=start + named, of_agent=of_agent, heard=heard, order=order)
+        users = _FOUND.format(
+            narrowing=start + named,
+            of_agent=of_agent,
+            heard="" if agent_id is None else _HEARD.format(name="candidate"),
+            holds_text=_HOLDS_TEXT,
+            exists=_EXISTS.format(of_agent=of_agent),
+            order=order,
+        )
     following = f" AND user_id {compare} step.user_id"
     sql = _USERS.format(
         extreme="max" if descending else "min",
@@ -308,8 +390,9 @@ def known_users(
         following=_probes(narrowing + of_agent + following, order),
         first_agent=_AGENTS if agent_id is None else "SELECT %(agent)s::uuid AS agent_id",
         users=users,
-        heard=heard,
+        heard="" if agent_id is None else _HEARD.format(name="memory_personname"),
         of_agent=of_agent,
+        valid=_VALID,
         message=_MESSAGE,
         order=order,
     )
@@ -317,7 +400,7 @@ def known_users(
         "tenant": required_tenant_id(),
         "agent": agent_id,
         "user": user_id,
-        "containing": _holding(containing),
+        "containing": containing,
         "words": [_holding(word) for word in fold(containing).split()] or [""],
         "user_ids": [containing, *or_ids],
         "beyond": beyond,

@@ -210,7 +210,7 @@ def latest_threads(
     *,
     before: int | None = None,
     agent_ids: Sequence[UUID] | None = None,
-    user_id: str | None = None,
+    user_ids: Sequence[str] | None = None,
     limit: int = 25,
 ) -> ThreadPage:
     """Threads of the current tenant by their latest turn.
@@ -218,12 +218,12 @@ def latest_threads(
     Args:
         before: where the page before this one ended.
         agent_ids: only these agents'.
-        user_id: only this user's; name the agents too, for indexes begin with them.
+        user_ids: only these users'; name the agents too, for indexes begin with them.
     """
     position = before if before is not None else 2**63 - 1
     found: list[ThreadSummary] = []
     for _ in range(MAX_SCANS):
-        threads, scanned_to, at_end = _scan(position, agent_ids, user_id, limit - len(found))
+        threads, scanned_to, at_end = _scan(position, agent_ids, user_ids, limit - len(found))
         found += threads
         if len(found) == limit:
             return ThreadPage(found, found[-1].number)
@@ -234,17 +234,17 @@ def latest_threads(
 
 
 def _scan(
-    before: int, agent_ids: Sequence[UUID] | None, user_id: str | None, limit: int
+    before: int, agent_ids: Sequence[UUID] | None, user_ids: Sequence[str] | None, limit: int
 ) -> tuple[list[ThreadSummary], int, bool]:
     """Threads among the newest messages before a number; how far that went, and if to the end."""
     narrowed = " AND agent_id = ANY (%(agents)s)" if agent_ids is not None else ""
-    narrowed += " AND user_id = %(user)s" if user_id is not None else ""
+    narrowed += " AND user_id = ANY (%(users)s)" if user_ids is not None else ""
     rows = fetch_all(
         _NEWEST.format(narrowed=narrowed),
         {
             "before": before,
             "agents": None if agent_ids is None else list(agent_ids),
-            "user": user_id,
+            "users": None if user_ids is None else list(user_ids),
             "scanned": SCANNED,
             "limit": limit,
         },

@@ -1,6 +1,7 @@
 """Finding facts: which are asked about, and which of them are nearest to a vector."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -19,10 +20,27 @@ from memory.models.conversations import RecallEvent
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import FactState, MemoryEntry
-from tenants.context import current_tenant_id
+from tenants.context import current_tenant_id, fetch_all
 
 # A fact about no user may be in any prompt: so many of the newest recalls are searched for it.
 MAX_RECALLS_SEARCHED: Final = 20_000
+
+
+# The last replies to a person that are searched for the facts in their prompts.
+MAX_REPLIES_SEARCHED: Final = 500
+_USES: Final = """
+    SELECT fact ->> 'memory_id', count(*),
+           (array_agg(event.reply_id ORDER BY event.created_at DESC))[1], max(event.created_at)
+    FROM unnest(%(users)s::text[]) AS person (id)
+    CROSS JOIN LATERAL (
+        SELECT reply_id, created_at, facts FROM memory_recallevent
+        WHERE user_id = person.id AND created_at < %(before)s::timestamptz
+        ORDER BY created_at DESC LIMIT %(most)s
+    ) AS event
+    CROSS JOIN LATERAL jsonb_array_elements(event.facts) AS fact
+    WHERE fact ->> 'reason' = '' AND fact ->> 'memory_id' = ANY(%(facts)s::text[])
+    GROUP BY 1
+"""
 
 
 def tenant_of(entry: MemoryEntry) -> UUID | str:
@@ -118,6 +136,36 @@ def nearest_rows(
         if len(near) == candidates:
             rows = rows.filter(memory_id__in=near)
     return [*rows.nearest(vector)[:limit]]
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """The replies of a person with a fact in their prompt."""
+
+    count: int
+    """Among the last MAX_REPLIES_SEARCHED of each id of the person."""
+    last_reply_id: UUID | None
+    last_at: datetime
+
+
+def uses_of(
+    memory_ids: Collection[UUID], user_ids: Sequence[str], *, before: datetime | None = None
+) -> dict[UUID, Uses]:
+    """Return the uses of facts in the last replies to a person, by the facts' ids.
+
+    Args:
+        memory_ids: the facts.
+        user_ids: the ids of the person.
+        before: only replies before this moment.
+    """
+    values = {
+        "facts": list(map(str, memory_ids)),
+        "users": list(user_ids),
+        "before": before or "infinity",
+        "most": MAX_REPLIES_SEARCHED,
+    }
+    rows = fetch_all(_USES, values) if memory_ids else []
+    return {UUID(memory_id): Uses(*uses) for memory_id, *uses in rows}
 
 
 def recalls_with(fact: MemoryEntry) -> QuerySet[RecallEvent]:

@@ -18,6 +18,7 @@ _READ: Final = frozenset(
         "memory.view_conversationitem",
         "memory.view_pendingembedding",
         "memory.view_recallevent",
+        "memory.view_recallexclusion",
         "memory.view_scope",
         "memory.view_windowclear",
         "memory.view_memoryentry",
@@ -49,6 +50,8 @@ _CURATE: Final = frozenset(
         "memory.change_memoryentry",
         "memory.delete_memoryentry",
         "memory.review_memoryentry",
+        "memory.add_recallexclusion",
+        "memory.delete_recallexclusion",
         "memory.add_windowclear",
         # Who may preview and replay extraction runs, and who may apply and roll back.
         "orchestrator.add_extractionrun",

@@ -71,7 +71,9 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
     note(request, Action.LIST, "conversations", agent_id=agent_id, user_id=user_id)
     agents = [agent_id] if agent_id else list(names) if user_id else None
     page = latest_threads(
-        before=as_number(request.GET.get("before")), agent_ids=agents, user_id=user_id
+        before=as_number(request.GET.get("before")),
+        agent_ids=agents,
+        user_ids=[user_id] if user_id else None,
     )
     return tenant_site.render(
         request,

@@ -21,7 +21,13 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AgentNameAdmin, note_row
 from konstruct.admin.choosing import as_uuid
-from konstruct.admin.lists import AgentFilter, ChoiceFilter, agent_choices, shortened
+from konstruct.admin.lists import (
+    AgentFilter,
+    ChoiceFilter,
+    UserFilter,
+    agent_choices,
+    shortened,
+)
 from konstruct.admin.memory.fact_review import author_of, decisions_for, evidence_of
 from konstruct.admin.memory.marking import marked_difference
 from konstruct.api.http.bodies import ID_TEXT
@@ -178,13 +184,20 @@ class FactAgentFilter(AgentFilter):
         return rows.filter(agent_id__isnull=True) if value == "all" else super().narrow(rows, value)
 
 
+class FactUserFilter(UserFilter):
+    """Facts about one user, also those that all agents share."""
+
+    def rows_of(self, user_id: str, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(user_id=user_id)
+
+
 @admin.register(MemoryEntry, site=tenant_site)
 class MemoryEntryAdmin(AgentNameAdmin):
     """Facts. Whatever is changed, what was known before stays as a version."""
 
     form = FactForm
     list_display = (shortened, "agent", "user_id", "status", "valid_from", "updated_at")
-    list_filter = (StateFilter, FactAgentFilter, "updated_at")
+    list_filter = (StateFilter, FactAgentFilter, FactUserFilter, "updated_at")
     search_fields = ("content",)
     search_help_text = "What it is about, in any words; or a user's id."
     ordering = ("-created_at", "-memory_id")

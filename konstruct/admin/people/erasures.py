@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -65,12 +66,22 @@ class ErasureRequestAdmin(AgentRowsAdmin):
     list_display = ("created_at", "user_id", "agent", "requested_by", "state", "done_at")
     list_filter = (("done_at", admin.EmptyFieldListFilter), "created_at")
     search_fields = ("=user_id",)
+    search_help_text = "The id of a person, also of one who was erased."
     ordering = ("-created_at",)
     fields = (
         *("user_id", "agent", "threads", "reason", "requested_by", "created_at"),
         *("state", "how_far", "last_error", "done_at", "receipt"),
     )
     readonly_fields = ("agent", "state", "how_far")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by an id, also that of an erased user, of which the receipt has a digest."""
+        if not search_term:
+            return queryset, False
+        about = ErasureRequest.objects.about(search_term.strip(), search_term)
+        return queryset.filter(pk__in=about.order_by().values("pk")), False
 
     @display(description="Agent")
     def agent(self, request: Any) -> str:

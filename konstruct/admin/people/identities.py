@@ -1,5 +1,6 @@
 """Identities: ids of channels, and the pages that link them to a user and unlink them."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -30,17 +31,16 @@ SEE = "orchestrator.view_channelidentity"
 LINK = "orchestrator.change_channelidentity"
 
 
-def linked_accounts(request: HttpRequest, user_id: str) -> dict[str, Any] | None:
-    """Return the identities and the open history merges of a user, for the person page.
+def linked_accounts(request: HttpRequest, user_ids: Sequence[str]) -> dict[str, Any] | None:
+    """Return the identities and the open history merges of a person, for the person page.
 
     Returns:
-        `identities` that are linked to the user or are the user's own, and `moves`; None if the
-        reader may not see identities.
+        `identities` and `moves`; None if the reader may not see identities.
     """
     if not request.user.has_perm(SEE):
         return None
-    theirs = ChannelIdentity.objects.filter(Q(user_id=user_id) | Q(own_id=user_id))
-    moves = HistoryMerge.objects.open().filter(Q(user_id=user_id) | Q(from_user=user_id))
+    theirs = ChannelIdentity.objects.filter(Q(user_id__in=user_ids) | Q(own_id__in=user_ids))
+    moves = HistoryMerge.objects.open().filter(Q(user_id__in=user_ids) | Q(from_user__in=user_ids))
     return {"identities": theirs[:50], "moves": moves[:50]}
 
 

@@ -1,4 +1,4 @@
-"""People: pages of an end user across agents and channels, with export and erasure."""
+"""People: the list of end users, and the export and erasure of one."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -13,9 +13,9 @@ from django.utils import timezone
 from django.utils.http import content_disposition_header, urlencode
 
 from konstruct.admin.access import actor_of, note
-from konstruct.admin.choosing import as_user_id, memory_query
+from konstruct.admin.choosing import as_user_id
 from konstruct.admin.people.identities import SEE as SEE_ACCOUNTS
-from konstruct.admin.people.identities import linked_accounts
+from konstruct.admin.people.person import SEE
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, request_erasure
 from konstruct.orchestrator.identities.linked_ids import (
@@ -25,19 +25,15 @@ from konstruct.orchestrator.identities.linked_ids import (
 )
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
 from memory.browse import people
-from memory.browse.people import acquaintances, known_users, look_alikes
-from memory.browse.threads import latest_threads
+from memory.browse.people import known_users, look_alikes
 from memory.conversations.short_term import get_recent_messages
 from memory.ids import spelled
-from memory.models import MemoryEntry
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import AccessEvent, Action, ErasureRequest
-from tenants.audit.pseudonyms import pseudonym, pseudonyms
 from tenants.context import required_tenant_id
 
 _encode: Callable[[Any], str] = DjangoJSONEncoder(ensure_ascii=False).encode
 PER_PAGE = 50
-SEE = "memory.view_scope"
 EXPORT = "audit.export_person"
 ERASE = "audit.add_erasurerequest"
 
@@ -61,42 +57,6 @@ def people_list(request: HttpRequest) -> HttpResponseBase:
         following=urlencode({"q": like, "after": found[PER_PAGE - 1].user_id})
         if len(found) > PER_PAGE
         else "",
-    )
-
-
-@tenant_site.page("people/person/", name="person", permission=SEE)
-def person(request: HttpRequest) -> HttpResponseBase:
-    """One user, with every agent."""
-    user_id = as_user_id(request.GET.get("user"))
-    erasure = ErasureRequest.objects.about(user_id).first() if user_id else None
-    known_now = bool(user_id) and is_known([user_id])
-    if not known_now and erasure is None:
-        messages.warning(request, f"Nothing is known of {user_id!r}.")
-        return redirect(reverse("admin:people"))
-    agents = {agent.pk: agent for agent in Agent.objects.all()}
-    # A view of an erased user is logged with the pseudonym.
-    note(request, Action.VIEW, "person", user_id=user_id if known_now else pseudonym(user_id))
-    known = acquaintances(user_id, list(agents))
-    threads = latest_threads(
-        agent_ids=[each.agent_id for each in known], user_id=user_id, limit=10
-    ).threads
-    return tenant_site.render(
-        request,
-        "konstruct/person.html",
-        title="Person",
-        user_id=user_id,
-        spelled=spelled(user_id),
-        query=urlencode({"user": user_id}),
-        known=[
-            (agents[each.agent_id], each, memory_query(each.agent_id, user_id)) for each in known
-        ],
-        threads=[(thread, agents[thread.agent_id].name) for thread in threads],
-        facts=MemoryEntry.objects.filter(user_id=user_id).entries().defer("embedding")[:20],
-        accesses=_accesses(request, user_id),
-        erasure=erasure,
-        known_now=known_now,
-        linked=_linked(user_id),
-        channels=linked_accounts(request, user_id),
     )
 
 
@@ -157,13 +117,6 @@ def _request(request: HttpRequest, user_id: str) -> HttpResponseBase:
     else:
         messages.success(request, "The erasure is requested. An operator's process carries it out.")
     return redirect(f"{reverse('admin:person')}?{urlencode({'user': user_id})}")
-
-
-def _accesses(request: HttpRequest, user_id: str) -> Any:
-    if not request.user.has_perm("audit.view_accessevent"):
-        return []
-    names = [user_id, *pseudonyms(user_id)]
-    return AccessEvent.objects.filter(user_id__in=names).order_by("-id")[:10]
 
 
 def _linked(user_id: str) -> list[tuple[str, str]]:

@@ -30,6 +30,12 @@ def linked_ids(*user_ids: str) -> list[str]:
     return [*user_ids, *sorted(found - set(user_ids))]
 
 
+def main_id(user_id: str) -> str:
+    """Return the id whose memory an id speaks as: its own, unless it is a linked account's."""
+    spoken_as = ChannelIdentity.objects.filter(own_id=user_id).values_list("user_id", flat=True)
+    return spoken_as.first() or user_id
+
+
 def users_of_accounts(text: str, limit: int = 1000) -> list[str]:
     """Return the users as whom the accounts speak that have this in their id or their name."""
     named = Q(own_id__icontains=text) | Q(native_id=text) | Q(name__icontains=text)

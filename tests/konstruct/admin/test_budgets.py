@@ -27,7 +27,7 @@ PAGES = {
     "window": ("window/?agent={agent}&user=maria", 12),
     "clear_window": ("window/clear/?agent={agent}&user=maria", 8),
     "people": ("people/", 8),
-    "person": ("people/person/?user=maria", 26),
+    "person": ("people/person/?user=maria", 28),
     "erase_person": ("people/person/erase/?user=maria", 9),
     "erase_message": ("messages/{message}/erase/", 8),
     "fact_review": ("facts/review/", 16),

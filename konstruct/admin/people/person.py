@@ -1,0 +1,207 @@
+"""The page of a person: who they are, what waits, what agents know of them, and the timeline."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, time, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib import messages
+from django.db.models import Model, Q, QuerySet
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.dateparse import parse_date
+from django.utils.http import urlencode
+
+from konstruct.admin.access import note
+from konstruct.admin.choosing import as_user_id, memory_query
+from konstruct.admin.people.identities import linked_accounts
+from konstruct.admin.people.timeline import shown_timeline
+from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, main_id
+from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
+from memory.browse.people import acquaintances, names_of
+from memory.browse.threads import latest_threads
+from memory.facts.finding import uses_of
+from memory.ids import spelled
+from memory.models import MemoryEntry, Message
+from memory.models.facts import FactEvent, FactEvidence, FactState
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action, ErasureRequest, MessageErasure
+from tenants.audit.pseudonyms import pseudonym
+from tenants.models import Job
+
+SEE: Final = "memory.view_scope"
+# Rows of each part of the page. Lists have the rest.
+MAX_FACTS: Final = 20
+MAX_WAITING: Final = 10
+MAX_THREADS: Final = 8
+
+
+@tenant_site.page("people/person/", name="person", permission=SEE)
+def person(request: HttpRequest) -> HttpResponseBase:
+    """One person, with all their ids and every agent; with `at`, as of the end of that day."""
+    asked = as_user_id(request.GET.get("user"))
+    user_id = main_id(asked) if asked else ""
+    user_ids = linked_ids(user_id)
+    erasure = ErasureRequest.objects.about(*user_ids).first() if user_id else None
+    known_now = bool(user_id) and is_known(user_ids)
+    if not known_now and erasure is None:
+        messages.warning(request, f"Nothing is known of {asked!r}.")
+        return redirect(reverse("admin:people"))
+    day, moment = _as_of(request)
+    # A view of an erased user is logged with the pseudonym.
+    note(request, Action.VIEW, "person", user_id=user_id if known_now else pseudonym(user_id))
+    agents = {agent.pk: agent for agent in Agent.objects.only("pk", "name")}
+    known = acquaintances(user_ids, list(agents))
+    threads = latest_threads(
+        agent_ids=[each.agent_id for each in known], user_ids=user_ids, limit=MAX_THREADS
+    ).threads
+    accounts = linked_accounts(request, user_ids)
+    names = names_of(user_ids) or [
+        identity.name for identity in (accounts or {}).get("identities", ()) if identity.name
+    ]
+    return tenant_site.render(
+        request,
+        "konstruct/person.html",
+        title="Person",
+        user_id=user_id,
+        spelled=spelled(user_id),
+        query=urlencode({"user": user_id}),
+        name=next(iter(names), ""),
+        other_names=names[1:],
+        linked=[(other, urlencode({"user": other})) for other in user_ids[1:]],
+        known=[
+            (agents[each.agent_id], each, memory_query(each.agent_id, user_id)) for each in known
+        ],
+        threads=[(thread, agents[thread.agent_id].name) for thread in threads],
+        waiting=_waiting(request, user_ids),
+        facts=_facts(request, user_ids, moment),
+        day=day,
+        erasure=erasure,
+        known_now=known_now,
+        channels=accounts,
+        **shown_timeline(request, user_ids, {"user": user_id}, day=day, moment=moment),
+    )
+
+
+def _as_of(request: HttpRequest) -> tuple[str, datetime | None]:
+    """Return the day that the page is to show, and the moment of its end; None for now."""
+    try:
+        day = parse_date(request.GET.get("at", ""))
+        if day is None:
+            return "", None
+        moment = timezone.make_aware(datetime.combine(day + timedelta(days=1), time.min))
+    except (ValueError, OverflowError):
+        return "", None
+    return ("", None) if moment > timezone.now() else (day.isoformat(), moment)
+
+
+# --- Waiting --------------------------------------------------------------------------------------
+
+
+def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> list[dict[str, Any]]:
+    """Return what waits for a decision, a worker or an operator, for those who may see it."""
+    of_person = {"user_id__in": user_ids}
+    of_message = {"message__user_id__in": user_ids}
+    found: list[dict[str, Any]] = []
+    if request.user.has_perm("orchestrator.view_escalation"):
+        for escalation in Escalation.objects.open().filter(**of_person)[:MAX_WAITING]:
+            label = "Another agent answers" if escalation.to_agent_id else "Waits for a person"
+            address = reverse("admin:escalation", args=[escalation.pk])
+            found.append(_item(label, escalation.reason, address, escalation.opened_at))
+    if request.user.has_perm("orchestrator.view_toolcall"):
+        for call in ToolCall.objects.waiting().filter(**of_person)[:MAX_WAITING]:
+            text = call.question or call.name
+            found.append(_item("Waits for consent", text, _change(call), call.created_at))
+    if request.user.has_perm("memory.view_memoryentry"):
+        proposed = MemoryEntry.objects.entries().filter(state=FactState.PROPOSED, **of_person)
+        for fact in proposed.only("content", "created_at").order_by("created_at")[:MAX_WAITING]:
+            found.append(_item("Proposed fact", fact.content, _change(fact), fact.created_at))
+    if request.user.has_perm("orchestrator.view_pendingreply"):
+        pending = PendingReply.objects.filter(**of_message).select_related("message")
+        for reply in pending.order_by("created_at")[:MAX_WAITING]:
+            label = "Reply failed" if reply.failed_at else "Reply queued"
+            label = "Reply held" if reply.held_for else label
+            address = f"{reverse('admin:conversation', args=[reply.pk])}#m{reply.pk}"
+            found.append(_item(label, reply.message.content, address, reply.created_at))
+    if request.user.has_perm("channels.view_delivery"):
+        failed = Job.objects.filter(kind="delivery", failed_at__isnull=False).values("key")
+        for message in Message.objects.filter(pk__in=failed, **of_person)[:MAX_WAITING]:
+            address = reverse("admin:channels_delivery_change", args=[message.pk])
+            found.append(_item("Delivery failed", message.content, address, message.created_at))
+    if request.user.has_perm("audit.view_erasurerequest"):
+        for erasure in MessageErasure.objects.filter(done_at=None, **of_person)[:MAX_WAITING]:
+            label = "Message to be erased" if erasure.message_id else "Conversation to be erased"
+            found.append(_item(label, erasure.reason, _change(erasure), erasure.created_at))
+    return sorted(found, key=lambda item: item["at"])
+
+
+def _item(label: str, text: str, address: str, at: datetime) -> dict[str, Any]:
+    return {"label": label, "text": text, "address": address, "at": at}
+
+
+def _change(row: Model) -> str:
+    options = row._meta
+    return reverse(f"admin:{options.app_label}_{options.model_name}_change", args=[row.pk])
+
+
+# --- Facts ----------------------------------------------------------------------------------------
+
+
+def _facts(
+    request: HttpRequest, user_ids: Sequence[str], moment: datetime | None
+) -> dict[str, Any] | None:
+    """Return the current facts and the former ones, or those of a moment, for who may see facts."""
+    if not request.user.has_perm("memory.view_memoryentry"):
+        return None
+    rows = MemoryEntry.objects.filter(user_id__in=user_ids).defer("embedding")
+    current = list(rows.as_of(moment).order_by("-valid_from", "memory_id")[: MAX_FACTS + 1])
+    former = [] if moment else list(_former(rows)[: MAX_FACTS + 1])
+    sources = _sources([*current, *former])
+    uses = uses_of([fact.fact_id for fact in (*current, *former)], user_ids, before=moment)
+    return {
+        name: {
+            "rows": [
+                {
+                    "fact": fact,
+                    **sources[fact.pk],
+                    "uses": uses.get(fact.fact_id),
+                    # It was not known yet at the moment, though it was valid then.
+                    "learned_later": moment is not None and fact.updated_at > moment,
+                }
+                for fact in facts[:MAX_FACTS]
+            ],
+            "has_more": len(facts) > MAX_FACTS,
+        }
+        for name, facts in (("current", current), ("former", former))
+    }
+
+
+def _former(rows: Any) -> QuerySet[MemoryEntry]:
+    """Facts that were right or were taken for right, and are no longer given to agents."""
+    closed = Q(state__in=(FactState.SUPERSEDED, FactState.RETRACTED, FactState.REJECTED))
+    ended = Q(state=FactState.ACTIVE) & (Q(valid_to__lte=Now()) | Q(expires_at__lte=Now()))
+    found: QuerySet[MemoryEntry] = rows.entries().filter(closed | ended).order_by("-updated_at")
+    return found
+
+
+def _sources(facts: Iterable[MemoryEntry]) -> dict[UUID, dict[str, Any]]:
+    """Return the latest quoted message of each fact, and who stored or proposed it: two queries."""
+    facts = list(facts)
+    ids = {pk for fact in facts for pk in (fact.pk, fact.fact_id)}
+    evidence = FactEvidence.objects.filter(memory_id__in=ids).order_by("message__created_at")
+    quoted = {
+        row["memory_id"]: row
+        for row in evidence.values("memory_id", "message_id", "quote", "message__created_at")
+    }
+    first = FactEvent.objects.filter(memory_id__in=ids).order_by("memory_id", "number")
+    authors = {event.memory_id: event for event in first.distinct("memory_id")}
+    return {
+        fact.pk: {
+            "quoted": quoted.get(fact.pk) or quoted.get(fact.fact_id),
+            "author": authors.get(fact.fact_id),
+        }
+        for fact in facts
+    }

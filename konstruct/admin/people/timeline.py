@@ -1,0 +1,151 @@
+"""The timeline of a person, prepared for the person page: filters, labels, links and pages."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.utils.http import urlencode
+
+from konstruct.admin.choosing import memory_query
+from konstruct.orchestrator.identities.timeline import (
+    PERMISSIONS,
+    Entry,
+    EntryKind,
+    Position,
+    timeline,
+)
+from memory.models.facts import FactAction
+from tenants.audit.models import Action
+
+PER_PAGE: Final = 30
+KINDS: Final = {
+    EntryKind.MESSAGE: "Messages",
+    EntryKind.RECALL: "Recalls",
+    EntryKind.FACT: "Facts",
+    EntryKind.ESCALATION: "Escalations",
+    EntryKind.CONSENT: "Consents",
+    EntryKind.EXCLUSION: "Excluded from recall",
+    EntryKind.WINDOW: "Cleared turns",
+    EntryKind.ACCOUNT: "Linked accounts",
+    EntryKind.ERASURE: "Erasures",
+    EntryKind.ACCESS: "Activity",
+}
+LABELS: Final = {
+    (EntryKind.MESSAGE, "user"): "said",
+    (EntryKind.MESSAGE, "assistant"): "replied",
+    (EntryKind.RECALL, "recalled"): "Recalled for",
+    (EntryKind.RECALL, "abstained"): "Nothing recalled for",
+    (EntryKind.ESCALATION, "opened"): "Person asked for",
+    (EntryKind.ESCALATION, "handed_over"): "Transferred to another agent",
+    (EntryKind.ESCALATION, "resolved"): "Escalation resolved",
+    (EntryKind.CONSENT, "asked"): "Consent asked for",
+    (EntryKind.EXCLUSION, "excluded"): "Excluded from recall",
+    (EntryKind.EXCLUSION, "corrected"): "Excluded from recall by a correction",
+    (EntryKind.WINDOW, "cleared"): "Recent turns cleared",
+    (EntryKind.ACCOUNT, "linked"): "Account linked",
+    (EntryKind.ERASURE, "requested"): "Erasure requested",
+    (EntryKind.ERASURE, "done"): "Erased",
+    (EntryKind.ERASURE, "message"): "Erasure of a message requested",
+    (EntryKind.ERASURE, "conversation"): "Erasure of a conversation requested",
+}
+_PAGES: Final = {
+    EntryKind.FACT: "memory_memoryentry_change",
+    EntryKind.ESCALATION: "escalation",
+    EntryKind.CONSENT: "orchestrator_toolcall_change",
+    EntryKind.ACCOUNT: "orchestrator_channelidentity_change",
+    EntryKind.ACCESS: "audit_accessevent_change",
+}
+
+
+def shown_timeline(
+    request: HttpRequest,
+    user_ids: Sequence[str],
+    query: Mapping[str, str],
+    *,
+    day: str,
+    moment: datetime | None,
+) -> dict[str, Any]:
+    """Return a page of the timeline for person.html.
+
+    Args:
+        request: its parameters `kind` and `before` choose the entries.
+        user_ids: the ids of the person.
+        query: the parameters that name the person.
+        day: the day of `moment`, as a parameter.
+        moment: only entries before it; None: up to now.
+    """
+    allowed = [kind for kind in EntryKind if request.user.has_perm(PERMISSIONS[kind])]
+    chosen = next((kind for kind in allowed if kind == request.GET.get("kind")), None)
+    before = _position(request) or (None if moment is None else Position(moment))
+    entries = timeline(
+        user_ids,
+        kinds=allowed if chosen is None else [chosen],
+        before=before,
+        limit=PER_PAGE + 1,
+    )
+    kept = {**query, **({"at": day} if day else {})}
+    narrowed = {**kept, **({"kind": chosen.value} if chosen else {})}
+    last = entries[PER_PAGE - 1] if len(entries) > PER_PAGE else None
+    return {
+        "entries": [_shown(entry) for entry in entries[:PER_PAGE]],
+        "kinds": [
+            ("Everything", urlencode(kept), chosen is None),
+            *((KINDS[kind], urlencode({**kept, "kind": kind}), kind == chosen) for kind in allowed),
+        ],
+        "kind": chosen or "",
+        "latest": urlencode(narrowed) if request.GET.get("before") else "",
+        "earlier": last
+        and urlencode({**narrowed, "before": f"{last.at.astimezone(UTC).isoformat()} {last.key}"}),
+    }
+
+
+def _position(request: HttpRequest) -> Position | None:
+    """Return the position of the parameter `before`, or None for another text."""
+    moment, _, key = request.GET.get("before", "").replace("\0", "").partition(" ")
+    try:
+        at = parse_datetime(moment)
+    except ValueError:
+        return None
+    return Position(at, key) if at and timezone.is_aware(at) else None
+
+
+def _shown(entry: Entry) -> dict[str, Any]:
+    return {
+        **entry._asdict(),
+        "label": _label(entry),
+        "is_turn": entry.kind is EntryKind.MESSAGE,
+        "address": _address(entry),
+    }
+
+
+def _label(entry: Entry) -> str:
+    if entry.kind is EntryKind.FACT:
+        return f"Fact {FactAction(entry.action).label}"
+    if entry.kind is EntryKind.ACCESS:
+        return dict(Action.choices).get(entry.action, entry.action)
+    if entry.kind is EntryKind.CONSENT and entry.action != "asked":
+        return f"Consent: {entry.action}"
+    return LABELS[entry.kind, entry.action]
+
+
+def _address(entry: Entry) -> str:
+    """Return the address of the row that an entry is about; "" without a page."""
+    subject = entry.subject_id
+    match entry.kind:
+        case EntryKind.WINDOW:
+            return f"{reverse('admin:window')}?{memory_query(entry.agent_id, entry.user_id)}"
+        case EntryKind.RECALL | EntryKind.MESSAGE | EntryKind.EXCLUSION if subject:
+            why = (
+                f"?why={subject}" if entry.action in ("assistant", "recalled", "abstained") else ""
+            )
+            return f"{reverse('admin:conversation', args=[subject])}{why}#m{subject}"
+        case EntryKind.ERASURE:
+            of_message = entry.action in ("message", "conversation")
+            model = "messageerasure" if of_message else "erasurerequest"
+            return reverse(f"admin:audit_{model}_change", args=[subject])
+        case _:
+            return reverse(f"admin:{_PAGES[entry.kind]}", args=[subject]) if subject else ""

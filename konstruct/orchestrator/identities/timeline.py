@@ -1,0 +1,311 @@
+"""The timeline of a person: all that happened to them and by them, the latest first.
+
+One statement reads each table by its index, for no more rows than a page has.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from tenants.audit.pseudonyms import pseudonyms
+from tenants.context import fetch_all
+
+# Characters of a text that an entry has.
+MAX_TEXT: Final = 300
+# The access log is read in the order of its numbers, which is nearly that of its times: so many
+# more of its rows are read as a transaction may be late.
+LATE_ROWS: Final = 50
+
+
+class EntryKind(StrEnum):
+    """The kind of an entry."""
+
+    MESSAGE = "message"
+    RECALL = "recall"
+    FACT = "fact"
+    ESCALATION = "escalation"
+    CONSENT = "consent"
+    EXCLUSION = "exclusion"
+    WINDOW = "window"
+    ACCOUNT = "account"
+    ERASURE = "erasure"
+    ACCESS = "access"
+
+
+# The permissions that a reader needs for entries of a kind.
+PERMISSIONS: Final = {
+    EntryKind.MESSAGE: "memory.view_message",
+    EntryKind.RECALL: "memory.view_recallevent",
+    EntryKind.FACT: "memory.view_memoryentry",
+    EntryKind.ESCALATION: "orchestrator.view_escalation",
+    EntryKind.CONSENT: "orchestrator.view_toolcall",
+    EntryKind.EXCLUSION: "memory.view_message",
+    EntryKind.WINDOW: "memory.view_windowclear",
+    EntryKind.ACCOUNT: "orchestrator.view_channelidentity",
+    EntryKind.ERASURE: "audit.view_erasurerequest",
+    EntryKind.ACCESS: "audit.view_accessevent",
+}
+
+
+class Entry(NamedTuple):
+    """One event of a timeline."""
+
+    at: datetime
+    key: str
+    """Unique in the timeline, and the order of entries of the same moment."""
+    kind: EntryKind
+    action: str
+    """What happened, such as a role, the action of a fact's event, or "resolved"."""
+    agent_id: UUID | None
+    user_id: str
+    subject_id: str
+    """The id of the row that the entry is about."""
+    text: str
+    """What was said, asked or known, up to MAX_TEXT characters."""
+    by: str
+    """The name of who did it; "" if it has none."""
+    note: str
+    """The reason, or the channel of a message."""
+
+
+class Position(NamedTuple):
+    """A place in a timeline: the entries before it follow."""
+
+    at: datetime
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Rows that are entries, and the expressions of an entry's fields."""
+
+    kind: EntryKind
+    rows: str
+    """FROM and WHERE; `person.id` is an id of the person."""
+    at: str
+    id: str
+    action: str = "''"
+    agent_id: str = "agent_id"
+    subject_id: str = "id::text"
+    text: str = "''"
+    by: str = "''"
+    note: str = "''"
+    order: str = "1 DESC, 2 DESC"
+    more: int = 0
+
+    @property
+    def sql(self) -> str:
+        key = f"('{self.kind}:' || {self.id}) COLLATE \"C\""
+        moment = "%(at)s::timestamptz"
+        return f"""
+            SELECT {self.at}, {key}, '{self.kind}', {self.action}, {self.agent_id}, person.id,
+                   {self.subject_id}, left({self.text}, {MAX_TEXT}), {self.by}, {self.note}
+            {self.rows} AND (%(agent)s::uuid IS NULL OR {self.agent_id} = %(agent)s)
+              AND {self.at} <= {moment} AND ({self.at} < {moment} OR {key} < %(key)s)
+            ORDER BY {self.order} LIMIT %(limit)s + {self.more}
+        """
+
+
+_OF_AGENTS: Final = """agent_id IN (SELECT id FROM orchestrator_agent) AND user_id = person.id"""
+_FACT_EVENTS: Final = """
+    FROM memory_memoryentry AS entry
+    LEFT JOIN memory_factevent AS event ON event.memory_id = entry.memory_id
+    WHERE entry.user_id = person.id AND entry.version_of IS NULL
+"""
+_REQUESTS: Final = """FROM audit_erasurerequest
+    WHERE (user_id = ANY(person.names) OR user_ids && person.names)"""
+_SOURCES: Final = (
+    _Source(
+        EntryKind.MESSAGE,
+        "FROM memory_message WHERE user_id = person.id",
+        at="created_at",
+        id="id",
+        action="role",
+        text="content",
+        by="name",
+        note="channel",
+    ),
+    _Source(
+        EntryKind.RECALL,
+        "FROM memory_recallevent WHERE user_id = person.id",
+        at="created_at",
+        id="id",
+        action="CASE WHEN abstained THEN 'abstained' ELSE 'recalled' END",
+        subject_id="reply_id::text",
+        text="query",
+    ),
+    _Source(
+        EntryKind.FACT,
+        _FACT_EVENTS,
+        at="coalesce(event.created_at, entry.created_at)",
+        id="coalesce(event.id, entry.memory_id)",
+        action="coalesce(event.action, 'enter')",
+        subject_id="entry.memory_id::text",
+        text="content",
+        by="coalesce(nullif(event.author_name, ''), event.author_kind, '')",
+        note="coalesce(event.reason, '')",
+    ),
+    _Source(
+        EntryKind.ESCALATION,
+        "FROM orchestrator_escalation WHERE user_id = person.id",
+        at="opened_at",
+        id="id || ':opened'",
+        action="CASE WHEN to_agent_id IS NULL THEN 'opened' ELSE 'handed_over' END",
+        text="reason",
+        by="coalesce(nullif(opened_by_name, ''), opened_by)",
+    ),
+    _Source(
+        EntryKind.ESCALATION,
+        "FROM orchestrator_escalation WHERE user_id = person.id AND resolved_at IS NOT NULL",
+        at="resolved_at",
+        id="id || ':resolved'",
+        action="'resolved'",
+        text="reason",
+        by="resolved_by",
+        note="note",
+    ),
+    _Source(
+        EntryKind.CONSENT,
+        "FROM orchestrator_toolcall WHERE user_id = person.id",
+        at="created_at",
+        id="id || ':asked'",
+        action="'asked'",
+        text="coalesce(nullif(question, ''), name)",
+        note="name",
+    ),
+    _Source(
+        EntryKind.CONSENT,
+        "FROM orchestrator_toolcall WHERE user_id = person.id AND decided_at IS NOT NULL",
+        at="decided_at",
+        id="id || ':decided'",
+        action="state",
+        text="coalesce(nullif(question, ''), name)",
+        by="decided_by",
+        note="name",
+    ),
+    _Source(
+        EntryKind.EXCLUSION,
+        f"FROM memory_recallexclusion WHERE {_OF_AGENTS}",
+        at="created_at",
+        id="id",
+        action="CASE WHEN memory_id IS NULL THEN 'excluded' ELSE 'corrected' END",
+        subject_id="message_id::text",
+        text="(SELECT content FROM memory_message AS message"
+        " WHERE message.id = memory_recallexclusion.message_id)",
+        by="author_name",
+        note="reason",
+    ),
+    _Source(
+        EntryKind.WINDOW,
+        f"FROM memory_windowclear WHERE {_OF_AGENTS}",
+        at="created_at",
+        id="id",
+        action="'cleared'",
+    ),
+    _Source(
+        EntryKind.ACCOUNT,
+        "FROM orchestrator_channelidentity"
+        " WHERE (own_id = person.id OR user_id = person.id AND own_id <> ALL (%(users)s))"
+        " AND linked_at IS NOT NULL",
+        at="linked_at",
+        id="id",
+        action="'linked'",
+        agent_id="NULL::uuid",
+        text="concat_ws(' ', channel, nullif(workspace, ''), native_id, nullif(name, ''))",
+        by="linked_by",
+    ),
+    _Source(
+        EntryKind.ERASURE,
+        _REQUESTS,
+        at="created_at",
+        id="id || ':requested'",
+        action="'requested'",
+        by="requested_by",
+        note="reason",
+    ),
+    _Source(
+        EntryKind.ERASURE,
+        f"{_REQUESTS} AND done_at IS NOT NULL",
+        at="done_at",
+        id="id || ':done'",
+        action="'done'",
+        by="requested_by",
+        note="reason",
+    ),
+    _Source(
+        EntryKind.ERASURE,
+        "FROM audit_messageerasure WHERE user_id = person.id",
+        at="created_at",
+        id="id || ':message'",
+        action="CASE WHEN message_id IS NULL THEN 'conversation' ELSE 'message' END",
+        by="requested_by",
+        note="reason",
+    ),
+    _Source(
+        EntryKind.ACCESS,
+        "FROM audit_accessevent WHERE user_id = ANY(person.names)",
+        at="created_at",
+        id="lpad(id::text, 19, '0')",
+        action="action",
+        text="subject",
+        by="actor",
+        note="CASE actor_kind WHEN 'person' THEN '' ELSE actor_kind END",
+        order="audit_accessevent.id DESC",
+        more=LATE_ROWS,
+    ),
+)
+
+
+# The names of a person in logs and receipts are also the pseudonyms of an erased id.
+_TIMELINE: Final = """
+    WITH person (id, names) AS MATERIALIZED (
+        SELECT id, array_agg(name)
+        FROM unnest(%(owners)s::text[], %(names)s::text[]) AS named (id, name) GROUP BY id
+    )
+    SELECT * FROM ({branches}) AS entry
+        (at, key, kind, action, agent_id, user_id, subject_id, text, by, note)
+    ORDER BY at DESC, key DESC LIMIT %(limit)s
+"""
+
+
+def timeline(
+    user_ids: Sequence[str],
+    *,
+    kinds: Collection[EntryKind] = tuple(EntryKind),
+    agent_id: UUID | None = None,
+    before: Position | None = None,
+    limit: int = 50,
+) -> list[Entry]:
+    """Return what happened to a person of the current tenant, the latest first.
+
+    Args:
+        user_ids: the ids of the person, such as `linked_ids` returns them.
+        kinds: the kinds of the entries.
+        agent_id: only what concerns this agent.
+        before: only entries before this position.
+        limit: at most this many entries.
+    """
+    branches = [
+        f"SELECT found.* FROM person CROSS JOIN LATERAL ({source.sql}) AS found"  # noqa: S608
+        for source in _SOURCES
+        if source.kind in kinds
+    ]
+    if not branches:
+        return []
+    names = [(user_id, name) for user_id in user_ids for name in (user_id, *pseudonyms(user_id))]
+    rows = fetch_all(
+        _TIMELINE.format(branches=" UNION ALL ".join(branches)),
+        {
+            "users": list(user_ids),
+            "owners": [user_id for user_id, _ in names],
+            "names": [name for _, name in names],
+            "agent": agent_id,
+            "at": "infinity" if before is None else before.at,
+            "key": "" if before is None else before.key,
+            "limit": limit,
+        },
+    )
+    return [Entry(*row)._replace(kind=EntryKind(row[2])) for row in rows]

@@ -1,0 +1,254 @@
+"""The page of a person: what waits, what was known when, and the timeline."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.test import Client
+from django.utils import timezone
+
+from konstruct.admin.people import timeline as pages
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.timeline import EntryKind, Position, timeline
+from memory.facts import Author, LongTermMemory, exclude_from_recall, retract
+from memory.indexing.embedding_jobs import drain
+from memory.models import MemoryEntry, Message
+from memory.models.facts import AuthorKind
+from tenants.context import tenant_scope
+from tests.konstruct.admin.conftest import MARKUP
+from tests.konstruct.conftest import Program
+from tests.konstruct.extracted import propose
+
+PERSON = "/admin/people/person/"
+EVA = Author(AuthorKind.PERSON, "7", "Eva")
+
+
+def entries(program: Program, *users: str, **chosen: Any) -> list[Any]:
+    with tenant_scope(program.tenant.id):
+        return timeline(users, **chosen)
+
+
+def all_pages(client: Client, **query: str) -> list[Any]:
+    found: list[Any] = []
+    page = client.get(PERSON, query)
+    for _ in range(100):
+        found += page.context["entries"]
+        if not page.context["earlier"]:
+            return found
+        page = client.get(f"{PERSON}?{page.context['earlier']}")
+    raise AssertionError("the pages do not end")
+
+
+def test_the_timeline_has_every_kind_once_and_in_order(
+    involved_a: Program, involved_b: Program, browser: Callable[..., Client], monkeypatch: Any
+) -> None:
+    with tenant_scope(involved_a.tenant.id):
+        message = Message.objects.filter(user_id="maria", role="user").earliest("number")
+        exclude_from_recall(message, author=EVA, reason="A joke.")
+    client = browser(involved_a.tenant)
+    client.post(f"{PERSON}erase/?user=maria", {"typed": "maria", "reason": "Her own wish."})
+    monkeypatch.setattr(pages, "PER_PAGE", 3)
+    shown = all_pages(client, user="maria")
+    assert len({entry["key"] for entry in shown}) == len(shown)
+    assert [(each["at"], each["key"]) for each in shown] == sorted(
+        ((each["at"], each["key"]) for each in shown), reverse=True
+    )
+    assert {entry["kind"] for entry in shown} == {
+        kind for kind in EntryKind if kind not in (EntryKind.ESCALATION, EntryKind.CONSENT)
+    }
+    zoe = entries(involved_a, "zoe")
+    assert {(each.kind, each.action) for each in zoe} >= {
+        (EntryKind.CONSENT, "asked"),
+        (EntryKind.ESCALATION, "opened"),
+    }
+    texts = " ".join(each["text"] + each["note"] for each in shown)
+    assert "tenant-a" in texts
+    assert "tenant-b" not in texts
+    for entry in shown:
+        assert client.get(entry["address"]).status_code == 200, entry
+
+
+def test_the_timeline_is_narrowed_by_kind_agent_and_position(involved_a: Program) -> None:
+    facts = entries(involved_a, "maria", kinds=[EntryKind.FACT])
+    assert {each.kind for each in facts} == {EntryKind.FACT}
+    assert [each.action for each in facts][-2:] == ["change", "enter"]
+    everything = entries(involved_a, "maria", limit=1000)
+    assert entries(involved_a, "maria", limit=2) == everything[:2]
+    place = Position(everything[1].at, everything[1].key)
+    assert entries(involved_a, "maria", before=place, limit=1000) == everything[2:]
+    of_agent = entries(involved_a, "maria", agent_id=involved_a.agent.pk, limit=1000)
+    assert of_agent == [each for each in everything if each.agent_id == involved_a.agent.pk]
+    assert entries(involved_a, "maria", agent_id=involved_a.tenant.id) == []
+    assert entries(involved_a, "maria", kinds=[]) == []
+    assert entries(involved_a, "nobody") == []
+
+
+def test_each_kind_needs_its_permission(
+    involved_a: Program, browser: Callable[..., Client]
+) -> None:
+    reader = browser(involved_a.tenant, "view_scope", "view_memoryentry")
+    page = reader.get(PERSON, {"user": "maria"})
+    assert {entry["kind"] for entry in page.context["entries"]} == {EntryKind.FACT}
+    # A kind that the reader may not see is no filter.
+    page = reader.get(PERSON, {"user": "maria", "kind": "message"})
+    assert {entry["kind"] for entry in page.context["entries"]} == {EntryKind.FACT}
+    assert "Lisbon and visits" not in page.text
+    looker = browser(involved_a.tenant, "view_scope")
+    page = looker.get(PERSON, {"user": "zoe"})
+    assert (page.context["entries"], page.context["waiting"]) == ([], [])
+
+
+def test_odd_addresses_show_the_page(populated_a: Program, browser: Callable[..., Client]) -> None:
+    client = browser(populated_a.tenant)
+    for name, value in (
+        ("before", "x"),
+        ("before", "2026-01-01T00:00:00"),
+        ("before", "2026-99-01T00:00:00Z key"),
+        ("before", "0001-01-01T00:00:00+23:59 \0"),
+        ("at", "9999-12-31"),
+        ("at", "2026-02-31"),
+        ("at", "0001-01-01"),
+        ("at", "x" * 10_000),
+        ("kind", MARKUP),
+    ):
+        page = client.get(PERSON, {"user": "maria", name: value})
+        assert page.status_code == 200, (name, value)
+        assert MARKUP not in page.text
+
+
+def test_what_waits_is_shown_with_a_way_to_it(
+    involved_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(involved_a.tenant)
+    labels = {
+        user: [item["label"] for item in client.get(PERSON, {"user": user}).context["waiting"]]
+        for user in ("maria", "zoe", "bob")
+    }
+    assert sorted(labels["zoe"]) == [
+        "Reply held", "Reply held", "Waits for a person", "Waits for consent",
+    ]  # fmt: skip
+    assert sorted(labels["maria"]) == ["Proposed fact", "Reply failed"]
+    assert labels["bob"] == ["Reply queued"]
+    for item in client.get(PERSON, {"user": "zoe"}).context["waiting"]:
+        assert client.get(item["address"]).status_code == 200
+
+
+def test_facts_have_their_source_and_the_replies_that_used_them(
+    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    client = browser(populated_a.tenant)
+    with tenant_scope(populated_a.tenant.id):
+        message = Message.objects.filter(content__contains="Lisbon", role="user").earliest("number")
+    waiting_id = propose(message, "May", "Maria's sister visits in May.").memory_id
+    quoted_id = propose(
+        message, "Lisbon", "Maria's sister lives in Lisbon.", slot="sister_city", review=""
+    ).memory_id
+    say(populated_a, "In which city does my sister live, Lisbon?", thread_id="new")
+    drain(populated_a.tenant.id)
+    page = client.get(PERSON, {"user": "maria"})
+    rows = {row["fact"].pk: row for row in page.context["facts"]["current"]["rows"]}
+    assert rows.pop(quoted_id)["quoted"]["message_id"] == message.pk
+    (entered,) = rows.values()
+    assert (entered["quoted"], entered["author"].action) == (None, "enter")
+    assert f"/admin/conversations/{message.pk}/#m{message.pk}" in page.text
+    (waiting,) = (each for each in page.context["waiting"] if each["label"] == "Proposed fact")
+    assert str(waiting_id) in waiting["address"]
+
+
+def test_replies_that_used_a_fact_are_counted(
+    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    client = browser(populated_a.tenant)
+    for question in ("Do I like green tea?", "What of green tea do I like?"):
+        say(populated_a, question, thread_id="new")
+        drain(populated_a.tenant.id)
+    (row,) = client.get(PERSON, {"user": "maria"}).context["facts"]["current"]["rows"]
+    with tenant_scope(populated_a.tenant.id):
+        replies = Message.objects.filter(role="assistant", thread_id="new")
+        # Of one transaction: both events have the same time.
+        assert row["uses"].last_reply_id in replies.values_list("pk", flat=True)
+    assert row["uses"].count == 2
+
+
+def test_the_page_shows_what_was_known_on_a_day(
+    populated_a: Program, browser: Callable[..., Client]
+) -> None:
+    client, tenant_id = browser(populated_a.tenant), populated_a.tenant.id
+    today = timezone.now()
+    facts = LongTermMemory()
+    with tenant_scope(tenant_id):
+        former = facts.store(
+            MemoryEntry(
+                tenant_id=tenant_id,
+                user_id="maria",
+                content="Maria lives in Rome.",
+                valid_from=today - timedelta(days=30),
+            )
+        )
+        facts.update(
+            former, tenant_id, content="Maria lives in Oslo.", valid_from=today - timedelta(days=3)
+        )
+        wrong = facts.store(
+            MemoryEntry(tenant_id=tenant_id, user_id="maria", content="Maria has a dog.")
+        )
+        retract(wrong, author=EVA)
+
+    def known(day: int) -> str:
+        at = (today - timedelta(days=day)).date().isoformat()
+        return client.get(PERSON, {"user": "maria", "at": at}).text
+
+    assert "Maria lives in Rome." in known(10)
+    assert "Maria lives in Oslo." not in known(10)
+    assert "recorded later" in known(10)
+    assert "Lisbon and visits" not in known(10)
+    assert "Maria lives in Oslo." in known(1)
+    now = client.get(PERSON, {"user": "maria"})
+    content = [row["fact"].content for row in now.context["facts"]["current"]["rows"]]
+    assert "Maria lives in Oslo." in content
+    assert [row["fact"].content for row in now.context["facts"]["former"]["rows"]] == [
+        "Maria has a dog."
+    ]
+
+
+def test_a_linked_account_shows_the_person_with_all_that_both_said(
+    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    client = browser(populated_a.tenant)
+    say(populated_a, "Said in Slack.", answered=False, user_id="U024", name="Mia")
+    with tenant_scope(populated_a.tenant.id):
+        identity = channel_identities.identity_of("slack", "T1", "U024")
+        channel_identities.link(identity, "maria", by="eva")
+    for asked in ("maria", "U024"):
+        page = client.get(PERSON, {"user": asked})
+        assert (page.context["user_id"], page.context["name"]) == ("maria", "Mia")
+        assert "Said in Slack." in page.text
+        assert "likes green tea" in page.text
+        (item,) = (each for each in page.context["waiting"] if "queued" in each["label"])
+        assert item["text"] == "Said in Slack."
+
+
+def test_a_name_stays_when_a_later_message_lacks_one(
+    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    client = browser(populated_a.tenant)
+    say(populated_a, "Hello.", answered=False, user_id="u-17", name="Łucja")
+    say(populated_a, "Hello.", answered=False, user_id="u-17", name="Łucja Nowak")
+    say(populated_a, "Hello.", answered=False, user_id="u-17")
+    page = client.get(PERSON, {"user": "u-17"})
+    assert page.context["name"] in ("Łucja", "Łucja Nowak")
+    assert {page.context["name"], *page.context["other_names"]} == {"Łucja", "Łucja Nowak"}
+
+
+def test_all_facts_of_a_person_are_listed(
+    populated_a: Program, browser: Callable[..., Client]
+) -> None:
+    with tenant_scope(populated_a.tenant.id):
+        for user in ("maria", "bob"):
+            LongTermMemory().store(
+                MemoryEntry(
+                    tenant_id=populated_a.tenant.id, user_id=user, content=f"{user} is shared."
+                )
+            )
+    page = browser(populated_a.tenant).get("/admin/memory/memoryentry/", {"user": "maria"})
+    assert "maria is shared." in page.text
+    assert "bob is shared." not in page.text
