@@ -136,8 +136,9 @@ async def fair(ours: "Deployment", model: Model, options: argparse.Namespace) ->
     alone = await Conversation(quiet, "before", 5.0).hold(ours.port)
     sending = asyncio.gather(*(send(each) for each in others))
     await sending
-    answers, streamed = [], []
+    answers, streamed, with_model = [], [], []
     for number in range(3):
+        with_model.append(float(model.open.value))
         answers.append(await Conversation(quiet, f"quiet-{number}", 5.0).hold(ours.port))
         streaming = Conversation(quiet, f"streamed-{number}", 5.0, streams=True)
         streamed.append(await streaming.hold(ours.port))
@@ -145,7 +146,7 @@ async def fair(ours: "Deployment", model: Model, options: argparse.Namespace) ->
         "before the busy tenant": distribution([alone]),
         f"beside {len(others)} of another": distribution(answers),
         "streamed": distribution(streamed),
-        "with the model": {"requests": float(model.open.value)},
+        "with the model before each": {f"try {n}": each for n, each in enumerate(with_model, 1)},
     }
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 import psutil
@@ -21,6 +22,9 @@ POISONED = 3
 REPLIES_WORKERS = 2
 # Longer than leases are valid: see the test. The benchmark imports this without Django's settings.
 STOPPED_SECONDS = 15.0
+# The file in a deployment's home from which libfaketime reads by how much its clock is wrong.
+CLOCK = "clock"
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
 
 def kill_web(deployment: Deployment, random: Random) -> None:
@@ -94,6 +98,21 @@ def cut_connections(deployment: Deployment, random: Random) -> None:
         )
 
 
+def step_clock(deployment: Deployment, random: Random) -> None:
+    """The clock of Postgres, which leases and jobs rely on: forward or back, by up to a minute.
+
+    It stays so for longer than leases are valid, and steps back.
+    """
+    seconds = random.choice([4, -4, 60, -60])
+    clock = deployment.home / CLOCK
+    clock.write_text(f"{seconds:+}")
+    time.sleep(STOPPED_SECONDS)
+    with contextlib.suppress(psycopg.OperationalError):  # an earlier fault is not over yet
+        ((now,),) = deployment.tenants[0].rows("SELECT extract(epoch FROM clock_timestamp())")
+        assert abs(float(now) - time.time() - seconds) < 2, (now, seconds)
+    clock.write_text("+0")
+
+
 def stall_llm(deployment: Deployment, random: Random) -> None:
     """For a moment; who asks meanwhile waits."""
     assert isinstance(deployment.llm, EchoServer)
@@ -143,6 +162,7 @@ FAULTS: tuple[Fault, ...] = (
     stall_llm,
     break_llm,
     poison_outbox,
+    *([step_clock] if FAKETIME else []),
 )
 
 

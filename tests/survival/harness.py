@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import os
 import threading
 import time
 from collections import Counter
@@ -15,8 +16,8 @@ from random import Random
 import httpx
 import psycopg
 
-from tests.end_to_end.deployment import Deployment, Tenant
-from tests.survival.faults import FAULTS, REPLIES_WORKERS, Fault
+from tests.end_to_end.deployment import PROJECT, Deployment, Tenant
+from tests.survival.faults import CLOCK, FAKETIME, FAULTS, REPLIES_WORKERS, Fault
 from tests.survival.llm import POISON, EchoServer
 
 SLUGS = ["oak", "elm", "ash"]
@@ -27,7 +28,28 @@ SETTLE_SECONDS = 240
 
 
 class Processes(Deployment):
-    """A deployment with a process for each queue, and two for replies."""
+    """A deployment with a process for each queue, and two for replies.
+
+    Where libfaketime is installed, Postgres has a clock that can be set. Python itself does not
+    run with the library: time.sleep fails.
+    """
+
+    def __init__(self, home: Path, llm: EchoServer, slugs: list[str]) -> None:
+        super().__init__(home, llm, slugs)
+        if FAKETIME:
+            (home / CLOCK).write_text("+0")
+            clock = {
+                "LD_PRELOAD": str(FAKETIME),
+                "FAKETIME_TIMESTAMP_FILE": f"../{CLOCK}",
+                "FAKETIME_CACHE_DURATION": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            }
+            # Postgres takes no environment from the process that starts it.
+            (home / "sitecustomize.py").write_text(
+                "from konstruct.local.embedded.postgres import Postgres\n"
+                f"Postgres.environment |= {clock!r}\n"
+            )
+            self.environment["PYTHONPATH"] = f"{home}{os.pathsep}{PROJECT}"
 
     def _start_workers(self, stack: ExitStack) -> None:
         replies = ["replies"] * REPLIES_WORKERS
