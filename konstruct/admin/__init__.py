@@ -6,6 +6,7 @@ Django's autodiscovery, which the URLs call, imports this package, as the admin 
 """
 
 from konstruct.admin import agents as agents
+from konstruct.admin import dashboard as dashboard
 from konstruct.admin import memory as memory
 from konstruct.admin import operations as operations
 from konstruct.admin import people as people

@@ -1,33 +1,39 @@
-"""The dashboard of a tenant's admin: numbers and charts, each with a link to its rows."""
+"""Today, the home of a tenant's admin: what waits for a person, and charts of the activity."""
 
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Mapping
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.utils.timesince import timesince
 
 from konstruct.admin.access import note
-from konstruct.admin.choosing import memory_query
+from konstruct.admin.charts import Chosen, charts_of, days_of
 from konstruct.admin.first_steps import first_steps
 from konstruct.admin.lists import agent_names
-from konstruct.orchestrator.models import PendingReply
+from konstruct.admin.memory.fact_review import REVIEW, proposed_facts
+from konstruct.admin.operations.escalations import ANSWER, SEE, colleagues
+from konstruct.admin.operations.failed_jobs import failed_jobs
+from konstruct.admin.waiting import shown, waiting
+from konstruct.orchestrator.activity import recount
+from konstruct.orchestrator.models import Escalation, ToolCall
 from memory.browse import statistics
-from memory.browse.statistics import Amount, Day
-from tenants.audit.models import Action
+from tenants import transaction
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action, Erasure, ErasureRequest, MessageErasure
 from tenants.context import reading_replica
 
-DAYS = 30
-BUSIEST = 5
-CHART_WIDTH, CHART_HEIGHT = 600, 160
+READ = "memory.view_message"
+# Rows of each list of Today.
+SHOWN = 5
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Add the numbers to the index page of a tenant's site, the limits to the operators' one.
+    """Add Today to the index page of a tenant's site, the limits to the operators' one.
 
     It is Unfold's callback.
 
@@ -36,15 +42,53 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         context: the context of the page.
 
     Returns:
-        The context; unchanged for a user who may not read messages.
+        The context. The charts are left out for a user who may not read messages, and each list
+        for a user who may not see its rows.
     """
     if getattr(request, "tenant", None) is None:
         return {**context, "limits": _limits()}
-    if not request.user.has_perm("memory.view_message"):
-        return context
-    note(request, Action.VIEW, "dashboard")
+    note(request, Action.VIEW, "dashboard", asked=request.GET.dict())
+    names = agent_names()
+    today = {**context, "title": "Today", "sections": list(_sections(request, names))}
+    if not request.user.has_perm(READ):
+        return today
+    chosen = Chosen.of(request)
     with reading_replica():
-        return {**context, "first_steps": first_steps(request), **_numbers()}
+        figures, steps = _figures(), first_steps(request)
+    return {
+        **today,
+        "chosen": chosen,
+        "query": urlencode(chosen.parameters),
+        "agents": names.items(),
+        "figures": figures,
+        "first_steps": steps,
+        **charts_of(chosen),
+    }
+
+
+@tenant_site.page("activity/", name="activity", permission=READ)
+def by_day(request: HttpRequest) -> HttpResponseBase:
+    """Show the numbers of the charts as a table, each with a link to its rows.
+
+    A POST counts the days of the table again, such as after an import or an erasure.
+    """
+    chosen = Chosen.of(request)
+    if request.method == "POST":
+        with transaction.atomic():
+            note(request, Action.EDIT, "dashboard", asked=chosen.parameters)
+            recount(first=chosen.first, last=chosen.last)
+        return redirect(f"{reverse('admin:activity')}?{urlencode(chosen.parameters)}")
+    note(request, Action.VIEW, "dashboard", asked=chosen.parameters)
+    columns, rows = days_of(chosen)
+    return tenant_site.render(
+        request,
+        "konstruct/activity.html",
+        title="Activity by day",
+        columns=columns,
+        rows=rows,
+        query=urlencode(chosen.parameters),
+        is_fullwidth=1,
+    )
 
 
 def _limits() -> list[tuple[str, str, int, int]]:
@@ -61,123 +105,132 @@ def _limits() -> list[tuple[str, str, int, int]]:
     ]
 
 
-def _numbers() -> dict[str, Any]:
-    names, amounts = agent_names(), statistics.amounts()
-    agents, users = statistics.busiest(BUSIEST)
+def _figures() -> list[tuple[str, str, str]]:
+    """Return how much there is of everything, each with its list."""
+    amounts = statistics.amounts()
+    figures = (
+        ("Messages", "messages", reverse("admin:conversations")),
+        ("People", "people", reverse("admin:people")),
+        ("Embedded pieces", "pieces", _list("memory_conversationembedding")),
+        ("Facts", "facts", f"{_list('memory_memoryentry')}?state=now"),
+    )
+    size = filesizeformat(statistics.size_in_bytes())
+    return [
+        *((label, str(amounts[name]), link) for label, name, link in figures),
+        ("On disk", size, _list("memory_message")),
+    ]
+
+
+def _sections(request: HttpRequest, names: Mapping[UUID, str]) -> Iterator[dict[str, Any]]:
+    """Return the lists that the user may see, each with its oldest rows."""
+    counts = waiting(request)
+    if request.user.has_perm(SEE):
+        yield _escalations(request, counts["orchestrator.escalation"], names)
+    if request.user.has_perm("orchestrator.view_toolcall"):
+        yield _section(
+            "Waiting for consent",
+            counts["orchestrator.toolcall"],
+            f"{_list('orchestrator_toolcall')}?state__exact=waiting",
+            "No tool call waits for the consent of a person.",
+            [
+                {
+                    "title": call.question or call.name,
+                    "link": reverse("admin:conversation", args=[call.message_id]),
+                    "person": call.user_id,
+                    "since": call.created_at,
+                }
+                for call in ToolCall.objects.waiting().order_by("created_at")[:SHOWN]
+            ],
+        )
+    if request.user.has_perm(REVIEW):
+        review = reverse("admin:fact_review")
+        yield _section(
+            "Proposed facts",
+            counts["fact_review"],
+            review,
+            "No fact waits for a review.",
+            [
+                {
+                    "title": fact.content,
+                    "link": reverse("admin:memory_memoryentry_change", args=[fact.pk]),
+                    "person": fact.user_id,
+                    "detail": fact.review_reason,
+                    "since": fact.created_at,
+                }
+                for fact in proposed_facts().defer("embedding")[:SHOWN]
+            ],
+        )
+    failed = counts.get("orchestrator.pendingreply", 0) + counts.get("channels.delivery", 0)
+    if request.user.has_perm("orchestrator.view_pendingreply"):
+        replies = f"{_list('orchestrator_pendingreply')}?state=failed"
+        jobs = failed_jobs(request, SHOWN)
+        yield _section(
+            "Failed", max(failed, len(jobs)), replies, "No reply, delivery or job has failed.", jobs
+        )
+    if request.user.has_perm("audit.view_erasurerequest"):
+        count = counts["audit.erasurerequest"] + counts.get("audit.messageerasure", 0)
+        erasures = _list("audit_erasurerequest")
+        yield _section("Erasures", count, erasures, "No erasure waits or runs.", _erasures(request))
+
+
+def _section(
+    title: str, count: int, link: str, empty: str, rows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    return {"title": title, "count": shown(count), "link": link, "empty": empty, "rows": rows}
+
+
+def _escalations(request: HttpRequest, count: int, names: Mapping[UUID, str]) -> dict[str, Any]:
+    """Return the open escalations, longest waiting first; with ?mine=1 those of the user."""
+    rows, mine = Escalation.objects.open().to_people(), request.GET.get("mine") == "1"
+    if mine:
+        rows = rows.filter(assigned_to=request.user.get_username())
+    query = "state=open&to=person" + ("&assigned=me" if mine else "")
+    empty = "No escalation is assigned to you." if mine else "No conversation waits for a person."
+    section = _section(
+        "Escalations",
+        count,
+        f"{_list('orchestrator_escalation')}?{query}",
+        empty,
+        [
+            {
+                "title": row.reason,
+                "link": reverse("admin:escalation", args=[row.pk]),
+                "person": row.user_id,
+                "detail": names.get(row.agent_id, ""),
+                "since": row.opened_at,
+                "escalation": row,
+            }
+            for row in rows.order_by("opened_at", "id")[:SHOWN]
+        ],
+    )
+    may_assign = request.user.has_perm(ANSWER) and section["rows"]
     return {
-        "title": "Dashboard",
-        "figures": _figures(amounts),
-        "charts": _charts(amounts),
-        "latest": statistics.LATEST,
-        "busiest_agents": [
-            (names.get(agent_id, str(agent_id)), count, memory_query(agent_id, None))
-            for agent_id, count in agents
-        ],
-        "busiest_users": [
-            (user_id, names.get(agent_id, str(agent_id)), count, memory_query(agent_id, user_id))
-            for (agent_id, user_id), count in users
-        ],
+        **section,
+        "mine": mine,
+        "is_escalations": True,
+        "colleagues": may_assign and colleagues(),
     }
 
 
-def _figures(amounts: dict[str, Amount]) -> list[dict[str, Any]]:
-    outbox = statistics.outbox()
-    waiting = f"the oldest for {timesince(outbox.oldest)}" if outbox.oldest else "nothing waits"
-    replies = _list("orchestrator_pendingreply")
-    embeddings = _list("memory_pendingembedding")
-    facts = f"{_list('memory_memoryentry')}?state=now"
-    disk = filesizeformat(statistics.size_in_bytes())
-    queued, failed = PendingReply.objects.waiting().count(), PendingReply.objects.failed().count()
-    figures = (
-        ("Messages", amounts["messages"], reverse("admin:conversations"), "of users and agents"),
-        ("People", amounts["people"], reverse("admin:people"), "known to agents"),
-        ("Memories", amounts["pieces"], _list("memory_conversationembedding"), "embedded pieces"),
-        ("Recalls", amounts["recalls"], _list("memory_recallevent"), "one for each reply"),
-        ("Facts", amounts["facts"], facts, "current"),
-        ("Replies queued", queued, f"{replies}?state=queued", "written in a moment"),
-        ("Replies failed", failed, f"{replies}?state=failed", "can be retried"),
-        ("Embeddings queued", outbox.waiting, embeddings, waiting),
-        (
-            "Embeddings failed",
-            outbox.failed,
-            f"{embeddings}?state=failed",
-            "retried automatically",
-        ),
-        ("Memory on disk", disk, _list("memory_message"), "all tables and indexes"),
-    )
+def _erasures(request: HttpRequest) -> list[dict[str, Any]]:
+    """Return the requests that are not carried out yet, oldest first."""
+    found: list[Erasure] = [*ErasureRequest.objects.open()[:SHOWN]]
+    if request.user.has_perm("audit.view_messageerasure"):
+        open_ones = MessageErasure.objects.filter(done_at__isnull=True)
+        found += open_ones.order_by("created_at", "pk")[:SHOWN]
     return [
         {
-            "label": label,
-            "value": _shown(value),
-            "link": link,
-            "note": note,
-            "is_bad": label.endswith("failed") and value,
-        }
-        for label, value, link, note in figures
-    ]
-
-
-def _charts(amounts: dict[str, Amount]) -> list[dict[str, Any]]:
-    messages = statistics.messages_per_day(DAYS, rows=amounts["messages"].rows)
-    recalls = statistics.recalls_per_day(DAYS, rows=amounts["recalls"].rows)
-    total, found = sum(day.count for day in recalls), sum(day.found for day in recalls)
-    share = f", {round(100 * found / total)} % found something" if total else ""
-    return [
-        {
-            "title": "Messages per day",
-            "summary": _summary(amounts["messages"], messages),
-            **_bars(messages, _list("memory_message"), lambda day: f"{day.count:,}"),
-        },
-        {
-            "title": "Recalls per day",
-            "summary": _summary(amounts["recalls"], recalls) + share,
-            "legend": "green: found something",
-            **_bars(
-                recalls,
-                _list("memory_recallevent"),
-                lambda day: f"{day.count:,}, of which {day.found:,} found something",
+            "title": "Person" if isinstance(row, ErasureRequest) else "Message or conversation",
+            "link": reverse(
+                f"admin:{row._meta.label_lower.replace('.', '_')}_change", args=[row.pk]
             ),
-        },
-    ]
-
-
-def _summary(amount: Amount, days: Sequence[Day]) -> str:
-    about = "about " if statistics.is_sampled(amount.rows) else ""
-    return f"{about}{sum(day.count for day in days):,} in {DAYS} days"
-
-
-def _bars(days: Sequence[Day], address: str, label: Callable[[Day], str]) -> dict[str, Any]:
-    """Return a bar for each day, in units of the chart; `part` is what found something."""
-    most = max(day.count for day in days)
-    step, scale = CHART_WIDTH / len(days), CHART_HEIGHT / max(most, 1)
-    bars = []
-    for number, day in enumerate(days):
-        height, part = round(scale * day.count, 1), round(scale * day.found, 1)
-        end = day.day + timedelta(days=1)
-        shown = {
-            "created_at__gte": f"{day.day} 00:00:00+00:00",
-            "created_at__lt": f"{end} 00:00:00+00:00",
+            "person": row.user_id,
+            "detail": row.last_error or ("runs" if row.receipt else "requested"),
+            "since": row.created_at,
         }
-        bars.append(
-            {
-                "label": f"{day.day:%-d %B}: {label(day)}",
-                "link": f"{address}?{urlencode(shown)}",
-                "x": round((number + 0.1) * step, 1),
-                "width": round(0.8 * step, 1),
-                "y": CHART_HEIGHT - height,
-                "height": height,
-                "part_y": CHART_HEIGHT - part,
-                "part": part,
-            }
-        )
-    return {"bars": bars, "first": days[0].day, "last": days[-1].day, "most": most}
+        for row in sorted(found, key=lambda row: row.created_at)[:SHOWN]
+    ]
 
 
 def _list(name: str) -> str:
     return reverse(f"admin:{name}_changelist")
-
-
-def _shown(value: Amount | int | str) -> str:
-    if isinstance(value, Amount):
-        return f"{'about ' if value.is_estimate else ''}{value.rows:,}"
-    return value if isinstance(value, str) else f"{value:,}"

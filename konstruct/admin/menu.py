@@ -5,18 +5,19 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
-from konstruct.admin.memory.fact_review import proposed_facts
+from konstruct.admin.waiting import shown, waiting
 
 # Title, icon, and the model of a list, which needs its view permission; or a page and a permission.
 TENANT_MENU = (
     (
         "",
         (
-            ("Dashboard", "monitoring", "index", ""),
+            ("Today", "today", "index", ""),
             ("Conversations", "forum", "conversations", "memory.view_message"),
             ("Memories", "neurology", "memories", "audit.recall_memories"),
             ("Facts", "lightbulb", "memory.memoryentry"),
-            ("Review", "rule", "fact_review", "memory.review_memoryentry"),
+            ("Review facts", "rule", "fact_review", "memory.review_memoryentry"),
+            ("Review replies", "grading", "reply_review", "orchestrator.add_replyreview"),
             ("People", "group", "people", "memory.view_scope"),
             ("Agents", "smart_toy", "orchestrator.agent"),
         ),
@@ -43,6 +44,7 @@ TENANT_MENU = (
             ("Evidence of facts", "format_quote", "memory.factevidence"),
             ("Extraction runs", "manage_search", "orchestrator.extractionrun"),
             ("Tool calls", "handyman", "orchestrator.toolcall"),
+            ("Reply reviews", "reviews", "orchestrator.replyreview"),
             ("Identities", "fingerprint", "orchestrator.channelidentity"),
             ("Conversation items", "data_object", "memory.conversationitem"),
             ("Cleared turns", "backspace", "memory.windowclear"),
@@ -75,29 +77,23 @@ OPERATORS_MENU = (
 NO_MORE = {"badge": None, "link_callback": None, "collapsible": False}
 
 
-# A badge counts no further.
-MAX_BADGE = 99
-
-
-def proposed_count() -> str:
-    """Return the number of facts that wait for a review, as a badge; empty without any."""
-    count = proposed_facts().order_by().values("pk")[: MAX_BADGE + 1].count()
-    return f"{MAX_BADGE}+" if count > MAX_BADGE else str(count or "")
-
-
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups of the sidebar, with what this person may open."""
-    menu = OPERATORS_MENU if getattr(request, "tenant", None) is None else TENANT_MENU
+    is_tenant = getattr(request, "tenant", None) is not None
+    counts = waiting(request) if is_tenant else {}
     groups = []
-    for title, entries in menu:
+    for title, entries in TENANT_MENU if is_tenant else OPERATORS_MENU:
         items = [
-            {"title": name, "icon": icon, "link": link, **NO_MORE}
+            {
+                "title": name,
+                "icon": icon,
+                "link": link,
+                **NO_MORE,
+                "badge": shown(counts.get(target[0], 0)) or None,
+            }
             for name, icon, *target in entries
             if (link := _link(request, *target))
         ]
-        for item in items:
-            if item["icon"] == "rule" and (count := proposed_count()):
-                item["badge"] = count
         if items:
             groups.append({"title": title, "separator": bool(title), "items": items, **NO_MORE})
     return groups

@@ -39,8 +39,9 @@ from konstruct.api.resources.operations.escalations import (
     EscalationView,
     ResolutionView,
 )
+from konstruct.api.resources.operations.reply_reviews import ReplyReviewsView
 from konstruct.api.resources.operations.tool_calls import DecisionView, ToolCallsView, ToolCallView
-from konstruct.api.resources.operations.usage import UsageView
+from konstruct.api.resources.operations.usage import UsageByDayView, UsageView
 from konstruct.api.resources.people.erasures import ErasuresView, ErasureView
 from konstruct.api.resources.people.identities import IdentitiesView, IdentityView, LinkView
 from konstruct.api.resources.people.users import UsersView
@@ -101,10 +102,12 @@ urlpatterns = [
     path("memories/search/", MemorySearchView.as_view(), name="search-memories"),
     path("recall-events/", RecallEventsView.as_view(), name="recall-events"),
     path("recall-events/<uuid:event_id>/", RecallEventView.as_view(), name="recall-event"),
+    path("reply-reviews/", ReplyReviewsView.as_view(), name="reply-reviews"),
     path("tool-calls/", ToolCallsView.as_view(), name="tool-calls"),
     path("tool-calls/<uuid:call_id>/", ToolCallView.as_view(), name="tool-call"),
     path("tool-calls/<uuid:call_id>/decision/", DecisionView.as_view(), name="decision"),
     path("usage/", UsageView.as_view(), name="usage"),
+    path("usage/days/", UsageByDayView.as_view(), name="usage-by-day"),
     path("users/", UsersView.as_view(), name="users"),
     path("windows/", WindowView.as_view(), name="windows"),
 ]

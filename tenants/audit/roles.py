@@ -32,6 +32,7 @@ _READ: Final = frozenset(
         "orchestrator.view_extractionrun",
         "orchestrator.view_extractioncursor",
         "orchestrator.view_modelcall",
+        "orchestrator.view_replyreview",
         "audit.view_accessevent",
         "audit.view_erasurerequest",
         "audit.view_messageerasure",
@@ -56,6 +57,8 @@ _CURATE: Final = frozenset(
         # Who may preview and replay extraction runs, and who may apply and roll back.
         "orchestrator.add_extractionrun",
         "orchestrator.change_extractionrun",
+        # Who may mark replies as right, wrong or unsure.
+        "orchestrator.add_replyreview",
         # Who may answer as a person, and call one into a thread.
         "orchestrator.add_escalation",
         "orchestrator.change_escalation",

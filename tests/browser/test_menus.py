@@ -35,7 +35,7 @@ def test_menus_work_and_no_text_is_evaluated(
     expect(page.locator("html")).to_have_class("dark")
     page.get_by_text("Light", exact=True).click()
     expect(page.locator("html")).not_to_have_class("dark")
-    page.get_by_role("heading", name="Dashboard").click()
+    page.get_by_role("heading", name="Today").click()
     expect(page.get_by_role("button", name="Log out")).to_be_hidden()
 
     # A page is found and opened by keys alone.

@@ -28,6 +28,8 @@ def pages_of(aurora: Aurora) -> dict[str, str]:
     whose = f"agent={aurora.agent.pk}&user={USER}"
     return {
         "dashboard": "/admin/",
+        "activity": "/admin/activity/",
+        "review-replies": "/admin/replies/review/",
         "conversations": "/admin/conversations/",
         "conversation": f"/admin/conversations/{aurora.reply.pk}/?why={aurora.reply.pk}",
         "memories": f"/admin/memories/?{whose}&q={QUESTION}",

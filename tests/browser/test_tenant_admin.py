@@ -21,8 +21,10 @@ def test_an_admin_audits_what_an_agent_remembers(
     admin = visit(aurora.host)
     admin.log_in("admin")
     page = admin.page
-    expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
-    expect(page.get_by_role("link", name="Replies failed 1")).to_be_visible()
+    expect(page.get_by_role("heading", name="Today")).to_be_visible()
+    expect(
+        page.get_by_role("region", name="Failed").get_by_role("button", name="Retry")
+    ).to_be_visible()
 
     # A memory is found by meaning, and leads to where it was said.
     page.locator('#nav-sidebar-apps a[href="/admin/memories/"]').click()

@@ -15,6 +15,7 @@ from unfold.decorators import display
 from konstruct.admin.access import AgentRowsAdmin, note
 from konstruct.admin.jobs import JobAdmin
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, shortened
+from konstruct.orchestrator.activity import source_of_reply
 from memory.browse.threads import numbers_of_messages_of, numbers_of_messages_with
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.conversations.short_term import clear_window
@@ -64,12 +65,30 @@ class PieceInline(TabularInline):
         return False
 
 
+class SourceFilter(ChoiceFilter):
+    """Replies by their source. Charts link here with a day: shown when it is chosen."""
+
+    title = parameter_name = "source"
+    values = {
+        "facts": "from facts",
+        "memories": "from recalled messages",
+        "turns": "from recent turns alone",
+        "nothing": "from nothing",
+    }
+
+    def has_output(self) -> bool:
+        return self.value() is not None
+
+    def narrow(self, rows: Any, value: str) -> Any:
+        return rows.annotate(source=source_of_reply()).filter(source=value)
+
+
 @admin.register(Message, site=tenant_site)
 class MessageAdmin(MemoryAdmin):
     """The transcript: every turn, verbatim."""
 
     list_display = ("created_at", "agent", "user_id", "speaker", "channel", shortened)
-    list_filter = (AgentFilter, UserFilter, "role", "created_at")
+    list_filter = (AgentFilter, UserFilter, "role", SourceFilter, "created_at")
     search_fields = ("content",)
     search_help_text = "Words that a message holds, in any form; a user's id; or a message's id."
     ordering = ("-number",)

@@ -3,6 +3,7 @@
 from konstruct.admin.operations import (
     deliveries,
     escalations,
+    failed_jobs,
     inbox,
     installations,
     replies,
@@ -12,6 +13,7 @@ from konstruct.admin.operations import (
 __all__ = [
     "deliveries",
     "escalations",
+    "failed_jobs",
     "inbox",
     "installations",
     "replies",

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.validators import ProhibitNullCharactersValidator
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -23,6 +24,7 @@ from konstruct.orchestrator.handoff.escalations import (
     OpenedBy,
     Thread,
     answer_as_person,
+    assign,
     held_in,
     open_escalation,
     resolve,
@@ -41,6 +43,8 @@ SEE = "orchestrator.view_escalation"
 CALL = "orchestrator.add_escalation"
 ANSWER = "orchestrator.change_escalation"
 MAX_ANSWER_CHARACTERS = 32_768
+MAX_COLLEAGUES = 200
+BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class StateFilter(ChoiceFilter):
@@ -64,20 +68,33 @@ class ToFilter(ChoiceFilter):
         return rows.to_people() if value == "person" else rows.to_agents()
 
 
+class AssignedFilter(ChoiceFilter):
+    """Assigned to the user who looks, or to no one."""
+
+    title = parameter_name = "assigned"
+    values = {"me": "to me", "none": "to no one"}
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        if self.value() not in self.values:
+            return queryset
+        name = request.user.get_username() if self.value() == "me" else ""
+        return queryset.filter(assigned_to=name)
+
+
 @admin.register(Escalation, site=tenant_site)
 class EscalationAdmin(AgentRowsAdmin):
     """Threads in which a person or another agent answers, or has answered."""
 
     list_display = (
-        "opened_at", "state", "agent", "to_whom", "user_id", "channel", "reason", "opened_by",
-        "resolved_by", "thread_link",
+        "opened_at", "state", "assigned_to", "agent", "to_whom", "user_id", "channel", "reason",
+        "opened_by", "resolved_by", "thread_link",
     )  # fmt: skip
-    list_filter = (StateFilter, ToFilter, AgentFilter, UserFilter, "opened_by")
+    list_filter = (StateFilter, AssignedFilter, ToFilter, AgentFilter, UserFilter, "opened_by")
     search_fields = ("=user_id", "reason", "note")
     ordering = ("-opened_at", "id")
     fields = (
         *("state", "agent", "to_whom", "user_id", "thread_id", "channel", "thread_link", "reason"),
-        *("opened_by", "opened_by_name", "opened_at"),
+        *("opened_by", "opened_by_name", "opened_at", "assigned_to"),
         *("resolved_at", "resolved_by", "outcome", "note"),
     )
     readonly_fields = ("agent", "state", "to_whom", "thread_link")
@@ -205,6 +222,35 @@ def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     return redirect(reverse("admin:escalation", args=[found.pk]))
 
 
+def colleagues() -> list[str]:
+    """Return the usernames of the people who may answer, for the choice of an assignment."""
+    people = User.objects.with_perm(ANSWER, backend=BACKEND).filter(is_active=True, is_staff=True)
+    return list(people.order_by("username").values_list("username", flat=True)[:MAX_COLLEAGUES])
+
+
+@tenant_site.page(
+    "escalations/<uuid:escalation_id>/assign/", name="assign_escalation", permission=ANSWER
+)
+def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
+    """Assign an escalation to a colleague, or to no one, and go back to the page before."""
+    found, to = _found(escalation_id), _posted(request).get("to", "")
+    if to and to not in colleagues():
+        messages.warning(request, f"{to[:80]} may not answer escalations.")
+    else:
+        try:
+            with transaction.atomic():
+                was = row_state(found)
+                assigned = assign(found.pk, to=to)
+                _note(request, Action.EDIT, found, before=was, after=row_state(assigned))
+        except KonstructError as error:
+            messages.warning(request, str(error))
+        else:
+            messages.success(request, f"Assigned to {to}." if to else "Assigned to no one.")
+    if request.POST.get("back") == "today":
+        return redirect(reverse("admin:index"))
+    return redirect(reverse("admin:escalation", args=[found.pk]))
+
+
 @tenant_site.page("conversations/<uuid:message_id>/escalate/", name="escalate", permission=CALL)
 def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Let a person answer in the thread of a message from now on."""
@@ -297,6 +343,7 @@ def _page(
         and request.user.has_perm(ANSWER),
         may_resolve=found.resolved_at is None and request.user.has_perm(ANSWER),
         may_read=request.user.has_perm("memory.view_message"),
+        colleagues=colleagues() if found.resolved_at is None else [],
         query=memory_query(None, found.user_id),
         is_fullwidth=1,
     )

@@ -270,6 +270,24 @@ def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str =
     return escalation
 
 
+def assign(escalation_id: UUID, *, to: str) -> Escalation:
+    """Assign an open escalation to a member of the team.
+
+    Args:
+        escalation_id: the escalation.
+        to: the username; empty: unassigned.
+
+    Raises:
+        EscalationNotFound: no escalation has this id.
+        EscalationOver: it is resolved already.
+    """
+    with transaction.atomic():
+        escalation = _locked(escalation_id)
+        escalation.assigned_to = to
+        escalation.save(update_fields=["assigned_to"])
+    return escalation
+
+
 def end(escalation: Escalation, outcome: Outcome, *, by: str, note: str = "") -> None:
     """Close the row in the caller's transaction, which has locked it."""
     escalation.resolved_at, escalation.resolved_by = Now(), by

@@ -1,5 +1,6 @@
 """Tables of the orchestrator: agents, replies, escalations, identities, tool calls."""
 
+from konstruct.orchestrator.models.activity import DailyActivity
 from konstruct.orchestrator.models.agents import (
     Agent,
     FactReview,
@@ -18,6 +19,7 @@ from konstruct.orchestrator.models.extraction import (
     RunState,
 )
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
+from konstruct.orchestrator.models.reply_reviews import ReplyMark, ReplyReview
 from konstruct.orchestrator.models.tool_calls import ToolCall
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "AnswerOptions",
     "CallOutcome",
     "ChannelIdentity",
+    "DailyActivity",
     "Escalation",
     "ExtractionCursor",
     "ExtractionRun",
@@ -35,6 +38,8 @@ __all__ = [
     "ModelTier",
     "PendingReply",
     "RecallMode",
+    "ReplyMark",
+    "ReplyReview",
     "RunState",
     "ToolCall",
 ]

@@ -97,6 +97,12 @@ class Escalation(AgentUserModel):
     )
     reason = models.TextField(help_text="Why, in words.")
     opened_at = models.DateTimeField(db_default=Now(), help_text="Since when.")
+    assigned_to = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Username of the colleague who takes care of it; empty: unassigned.",
+    )
     resolved_at = models.DateTimeField(
         null=True, blank=True, help_text="Until when; empty while it is open."
     )

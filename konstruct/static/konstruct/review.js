@@ -1,4 +1,6 @@
-/* Keys of the review: a approves, r goes to the reason of a rejection (Enter rejects), e edits. */
+/* Keys of reviews. A form, a button or a <details> names its key in data-key: a form or a button
+   with data-now is sent, another form gets the focus in its first field (Enter sends it), and a
+   <details> is opened. */
 
 "use strict";
 
@@ -8,16 +10,15 @@ document.addEventListener("keydown", (event) => {
   if (!review || isTyping || event.ctrlKey || event.metaKey || event.altKey || event.repeat) {
     return;
   }
-  const target = ["a", "r", "e"].includes(event.key)
-    ? review.querySelector(`[data-key="${event.key}"]`)
-    : null;
+  const named = [...review.querySelectorAll("[data-key]")];
+  const target = named.find((each) => each.dataset.key === event.key);
   if (!target) {
     return;
   }
   event.preventDefault();
-  if (event.key === "a") {
-    target.requestSubmit();
-  } else if (event.key === "r") {
+  if (target.matches("[data-now]")) {
+    target.matches("button") ? target.click() : target.requestSubmit();
+  } else if (target.matches("form")) {
     target.querySelector("input:not([type=hidden])").focus();
   } else {
     target.open = true;

@@ -30,6 +30,8 @@ PAGES = {
     "person": ("people/person/?user=maria", 28),
     "erase_person": ("people/person/erase/?user=maria", 9),
     "erase_message": ("messages/{message}/erase/", 8),
+    "activity": ("activity/", 15),
+    "reply_review": ("replies/review/", 18),
     "fact_review": ("facts/review/", 16),
     "decide_fact": ("facts/{fact}/decide/?do=retract", 9),
     "extraction_run": ("extraction-runs/{run}/", 10),
@@ -42,6 +44,8 @@ PAGES = {
 }
 WITHOUT_A_GET = {
     "answer_escalation",
+    "assign_escalation",
+    "retry_job",
     "resolve_escalation",
     "escalate",
     "hand_over",
@@ -53,7 +57,7 @@ WITHOUT_A_GET = {
     "export_person",
     "slack_finish",
 }
-DASHBOARD = 24
+DASHBOARD = 28
 LIST = 14
 ROW = 17
 

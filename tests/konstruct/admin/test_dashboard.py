@@ -1,138 +1,210 @@
-"""The dashboard: numbers that are right, and lead to their rows."""
+"""Today: what waits, with the ways to settle it; charts whose numbers lead to their rows."""
 
-import re
+import json
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from html import unescape
+from typing import Any
+from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from memory.browse import statistics
-from memory.browse.statistics import busiest, messages_per_day, recalls_per_day
-from memory.conversations.transcript import record_message
-from memory.models import Message, RecallEvent
+from konstruct.channels.delivery.queue import DELIVERIES
+from konstruct.channels.exceptions import ChannelRefused
+from konstruct.channels.models import Delivery
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
+from konstruct.orchestrator.models import Escalation
+from konstruct.orchestrator.replies.queue import REPLIES
+from memory.models import Message
+from tenants.audit.access_log import Actor
+from tenants.audit.models import AccessEvent, ActorKind
 from tenants.context import tenant_scope
+from tenants.models import Job
 from tests.konstruct.conftest import Program
 
-DASHBOARD = "/admin/"
+TODAY = "/admin/"
+EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
-def test_the_numbers_are_the_tenants(populated_a: Program, browser: Callable[..., Client]) -> None:
-    page = browser(populated_a.tenant).get(DASHBOARD)
-    figures = {figure["label"]: figure["value"] for figure in page.context["figures"]}
-    size = figures.pop("Memory on disk")
-    assert re.fullmatch(r"[\d.]+\xa0[KM]B", size)
-    assert figures == {
-        "Messages": "9",  # one of them was written by store_embedding
-        "People": "1",
-        "Memories": figures["Memories"],
-        "Recalls": "3",
-        "Facts": "1",
-        "Replies queued": "1",
-        "Replies failed": "1",
-        "Embeddings queued": "2",
-        "Embeddings failed": "0",
-    }
-    assert int(figures["Memories"]) >= 7
-
-
-@pytest.mark.slow
-def test_every_number_and_every_bar_leads_to_its_rows(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    client = browser(populated_a.tenant)
-    page = client.get(DASHBOARD)
-    links = {figure["link"] for figure in page.context["figures"]}
-    links |= {bar["link"] for chart in page.context["charts"] for bar in chart["bars"]}
-    for link in links:
-        assert f'href="{link}"' in unescape(page.text) or "created_at" in link
-        assert client.get(link).status_code == 200
-    messages, recalls = page.context["charts"]
-    assert client.get(messages["bars"][-1]["link"]).context["cl"].result_count == 9
-    assert client.get(messages["bars"][-2]["link"]).context["cl"].result_count == 0
-    assert client.get(recalls["bars"][-1]["link"]).context["cl"].result_count == 3
-
-
-def test_days_are_counted_apart(program_a: Program) -> None:
-    today = datetime.now(UTC)
-    for days_ago, count in ((0, 2), (1, 1), (6, 3), (7, 5)):
-        for number in range(count):
-            record_message(
-                tenant_id=program_a.tenant.id,
-                agent_id=program_a.agent.pk,
-                user_id=f"u{number}",
-                thread_id="t",
-                channel="import",
-                role="user",
-                content="x",
-                created_at=today - timedelta(days=days_ago),
-            )
-    with tenant_scope(program_a.tenant.id):
-        assert [day.count for day in messages_per_day(7)] == [3, 0, 0, 0, 0, 1, 2]
-        assert busiest(2) == (
-            [(program_a.agent.pk, 11)],
-            [((program_a.agent.pk, "u0"), 4), ((program_a.agent.pk, "u1"), 3)],
-        )
-
-
-@pytest.mark.slow
-def test_days_of_a_large_table_are_estimated_from_some_of_its_blocks(
-    program_a: Program, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    today = datetime.now(UTC)
-    with tenant_scope(program_a.tenant.id):
-        Message.objects.bulk_create(
-            Message(
-                agent_id=program_a.agent.pk,
-                user_id="u",
-                thread_id="t",
-                channel="import",
-                role="user",
-                content="x" * 200,
-                created_at=today - timedelta(days=number % 2),
-            )
-            for number in range(6000)
-        )
-        assert [day.count for day in messages_per_day(3)] == [0, 3000, 3000]
-        monkeypatch.setattr(statistics, "COUNTED_PER_DAY", 3000)
-        before, yesterday, now = (day.count for day in messages_per_day(3))
-    assert before == 0
-    # Half of the blocks were looked at, which ones is up to Postgres.
-    assert 1500 < yesterday < 4500
-    assert abs(yesterday - now) < 300
-
-
-def test_recalls_are_told_apart_by_whether_they_found_something(program_a: Program) -> None:
-    with tenant_scope(program_a.tenant.id):
-        for abstained in (True, True, False):
-            RecallEvent.objects.create(
-                agent_id=program_a.agent.pk,
-                user_id="maria",
-                query="q",
-                hits=[],
-                cut=[],
-                injected=[],
-                abstained=abstained,
-                embedding_model="m",
-                milliseconds=1.0,
-            )
-        today = recalls_per_day(2)[-1]
-        assert (today.count, today.found) == (3, 1)
-
-
-def test_who_may_not_read_messages_has_no_numbers(
-    populated_a: Program, browser: Callable[..., Client]
-) -> None:
-    page = browser(populated_a.tenant, "view_agent").get(DASHBOARD)
+def sections(client: Client, query: str = "") -> dict[str, dict[str, Any]]:
+    page = client.get(TODAY + query)
     assert page.status_code == 200
-    assert "figures" not in page.context
+    return {section["title"]: section for section in page.context["sections"]}
 
 
-def test_an_empty_tenant_has_a_dashboard_too(
+def test_what_waits_is_listed_oldest_first_and_counted_in_the_menu(
+    involved_a: Program, browser: Callable[..., Client]
+) -> None:
+    with tenant_scope(involved_a.tenant.id):
+        request_erasure("bob", by=EVA)
+    client = browser(involved_a.tenant)
+    found = sections(client)
+    counts = {title: (each["count"], len(each["rows"])) for title, each in found.items()}
+    assert counts == {
+        "Escalations": ("1", 1),
+        "Waiting for consent": ("1", 1),
+        "Proposed facts": ("1", 1),
+        "Failed": ("1", 1),
+        "Erasures": ("1", 1),
+    }
+    assert found["Failed"]["rows"][0]["detail"] == "No such model: gpt-0."
+    for section in found.values():
+        assert client.get(section["link"]).status_code == 200
+        assert client.get(section["rows"][0]["link"]).status_code == 200
+    menu = client.get(TODAY).context["sidebar_navigation"]
+    badges = {item["title"]: item["badge"] for group in menu for item in group["items"]}
+    assert {title for title, badge in badges.items() if badge} == {
+        *("Escalations", "Tool calls", "Review facts", "Replies", "Erasures"),
+    }
+
+
+def test_an_empty_tenant_has_a_today_too(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
-    page = browser(program_a.tenant).get(DASHBOARD)
+    page = browser(program_a.tenant).get(TODAY)
+    for section in page.context["sections"]:
+        assert (section["count"], section["rows"]) == ("", [])
+        assert section["empty"] in page.text
+    assert all(chart["change"] == "" for chart in page.context["charts"])
+
+
+def test_lists_and_charts_are_those_that_the_user_may_see(
+    involved_a: Program, browser: Callable[..., Client]
+) -> None:
+    page = browser(involved_a.tenant, "view_agent").get(TODAY)
     assert page.status_code == 200
-    with tenant_scope(program_a.tenant.id):
-        assert not Message.objects.exists()
+    assert (page.context["sections"], "charts" in page.context) == ([], False)
+    auditor = browser(involved_a.tenant, "view_escalation", "view_pendingreply")
+    assert set(sections(auditor)) == {"Escalations", "Failed"}
+    assert "Retry" not in auditor.get(TODAY).text
+    assert "Assign" not in auditor.get(TODAY).text
+
+
+def test_the_other_tenant_with_equal_rows_is_not_counted(
+    involved_a: Program, program_b: Program, browser: Callable[..., Client]
+) -> None:
+    page = browser(program_b.tenant).get(TODAY)
+    assert [section["rows"] for section in page.context["sections"]] == [[]] * 5
+    assert page.context["charts"][0]["summary"] == "0"
+
+
+def colleague(program: Program, name: str, *permissions: str) -> None:
+    with tenant_scope(program.tenant.id):
+        user = User.objects.create_user(name, is_staff=True)
+        user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+
+
+def test_an_escalation_is_assigned_and_filtered_by_mine(
+    involved_a: Program, browser: Callable[..., Client]
+) -> None:
+    colleague(involved_a, "eva", "change_escalation")
+    colleague(involved_a, "otto", "view_escalation")
+    with tenant_scope(involved_a.tenant.id):
+        escalation = Escalation.objects.get()
+    client = browser(involved_a.tenant)
+    address = f"/admin/escalations/{escalation.pk}/assign/"
+    assert sections(client, "?mine=1")["Escalations"]["rows"] == []
+    assert client.get(address).status_code == 403
+    for to, assigned in (("eva", "eva"), ("otto", "eva"), ("<nobody>\0", "eva"), ("", "")):
+        answer = client.post(address, {"to": to, "back": "today"})
+        assert (answer.status_code, answer["Location"]) == (302, TODAY)
+        with tenant_scope(involved_a.tenant.id):
+            assert Escalation.objects.get().assigned_to == assigned
+    me = client.get(TODAY).context["request"].user.get_username()
+    client.post(address, {"to": me})
+    assert len(sections(client, "?mine=1")["Escalations"]["rows"]) == 1
+    mine = client.get("/admin/orchestrator/escalation/?assigned=me&state=open")
+    assert mine.context["cl"].result_count == 1
+    with tenant_scope(involved_a.tenant.id):
+        event = AccessEvent.objects.filter(action="edit").latest("id")
+    assert event.detail["after"]["assigned_to"] == me
+    auditor = browser(involved_a.tenant, "view_escalation")
+    assert auditor.post(address, {"to": "eva"}).status_code == 403
+
+
+def test_an_escalation_of_the_other_tenant_is_not_assigned(
+    involved_a: Program, involved_b: Program, browser: Callable[..., Client]
+) -> None:
+    with tenant_scope(involved_b.tenant.id):
+        escalation = Escalation.objects.get()
+    client = browser(involved_a.tenant)
+    assert client.post(f"/admin/escalations/{escalation.pk}/assign/", {}).status_code == 404
+
+
+def test_failed_jobs_are_retried_by_who_may(
+    involved_a: Program, browser: Callable[..., Client]
+) -> None:
+    with tenant_scope(involved_a.tenant.id):
+        message = Message.objects.filter(role="user").earliest("number")
+        Delivery.objects.create(message=message, channel="slack", address={})
+        DELIVERIES.enqueue([message.pk])
+        DELIVERIES.record_failure(message.pk, ChannelRefused("no_such_channel"))
+        reply = REPLIES.jobs().failed().get().key
+    client = browser(involved_a.tenant)
+    assert sections(client)["Failed"]["count"] == "2"
+    addresses = [row["retry"] for row in sections(client)["Failed"]["rows"]]
+    assert set(addresses) == {
+        f"/admin/jobs/delivery/{message.pk}/retry/",
+        f"/admin/jobs/reply/{reply}/retry/",
+    }
+    auditor = browser(involved_a.tenant, "view_pendingreply", "view_delivery")
+    assert [auditor.post(address).status_code for address in addresses] == [403, 403]
+    assert [client.get(address).status_code for address in addresses] == [403, 403]
+    assert client.post(f"/admin/jobs/erasure/{reply}/retry/").status_code == 404
+    assert client.post(f"/admin/jobs/reply/{uuid4()}/retry/").status_code == 302
+    assert [client.post(address).status_code for address in addresses] == [302, 302]
+    with tenant_scope(involved_a.tenant.id):
+        assert not Job.objects.failed().exists()
+        assert AccessEvent.objects.filter(action="retry").count() == 2
+
+
+@pytest.mark.slow
+def test_every_number_of_the_charts_leads_to_its_rows(
+    involved_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(involved_a.tenant)
+    page = client.get(f"{TODAY}?days=7&channel=rest&agent={involved_a.agent.pk}")
+    found = {}
+    for chart in page.context["charts"]:
+        for each in filter(lambda each: each["link"], chart["series"]):
+            assert f'href="{each["link"]}"' in unescape(page.text)
+            found[each["name"]] = (
+                each["total"],
+                client.get(each["link"]).context["cl"].result_count,
+            )
+    assert found["Messages"] == ("8", 8)
+    sources = ("From facts", "From recalled messages", "From recent turns alone", "From nothing")
+    assert sum(int(found[name][0]) for name in sources) == 3
+    assert all(int(found[name][0]) == found[name][1] for name in (*sources, "Escalations"))
+    bars = page.context["charts"][0]
+    address, days = json.loads(bars["addresses"])[0], json.loads(bars["days"])
+    today = address.replace("DAY", days[-2]).replace("NEXT", days[-1])
+    assert client.get(today).context["cl"].result_count == 8
+    table = client.get("/admin/activity/?days=7&channel=rest")
+    assert (table.status_code, ">8</a>" in table.text) == (200, True)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?days=9999",
+        "?days=custom&from=2020-01-01&to=2999-12-31",
+        "?days=custom&from=0001-01-01&to=0001-01-02",
+        "?days=custom&from=2024-13-45&to=x",
+        "?days=custom&from=2024-05-05&to=2024-05-01",
+        "?agent=x&channel=%00%22%3E%3Cscript%3E",
+        "?channel=" + "x" * 5000,
+        "?mine=%00",
+    ],
+)
+def test_a_range_is_bounded_and_nonsense_is_left_out(
+    program_a: Program, browser: Callable[..., Client], query: str
+) -> None:
+    client = browser(program_a.tenant)
+    page = client.get(TODAY + query)
+    assert page.status_code == 200
+    assert '"><script>' not in page.text
+    chosen = page.context["chosen"]
+    assert 0 <= (chosen.last - chosen.first).days < 366
+    assert client.get(f"/admin/activity/{query}").status_code == 200

@@ -323,6 +323,19 @@ CASES: dict[tuple[str, str], Case] = {
         body=lambda said: {"approve": False},
         stranger=404,
     ),
+    ("reply-reviews", "GET"): Case(at("reply-reviews/", **OF_MARIA), foreign=422, messages=3),
+    ("reply-reviews", "POST"): Case(
+        at("reply-reviews/"),
+        foreign=404,
+        messages=8,
+        body=lambda said: {"reply_id": str(said.reply.pk), "mark": "right", "note": "Good."},
+        stranger=404,
+    ),
+    ("usage-by-day", "GET"): Case(
+        at("usage/days/", first=lambda said: "2026-01-01", last=lambda said: "2026-01-03"),
+        foreign=200,
+        messages=9,
+    ),
     ("usage", "GET"): Case(at("usage/"), foreign=200, messages=10, stranger=200),
     ("users", "GET"): Case(at("users/", **OF_MARIA), foreign=422, messages=3),
     ("erasures", "POST"): Case(
@@ -357,6 +370,7 @@ LONG: dict[str, Callable[[Said], str]] = {
     "sessions": at("sessions/"),
     "identities": at("identities/"),
     "recall-events": at("recall-events/"),
+    "reply-reviews": at("reply-reviews/"),
     "tool-calls": at("tool-calls/"),
     "users": at("users/"),
 }

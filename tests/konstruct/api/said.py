@@ -14,6 +14,7 @@ from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent, Escalation, RunState, ToolCall
 from konstruct.orchestrator.replies import queue as replies
+from konstruct.orchestrator.reply_reviews import review_reply
 from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.transcript import record_message
@@ -21,7 +22,8 @@ from memory.facts import Author, LongTermMemory, reject
 from memory.indexing import embedding_jobs as embeddings
 from memory.models import ConversationItem, MemoryEntry, Message, RecallEvent
 from memory.models.facts import AuthorKind
-from tenants.audit.models import ErasureRequest
+from tenants.audit.access_log import Actor
+from tenants.audit.models import ActorKind, ErasureRequest
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import add_run, propose
@@ -135,6 +137,9 @@ def said_something(program: Program, *, secret: str = "") -> Said:
         preview = add_run(message, state=RunState.PREVIEW, output='{"facts": []}').pk
         for _ in range(2):
             _used(program, fact, secret)
+        for reviewer in ("eva", "otto"):
+            by = Actor(ActorKind.PERSON, reviewer, reviewer)
+            review_reply(reply.pk, mark="wrong", by=by, note=f"No tea.{secret}")
     return Said(
         program, other, sent, reply, event, fact, proposed, rejected, run, preview,
         erasure, escalation.pk, call.pk, identity.pk, item,

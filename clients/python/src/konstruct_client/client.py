@@ -14,7 +14,14 @@ from konstruct_client.errors import KonstructError
 from konstruct_client.resources.agents import Agents, Checkpoints, Context, Sessions
 from konstruct_client.resources.facts import ExtractionRuns, Facts
 from konstruct_client.resources.messages import Conversations, Memories, Messages, Windows
-from konstruct_client.resources.people import Erasures, Escalations, Identities, ToolCalls, Users
+from konstruct_client.resources.people import (
+    Erasures,
+    Escalations,
+    Identities,
+    ReplyReviews,
+    ToolCalls,
+    Users,
+)
 
 
 class Resources(Generic[S]):
@@ -32,6 +39,7 @@ class Resources(Generic[S]):
         self.identities = Identities(sender)
         self.memories = Memories(sender)
         self.messages = Messages(sender)
+        self.reply_reviews = ReplyReviews(sender)
         self.sessions = Sessions(sender)
         self.tool_calls = ToolCalls(sender)
         self.users = Users(sender)

@@ -341,6 +341,8 @@ class Escalation(TypedDict):
     """Why, in words."""
     opened_at: str
     """Since when."""
+    assigned_to: NotRequired[str]
+    """Username of the colleague who takes care of it; empty: unassigned."""
     resolved_at: NotRequired[str | None]
     """Until when; empty while it is open."""
     resolved_by: NotRequired[str]
@@ -1058,6 +1060,32 @@ class Reply(TypedDict):
     content_filter. Empty: no language model wrote it."""
 
 
+class ReplyReview(TypedDict):
+    """A reviewer's mark on a reply."""
+
+    id: str
+    reply_id: str
+    """The message that is the reply."""
+    mark: Literal["right", "wrong", "unsure"]
+    """The mark."""
+    note: NotRequired[str]
+    """The reviewer's note; may be empty."""
+    agent: str
+    """The agent's name."""
+    agent_id: str
+    """The agent whose memory this is."""
+    user_id: str
+    """The user as the channel knows them, such as a Slack user id."""
+    reviewer_kind: str
+    """person, or program with an API key."""
+    reviewer_id: str
+    """Id of the person, or of the API key."""
+    reviewer_name: str
+    """Their name at that time."""
+    created_at: str
+    """When the mark was set."""
+
+
 class SearchResult(TypedDict):
     """What was found, best first, one result per message; and facts, with scores of their own."""
 
@@ -1282,6 +1310,54 @@ class Usage(TypedDict):
     not_exact: NotRequired[list[str]]
     """The counts above 100,000, if there are any: they are estimates, or for a bound key the
     least that there are."""
+
+
+class UsageByDay(TypedDict):
+    """The activity of some days."""
+
+    days: list[UsageOfDay]
+    """Oldest first."""
+    is_complete: bool
+    """false: older days are still being counted. Ask again."""
+
+
+class UsageOfDay(TypedDict):
+    """The activity of one day."""
+
+    day: str
+    """The day (UTC)."""
+    messages: int
+    """Messages of users."""
+    replies: int
+    """Replies of agents with a recall event."""
+    from_facts: int
+    """Replies with facts in their prompt."""
+    from_memories: int
+    """Replies with recalled messages, and without facts."""
+    from_turns: int
+    """Replies with recent turns alone."""
+    from_nothing: int
+    """Replies without any of them."""
+    escalations: int
+    """Escalations to people that were opened."""
+    p50_seconds: float | None
+    """Median of the reply times, within a fifth."""
+    p95_seconds: float | None
+    """95th percentile of the reply times, within a fifth."""
+    prompt_tokens: int
+    """Tokens sent for replies, as reported."""
+    completion_tokens: int
+    """Tokens received for replies."""
+    extraction_tokens: int
+    """Tokens of the extraction of facts."""
+    cost: str
+    """Of replies at the prices of now, by LLM_PRICE_…"""
+    right: int
+    """Reviewers' marks of that day."""
+    wrong: int
+    """Reviewers' marks of that day."""
+    unsure: int
+    """Reviewers' marks of that day."""
 
 
 class User(TypedDict):

@@ -100,7 +100,7 @@ class EscalationSerializer(serializers.ModelSerializer):
         fields = [
             *("id", "url", "state", "agent", "agent_id", "user_id", "thread_id", "channel"),
             *("message_id", "to_agent", "to_agent_id", "from_agent_id"),
-            *("opened_by", "opened_by_name", "reason", "opened_at"),
+            *("opened_by", "opened_by_name", "reason", "opened_at", "assigned_to"),
             *("resolved_at", "resolved_by", "note", "outcome"),
         ]
 

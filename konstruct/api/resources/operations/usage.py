@@ -1,5 +1,7 @@
 """Counts of a tenant's rows, stored and pending."""
 
+from dataclasses import asdict
+from datetime import date
 from typing import Any, TypeVar
 
 from django.db.models import Model, OuterRef, QuerySet
@@ -7,7 +9,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from konstruct.api.http.bodies import (
+    NOT_BLANK,
+    ChannelIdField,
+    StrictCharField,
+    StrictSerializer,
+)
 from konstruct.api.http.views import ApiView, operation
+from konstruct.orchestrator.activity import MAX_DAYS, activity
 from konstruct.orchestrator.models import PendingReply
 from memory.browse.statistics import amount_of
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
@@ -46,6 +55,107 @@ class UsageSerializer(serializers.Serializer):
         help_text=f"The counts above {COUNTED_UP_TO:,}, if there are any: they are estimates, or "
         "for a bound key the least that there are.",
     )
+
+
+class DaysQuery(StrictSerializer):
+    """Query parameters of the activity by day."""
+
+    first = serializers.DateField(help_text="First day (UTC).")
+    last = serializers.DateField(
+        help_text=f"Last day (UTC), at most {MAX_DAYS - 1} days after the first."
+    )
+    agent = ChannelIdField(required=False, help_text="Only of this agent (name or id).")
+    channel = StrictCharField(
+        required=False, max_length=100, validators=[NOT_BLANK], help_text="Only of this channel."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a range that is empty, too long or outside of a calendar's usual years."""
+        first, last = attrs["first"], attrs["last"]
+        if not date(2000, 1, 1) <= first <= last <= date(2999, 12, 31):
+            raise serializers.ValidationError({"last": "Give a day from `first` on."})
+        if (last - first).days >= MAX_DAYS:
+            raise serializers.ValidationError({"last": f"Give at most {MAX_DAYS} days."})
+        return attrs
+
+
+class UsageOfDaySerializer(serializers.Serializer):
+    """The activity of one day."""
+
+    day = serializers.DateField(help_text="The day (UTC).")
+    messages = serializers.IntegerField(help_text="Messages of users.")
+    replies = serializers.IntegerField(help_text="Replies of agents with a recall event.")
+    from_facts = serializers.IntegerField(help_text="Replies with facts in their prompt.")
+    from_memories = serializers.IntegerField(
+        help_text="Replies with recalled messages, and without facts."
+    )
+    from_turns = serializers.IntegerField(help_text="Replies with recent turns alone.")
+    from_nothing = serializers.IntegerField(help_text="Replies without any of them.")
+    escalations = serializers.IntegerField(help_text="Escalations to people that were opened.")
+    p50_seconds = serializers.FloatField(
+        allow_null=True, help_text="Median of the reply times, within a fifth."
+    )
+    p95_seconds = serializers.FloatField(
+        allow_null=True, help_text="95th percentile of the reply times, within a fifth."
+    )
+    prompt_tokens = serializers.IntegerField(help_text="Tokens sent for replies, as reported.")
+    completion_tokens = serializers.IntegerField(help_text="Tokens received for replies.")
+    extraction_tokens = serializers.IntegerField(help_text="Tokens of the extraction of facts.")
+    cost = serializers.DecimalField(
+        max_digits=14, decimal_places=6, help_text="Of replies at the prices of now, by LLM_PRICE_…"
+    )
+    right = serializers.IntegerField(help_text="Reviewers' marks of that day.")
+    wrong = serializers.IntegerField(help_text="Reviewers' marks of that day.")
+    unsure = serializers.IntegerField(help_text="Reviewers' marks of that day.")
+
+
+class UsageByDaySerializer(serializers.Serializer):
+    """The activity of some days."""
+
+    days = UsageOfDaySerializer(many=True, help_text="Oldest first.")
+    is_complete = serializers.BooleanField(
+        help_text="false: older days are still being counted. Ask again."
+    )
+
+
+class UsageByDayView(ApiView):
+    """A tenant's activity by day."""
+
+    tag = "usage"
+
+    @operation(
+        Action.VIEW,
+        "usage",
+        permission="memory.view_message",
+        query=DaysQuery,
+        id="get_usage_by_day",
+        returns=UsageByDaySerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """Get messages, replies by source, reply times, tokens and marks by day.
+
+        A day that has ended is counted once: later imports and erasures do not change its numbers
+        until it is counted again in the admin.
+        """
+        asked = self.query
+        agent_id = self.caller.agent(asked["agent"]).id if "agent" in asked else None
+        found = activity(
+            first=asked["first"],
+            last=asked["last"],
+            agent_id=agent_id,
+            channel=asked.get("channel", ""),
+        )
+        days = [
+            {
+                **asdict(each),
+                "day": day,
+                "p50_seconds": each.percentile(0.5),
+                "p95_seconds": each.percentile(0.95),
+            }
+            for day, each in found.days.items()
+        ]
+        document = UsageByDaySerializer({"days": days, "is_complete": found.is_complete})
+        return Response(document.data)
 
 
 class UsageView(ApiView):

@@ -11,6 +11,7 @@ from konstruct_client._methods import Resource, S, call, pages
 from konstruct_client.resources.messages import ByTime, Moment
 
 CallState = Literal["waiting", "with_program", "approved", "denied", "expired", "done", "failed"]
+ReplyMark = Literal["right", "wrong", "unsure"]
 
 
 class Users(Resource[S]):
@@ -41,6 +42,21 @@ class Users(Resource[S]):
     def usage(self) -> Call[documents.Usage]:
         """Get the tenant in numbers, also what is still pending."""
         return Call("GET", "usage/")
+
+    @call
+    def usage_by_day(
+        self, *, first: str, last: str, agent: str | None = None, channel: str | None = None
+    ) -> Call[documents.UsageByDay]:
+        """Get messages, replies by source, reply times, tokens and marks of each day.
+
+        Args:
+            first: the first day (UTC), as YYYY-MM-DD.
+            last: the last day.
+            agent: of this agent alone.
+            channel: of this channel alone.
+        """
+        query = given(first=first, last=last, agent=agent, channel=channel)
+        return Call("GET", "usage/days/", query=query)
 
 
 class Erasures(Resource[S]):
@@ -115,6 +131,37 @@ class Escalations(Resource[S]):
         return listing(
             "escalations/", agent=agent, user_id=user_id, thread_id=thread_id, state=state, to=to,
             to_agent=to_agent, ordering=ordering, limit=limit,
+        )  # fmt: skip
+
+
+class ReplyReviews(Resource[S]):
+    """Reviewers' marks on replies."""
+
+    @call
+    def create(
+        self, reply_id: str, *, mark: ReplyMark, note: str | None = None
+    ) -> Call[documents.ReplyReview]:
+        """Mark a reply as right, wrong or unsure. Another mark of the same key replaces it."""
+        body = given(reply_id=reply_id, mark=mark, note=note)
+        return Call("POST", "reply-reviews/", body=body)
+
+    @pages
+    def list(
+        self,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        reply_id: str | None = None,
+        mark: ReplyMark | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        ordering: ByTime | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.ReplyReview]]:
+        """List marks, newest first."""
+        return listing(
+            "reply-reviews/", agent=agent, user_id=user_id, reply_id=reply_id, mark=mark,
+            since=since, until=until, ordering=ordering, limit=limit,
         )  # fmt: skip
 
 

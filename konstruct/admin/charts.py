@@ -1,0 +1,304 @@
+"""Charts of a tenant's activity: the chosen range, data for Chart.js, and links to rows."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from operator import attrgetter
+from typing import Any, Final
+from uuid import UUID
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.dateparse import parse_date
+from django.utils.http import urlencode
+
+from konstruct.admin.choosing import as_uuid
+from konstruct.orchestrator.activity import MAX_DAYS, Activity, Day, activity
+from konstruct.orchestrator.models import DailyActivity
+
+RANGES: Final = (7, 30, 90)
+DEFAULT_DAYS: Final = 30
+MAX_CHANNEL_CHARACTERS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The range, agent and channel that a page shows."""
+
+    first: date
+    last: date
+    days: int | None
+    """Of a range that ends today; None: from one date to another."""
+    agent_id: UUID | None
+    channel: str
+
+    @classmethod
+    def of(cls, request: HttpRequest) -> "Chosen":
+        """Return what the address names; nonsense is left out."""
+        today = datetime.now(UTC).date()
+        agent_id = as_uuid(request.GET.get("agent"))
+        channel = request.GET.get("channel", "").replace("\0", "")[:MAX_CHANNEL_CHARACTERS]
+        first, last = (_date(request.GET.get(name)) for name in ("from", "to"))
+        if request.GET.get("days", "custom") == "custom" and first and last and first <= last:
+            # Two ranges of this length, before today, are dates that Postgres has.
+            last = min(last, today)
+            first = max(min(first, last), last - timedelta(days=MAX_DAYS - 1))
+            return cls(first, last, None, agent_id, channel)
+        asked = request.GET.get("days", "")
+        days = int(asked) if asked in {str(each) for each in RANGES} else DEFAULT_DAYS
+        return cls(today - timedelta(days=days - 1), today, days, agent_id, channel)
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The choice as parameters of an address."""
+        named = {"agent": str(self.agent_id or ""), "channel": self.channel}
+        when = (
+            {"days": str(self.days)}
+            if self.days
+            else {"days": "custom", "from": str(self.first), "to": str(self.last)}
+        )
+        return {**when, **{name: value for name, value in named.items() if value}}
+
+
+def _date(text: str | None) -> date | None:
+    try:
+        found = parse_date(text or "")
+    except ValueError:
+        return None
+    return found if found and found.year >= 2000 else None
+
+
+Value = Callable[[Day], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line, or the bars of one colour, of a chart, and the list of its rows."""
+
+    name: str
+    value: Value
+    colour: str
+    model: str
+    """Model of the list; empty: there is no list."""
+    time: str
+    """Column of the rows' time."""
+    filters: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart: its series are stacked bars, or lines."""
+
+    title: str
+    headline: Value
+    series: tuple[Series, ...]
+    kind: str = "bar"
+    unit: str = ""
+
+
+MESSAGES: Final = "memory_message"
+ESCALATIONS: Final = "orchestrator_escalation"
+REPLIES: Final = {"role__exact": "assistant"}
+
+
+def _series(
+    name: str, value: Value, colour: str, model: str = MESSAGES, time: str = "created_at", **of: str
+) -> Series:
+    return Series(name, value, colour, model, time, of)
+
+
+def _mark(mark: str, colour: str) -> Series:
+    marked = {"mark__exact": mark}
+    review = "orchestrator_replyreview"
+    return _series(mark.capitalize(), attrgetter(mark), colour, review, **marked)
+
+
+def _seconds(share: float) -> Value:
+    def read(day: Day) -> float | None:
+        found = day.percentile(share)
+        return None if found is None else round(found, 2)
+
+    return read
+
+
+MESSAGES_CHART: Final = Chart(
+    "Messages",
+    attrgetter("messages"),
+    (_series("Messages", attrgetter("messages"), "primary-600", role__exact="user"),),
+)
+SOURCES_CHART: Final = Chart(
+    "Replies by source",
+    attrgetter("replies"),
+    (
+        _series("From facts", attrgetter("from_facts"), "green-600", source="facts"),
+        _series(
+            "From recalled messages", attrgetter("from_memories"), "primary-600", source="memories"
+        ),
+        _series("From recent turns alone", attrgetter("from_turns"), "blue-400", source="turns"),
+        _series("From nothing", attrgetter("from_nothing"), "orange-400", source="nothing"),
+    ),
+)
+ESCALATIONS_CHART: Final = Chart(
+    "Escalations",
+    attrgetter("escalations"),
+    (
+        _series(
+            *("Escalations", attrgetter("escalations"), "orange-600", ESCALATIONS, "opened_at"),
+            to="person",
+        ),
+    ),
+)
+TIMES_CHART: Final = Chart(
+    "Reply time",
+    _seconds(0.95),
+    (
+        _series("p50", _seconds(0.5), "primary-600", **REPLIES),
+        _series("p95", _seconds(0.95), "orange-600", **REPLIES),
+    ),
+    kind="line",
+    unit="s",
+)
+TOKENS_CHART: Final = Chart(
+    "Tokens",
+    attrgetter("tokens"),
+    (
+        _series("Sent for replies", attrgetter("prompt_tokens"), "primary-600", **REPLIES),
+        _series("Received for replies", attrgetter("completion_tokens"), "blue-400", **REPLIES),
+        _series(
+            *("Extraction of facts", attrgetter("extraction_tokens"), "green-600"),
+            "orchestrator_extractionrun",
+        ),
+    ),
+)
+MARKS_CHART: Final = Chart(
+    "Reviewers' marks",
+    lambda day: day.right + day.wrong + day.unsure,
+    (_mark("right", "green-600"), _mark("wrong", "red-600"), _mark("unsure", "orange-400")),
+)
+CHARTS: Final = (
+    *(MESSAGES_CHART, SOURCES_CHART, ESCALATIONS_CHART, TIMES_CHART, TOKENS_CHART, MARKS_CHART),
+)
+
+
+def charts_of(chosen: Chosen) -> dict[str, Any]:
+    """Return the charts of a range for index.html."""
+    found = activity(
+        first=chosen.first, last=chosen.last, agent_id=chosen.agent_id, channel=chosen.channel
+    )
+    before, total = found.total_before, found.total
+    return {
+        "charts": [_shown(chart, found, total, before, chosen) for chart in CHARTS],
+        "cost": None if not total.cost else f"{total.cost:,.2f}",
+        "cost_before": None if not before.cost else f"{before.cost:,.2f}",
+        "is_complete": found.is_complete,
+        "channels": _channels(),
+    }
+
+
+def _channels() -> list[str]:
+    """Return the channels of counted days, and those of every deployment."""
+    rows = DailyActivity.objects.exclude(channel="").order_by().values_list("channel", flat=True)
+    return sorted({"rest", "slack", *rows.distinct()[:50]})
+
+
+def _shown(
+    chart: Chart, found: Activity, total: Day, before: Day, chosen: Chosen
+) -> dict[str, Any]:
+    days, earlier = list(found.days.items()), list(found.before.values())
+    datasets = [
+        {
+            "label": each.name,
+            "data": [each.value(day) for _, day in days],
+            "backgroundColor": f"var(--color-{each.colour})",
+            "borderColor": f"var(--color-{each.colour})",
+            "maxBarThickness": 20,
+            "maxTicksXLimit": 8,
+            "displayYAxis": True,
+            **({"suffixYAxis": chart.unit} if chart.unit else {}),
+            **({"stack": "day"} if chart.kind == "bar" else {"spanGaps": True}),
+        }
+        for each in chart.series
+    ]
+    if any(chart.headline(day) for day in earlier):
+        datasets.append(
+            {
+                "type": "line",
+                "label": "Days before",
+                "data": [chart.headline(day) for day in earlier],
+                "borderColor": "var(--color-base-400)",
+                "borderDash": [4, 4],
+                "spanGaps": True,
+            }
+        )
+    labels = [f"{day:%-d %b}" for day, _ in days]
+    return {
+        "title": chart.title,
+        "kind": chart.kind,
+        "data": json.dumps({"labels": labels, "datasets": datasets}),
+        "days": json.dumps([*(str(day) for day, _ in days), str(chosen.last + timedelta(days=1))]),
+        "addresses": json.dumps([_address(each, chosen, "DAY", "NEXT") for each in chart.series]),
+        "series": [
+            {
+                "name": each.name,
+                "colour": each.colour,
+                "total": _number(each.value(total), chart.unit),
+                "link": _address(
+                    each, chosen, str(chosen.first), str(chosen.last + timedelta(days=1))
+                ),
+            }
+            for each in chart.series
+        ],
+        "summary": _number(chart.headline(total), chart.unit),
+        "change": _change(chart.headline(total), chart.headline(before)),
+    }
+
+
+def _address(series: Series, chosen: Chosen, since: str, until: str) -> str:
+    """Return the list of the rows of a series between two days."""
+    if not series.model:
+        return ""
+    of = {"agent": str(chosen.agent_id)} if chosen.agent_id else {}
+    if chosen.channel and series.model in (MESSAGES, ESCALATIONS):
+        of["channel__exact"] = chosen.channel
+    when = {
+        f"{series.time}__gte": f"{since} 00:00:00+00:00",
+        f"{series.time}__lt": f"{until} 00:00:00+00:00",
+    }
+    address = reverse(f"admin:{series.model}_changelist")
+    return f"{address}?{urlencode({**when, **series.filters, **of})}"
+
+
+def _number(value: float | int | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.2f} {unit}" if unit else f"{value:,}"
+
+
+def _change(now: float | None, before: float | None) -> str:
+    """Return the difference to the days before, in percent."""
+    if not now or not before:
+        return ""
+    return f"{100 * (now - before) / before:+,.0f} %"
+
+
+def days_of(chosen: Chosen) -> tuple[list[str], Iterable[Sequence[Any]]]:
+    """Return the range as a table: names of columns, and for each day the numbers with links."""
+    found = activity(
+        first=chosen.first, last=chosen.last, agent_id=chosen.agent_id, channel=chosen.channel
+    )
+    series = [each for chart in CHARTS for each in chart.series]
+    rows = [
+        (
+            day,
+            [
+                (
+                    _number(each.value(values), "" if isinstance(each.value(values), int) else "s"),
+                    _address(each, chosen, str(day), str(day + timedelta(days=1))),
+                )
+                for each in series
+            ],
+        )
+        for day, values in reversed(list(found.days.items()))
+    ]
+    return [each.name for each in series], rows

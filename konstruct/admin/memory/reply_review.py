@@ -1,0 +1,134 @@
+"""The review of replies: random replies to be marked right, wrong or unsure, and the marks."""
+
+from typing import Final
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.validators import ProhibitNullCharactersValidator
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+
+from konstruct.admin.access import AgentRowsAdmin, actor_of, note, note_row
+from konstruct.admin.choosing import as_uuid
+from konstruct.admin.lists import AgentFilter, UserFilter, agent_names
+from konstruct.admin.memory.recall_events import why_of
+from konstruct.orchestrator.models import ReplyMark, ReplyReview
+from konstruct.orchestrator.reply_reviews import MAX_NOTE_CHARACTERS, random_reply, review_reply
+from memory.browse.threads import turns_around
+from memory.models import Message
+from tenants import transaction
+from tenants.admin.sites import tenant_site
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action
+from tenants.exceptions import KonstructError
+
+REVIEW: Final = "orchestrator.add_replyreview"
+READ: Final = "memory.view_message"
+# Turns of the conversation before the reply.
+TURNS_BEFORE: Final = 4
+MAX_CHANNEL_CHARACTERS: Final = 100
+
+
+class MarkForm(forms.Form):
+    """The mark of a reviewer on a reply."""
+
+    reply = forms.UUIDField()
+    mark = forms.ChoiceField(choices=ReplyMark.choices)
+    note = forms.CharField(
+        required=False,
+        max_length=MAX_NOTE_CHARACTERS,
+        validators=[ProhibitNullCharactersValidator()],
+    )
+
+
+@tenant_site.page("replies/review/", name="reply_review", permission=REVIEW)
+def review(request: HttpRequest) -> HttpResponseBase:
+    """Show a random reply that the user has not marked, or take the mark of one."""
+    agent_id = as_uuid(request.GET.get("agent"))
+    channel = request.GET.get("channel", "").replace("\0", "")[:MAX_CHANNEL_CHARACTERS]
+    filters = {
+        name: value
+        for name, value in {"agent": str(agent_id or ""), "channel": channel}.items()
+        if value
+    }
+    if request.method == "POST":
+        _mark(request)
+        return redirect(f"{reverse('admin:reply_review')}?{urlencode(filters)}")
+    reply_id = random_reply(reviewer=actor_of(request), agent_id=agent_id, channel=channel)
+    found = reply_id and Message.objects.filter(pk=reply_id).first()
+    if not found:
+        note(request, Action.LIST, "reply reviews", asked=filters)
+    else:
+        note_row(request, Action.VIEW, found)
+    names = agent_names()
+    shown = request.user.has_perm(READ)
+    return tenant_site.render(
+        request,
+        "konstruct/reply_review.html",
+        title="Review replies",
+        reply=found if shown else None,
+        turns=turns_around(found, earlier=TURNS_BEFORE + 1, later=0) if found and shown else [],
+        why=why_of(found.pk) if found and shown else None,
+        agent=found and names.get(found.agent_id, str(found.agent_id)),
+        agents=names.items(),
+        filters=filters,
+        query=urlencode(filters),
+        max_note=MAX_NOTE_CHARACTERS,
+        is_fullwidth=1,
+    )
+
+
+def _mark(request: HttpRequest) -> None:
+    """Set the mark of a form; tell the user what happened."""
+    form = MarkForm(request.POST)
+    if not form.is_valid():
+        messages.warning(request, "This cannot be saved: check the mark and the note.")
+        return
+    given = form.cleaned_data
+    try:
+        with transaction.atomic():
+            row, is_new = review_reply(
+                given["reply"], mark=given["mark"], note=given["note"], by=actor_of(request)
+            )
+            action = Action.CREATE if is_new else Action.EDIT
+            note_row(request, action, row, after=row_state(row))
+    except KonstructError as error:
+        messages.warning(request, str(error))
+    else:
+        messages.success(request, f"Marked as {row.get_mark_display()}.")
+
+
+@admin.register(ReplyReview, site=tenant_site)
+class ReplyReviewAdmin(AgentRowsAdmin):
+    """Reviewers' marks on replies."""
+
+    list_display = ("created_at", "shown_mark", "agent", "user_id", "note", "reviewer_name")
+    list_filter = ("mark", AgentFilter, UserFilter, "created_at")
+    ordering = ("-created_at", "id")
+    fields = (
+        *("mark", "note", "reviewer_name", "reviewer_kind", "created_at"),
+        *("conversation", "agent", "user_id", "id", "agent_id"),
+    )
+    readonly_fields = ("agent", "conversation")
+
+    @display(
+        description="Mark",
+        ordering="mark",
+        label={"right": "success", "wrong": "danger", "unsure": "warning"},
+    )
+    def shown_mark(self, row: ReplyReview) -> str:
+        """Return the mark."""
+        return row.mark
+
+    @display(description="Reply")
+    def conversation(self, row: ReplyReview) -> SafeString:
+        """Return a link to the reply in its conversation."""
+        address = reverse("admin:conversation", args=[row.reply_id])
+        return format_html(
+            '<a class="k-link" href="{}">Open conversation</a>', f"{address}#m{row.reply_id}"
+        )

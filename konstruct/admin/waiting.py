@@ -1,0 +1,68 @@
+"""Numbers of rows that wait for a person, beside the entries of the menu and on Today."""
+
+from typing import Any, Final
+
+from django.http import HttpRequest
+
+from tenants.context import fetch_row, required_tenant_id
+
+# A number counts no further.
+MAX_COUNT: Final = 99
+# By the entry of the menu: the permission, and the rows. Each has an index, or is a small table.
+_WAITING: Final = {
+    "orchestrator.escalation": (
+        "orchestrator.view_escalation",
+        "orchestrator_escalation WHERE resolved_at IS NULL AND to_agent_id IS NULL",
+    ),
+    "orchestrator.toolcall": (
+        "orchestrator.view_toolcall",
+        "orchestrator_toolcall WHERE state = 'waiting'",
+    ),
+    "fact_review": (
+        "memory.review_memoryentry",
+        "memory_memoryentry WHERE state = 'proposed' AND version_of IS NULL",
+    ),
+    "orchestrator.pendingreply": (
+        "orchestrator.view_pendingreply",
+        "tenants_job WHERE tenant_id = %(tenant)s AND kind = 'reply' AND failed_at IS NOT NULL",
+    ),
+    "channels.delivery": (
+        "channels.view_delivery",
+        "tenants_job WHERE tenant_id = %(tenant)s AND kind = 'delivery' AND failed_at IS NOT NULL",
+    ),
+    "audit.erasurerequest": (
+        "audit.view_erasurerequest",
+        "audit_erasurerequest WHERE done_at IS NULL",
+    ),
+    "audit.messageerasure": (
+        "audit.view_messageerasure",
+        "audit_messageerasure WHERE done_at IS NULL",
+    ),
+}
+
+
+def waiting(request: HttpRequest) -> dict[str, int]:
+    """Return the numbers that the user may see, up to `MAX_COUNT` + 1: one query for a request."""
+    known: dict[str, int] | None = getattr(request, "waiting", None)
+    if known is not None:
+        return known
+    seen = {
+        entry: rows
+        for entry, (permission, rows) in _WAITING.items()
+        if request.user.has_perm(permission)
+    }
+    numbers: tuple[Any, ...] = ()
+    if seen:
+        counts = ", ".join(
+            f"(SELECT count(*) FROM (SELECT FROM {rows} LIMIT {MAX_COUNT + 1}) AS found)"  # noqa: S608
+            for rows in seen.values()
+        )
+        numbers = fetch_row(f"SELECT {counts}", {"tenant": required_tenant_id()})
+    found = dict(zip(seen, numbers, strict=True))
+    request.waiting = found  # type: ignore[attr-defined]
+    return found
+
+
+def shown(count: int) -> str:
+    """Return a number as a badge; empty for 0."""
+    return f"{MAX_COUNT}+" if count > MAX_COUNT else str(count or "")

@@ -1,0 +1,21 @@
+/* A click on a bar or a point of a chart opens the list of its rows. */
+
+"use strict";
+
+document.addEventListener("click", (event) => {
+  const box = event.target.closest("[data-chart]");
+  const chart = box && event.target.matches("canvas") ? Chart.getChart(event.target) : null;
+  const mode = { intersect: false, axis: "x" };
+  const hit = chart?.getElementsAtEventForMode(event, "nearest", mode, true);
+  if (!hit?.length) {
+    return;
+  }
+  const within = chart.getElementsAtEventForMode(event, "nearest", { intersect: true }, true);
+  const { datasetIndex, index } = within[0] || hit[0];
+  const addresses = JSON.parse(box.dataset.addresses);
+  const days = JSON.parse(box.dataset.days);
+  const address = addresses[datasetIndex] || addresses[0];
+  if (address) {
+    location.assign(address.replace("DAY", days[index]).replace("NEXT", days[index + 1]));
+  }
+});

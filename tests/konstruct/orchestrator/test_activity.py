@@ -1,0 +1,187 @@
+"""Activity by day: each number, ended days that are counted once, and other tenants."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from konstruct.orchestrator import activity as module
+from konstruct.orchestrator.activity import LIMITS, activity, count_days, percentile, recount
+from konstruct.orchestrator.models import (
+    DailyActivity,
+    Escalation,
+    ModelCall,
+    ReplyMark,
+    ReplyReview,
+)
+from memory.models import Message, RecallEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+TODAY = datetime.now(UTC).date()
+SESSION = {"sections": [{"name": "session", "tokens": 9}]}
+EMPTY = {"sections": [{"name": "session", "tokens": 0}]}
+
+
+@pytest.fixture
+def exchange() -> Callable[..., Message]:
+    """Record a message and its reply, with a recall event, some days ago."""
+
+    def record(
+        program: Program, *, days_ago: int = 0, seconds: float = 2.0, **event: Any
+    ) -> Message:
+        noon = datetime.combine(TODAY, datetime.min.time(), UTC) - timedelta(days=days_ago)
+        row: dict[str, Any] = {"agent_id": program.agent.pk, "user_id": "maria", "thread_id": "t"}
+        row["channel"] = event.pop("channel", "rest")
+        asked = Message.objects.create(**row, role="user", content="?", created_at=noon)
+        usage = {"prompt_tokens": 100, "completion_tokens": 10}
+        reply = Message.objects.create(
+            **row,
+            role="assistant",
+            content="!",
+            in_reply_to=asked,
+            created_at=noon + timedelta(seconds=seconds),
+            usage=usage,
+        )
+        values = {"hits": [], "facts": [], "prompt": EMPTY, **event}
+        RecallEvent.objects.create(
+            agent_id=program.agent.pk,
+            user_id="maria",
+            reply=reply,
+            query="?",
+            cut=[],
+            injected=[],
+            abstained=False,
+            embedding_model="m",
+            milliseconds=1.0,
+            **values,
+        )
+        return reply
+
+    return record
+
+
+def test_replies_are_counted_by_their_source_and_time(
+    program_a: Program, exchange: Callable[..., Message]
+) -> None:
+    with tenant_scope(program_a.tenant.id):
+        exchange(program_a, facts=[{"reason": ""}], hits=[{"score": 1}], seconds=1.0)
+        exchange(program_a, facts=[{"reason": "below the floor"}], hits=[{"score": 1}], seconds=4)
+        exchange(program_a, prompt=SESSION, seconds=4)
+        exchange(program_a, prompt=None, seconds=4, channel="slack")
+        today = activity(first=TODAY, last=TODAY).total
+        of_slack = activity(first=TODAY, last=TODAY, channel="slack").total
+    counted = (today.from_facts, today.from_memories, today.from_turns, today.from_nothing)
+    assert (today.messages, today.replies, counted) == (4, 4, (1, 1, 1, 1))
+    assert (today.prompt_tokens, today.completion_tokens, today.tokens) == (400, 40, 440)
+    assert 3.9 < (today.percentile(0.5) or 0) < 5.7
+    assert (of_slack.messages, of_slack.from_nothing) == (1, 1)
+
+
+def test_an_ended_day_is_counted_once_and_again_when_it_is_asked_for(
+    program_a: Program, exchange: Callable[..., Message]
+) -> None:
+    day = TODAY - timedelta(days=3)
+    with tenant_scope(program_a.tenant.id):
+        exchange(program_a, days_ago=3)
+        assert activity(first=day, last=day).total.messages == 1
+        exchange(program_a, days_ago=3)
+        found = activity(first=day, last=day)
+        assert (found.total.messages, found.total.replies, found.is_complete) == (1, 1, True)
+        recount(first=day, last=day)
+        assert activity(first=day, last=day).total.messages == 2
+        # A row for the agent, and one that says that the day was counted.
+        assert DailyActivity.objects.filter(day=day).count() == 2
+
+
+def test_the_days_before_are_for_comparison(
+    program_a: Program, exchange: Callable[..., Message]
+) -> None:
+    with tenant_scope(program_a.tenant.id):
+        for days_ago in (0, 1, 2, 3, 4):
+            exchange(program_a, days_ago=days_ago)
+        found = activity(first=TODAY - timedelta(days=1), last=TODAY)
+        assert [day.messages for day in found.days.values()] == [1, 1]
+        assert [day.messages for day in found.before.values()] == [1, 1]
+        assert list(found.before) == [TODAY - timedelta(days=3), TODAY - timedelta(days=2)]
+        alone = activity(first=TODAY, last=TODAY, agent_id=program_a.tenant.id).total
+        assert alone.messages == 0
+
+
+def test_escalations_marks_and_tokens_of_extraction_are_counted_by_their_day(
+    program_a: Program, exchange: Callable[..., Message]
+) -> None:
+    with tenant_scope(program_a.tenant.id):
+        reply = exchange(program_a)
+        row: dict[str, Any] = {"agent_id": program_a.agent.pk, "user_id": "maria"}
+        Escalation.objects.create(
+            **row, thread_id="t", channel="rest", opened_by="user", reason="r"
+        )
+        Escalation.objects.create(
+            **row,
+            thread_id="u",
+            channel="rest",
+            opened_by="user",
+            reason="r",
+            to_agent_id=program_a.agent.pk,
+        )
+        for number, mark in enumerate(("right", "right", "wrong")):
+            ReplyReview.objects.create(
+                **row,
+                reply=reply,
+                mark=ReplyMark(mark),
+                reviewer_kind="person",
+                reviewer_id=str(number),
+                reviewer_name="eva",
+            )
+        ModelCall.objects.create(
+            agent_id=program_a.agent.pk,
+            purpose="extraction",
+            prompt_tokens=7,
+            completion_tokens=2,
+            cost=1,
+        )
+        today = activity(first=TODAY, last=TODAY).total
+        of_rest = activity(first=TODAY, last=TODAY, channel="rest").total
+        of_slack = activity(first=TODAY, last=TODAY, channel="slack").total
+    assert (today.escalations, today.right, today.wrong, today.unsure) == (1, 2, 1, 0)
+    assert (today.extraction_tokens, today.cost) == (9, 1)
+    assert (of_rest.right, of_rest.extraction_tokens, of_rest.escalations) == (2, 0, 1)
+    assert (of_slack.right, of_slack.escalations) == (0, 0)
+
+
+def test_another_tenants_days_are_not_counted(
+    program_a: Program, program_b: Program, exchange: Callable[..., Message]
+) -> None:
+    day = TODAY - timedelta(days=2)
+    with tenant_scope(program_a.tenant.id):
+        exchange(program_a, days_ago=2)
+        assert activity(first=day, last=TODAY).total.messages == 1
+    with tenant_scope(program_b.tenant.id):
+        assert activity(first=day, last=TODAY).total.messages == 0
+        assert not DailyActivity.objects.exclude(agent_id=None).exists()
+
+
+def test_what_takes_too_long_is_counted_by_the_next_call(
+    program_a: Program, exchange: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = [TODAY - timedelta(days=number) for number in range(2, 20)]
+    with tenant_scope(program_a.tenant.id):
+        exchange(program_a, days_ago=2)
+        monkeypatch.setattr(module, "COUNTING_SECONDS", -1.0)
+        assert not count_days(days)
+        assert not DailyActivity.objects.exists()
+        monkeypatch.undo()
+        assert count_days(days)
+        assert DailyActivity.objects.count() == len(days) + 1
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95])
+def test_a_percentile_is_interpolated_within_its_class(share: float) -> None:
+    times = [0] * (len(LIMITS) + 1)
+    assert percentile(times, share) is None
+    times[4] = 100
+    assert percentile(times, share) == pytest.approx(LIMITS[3] + share * (LIMITS[4] - LIMITS[3]))
+    times = [0] * len(LIMITS) + [1]
+    assert (percentile(times, share) or 0) > LIMITS[-1]
