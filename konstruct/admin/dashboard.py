@@ -24,7 +24,7 @@ from konstruct.orchestrator.models import Escalation, ToolCall
 from memory.browse import statistics
 from tenants import transaction
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import Action, Erasure, ErasureRequest, MessageErasure
+from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.context import reading_replica
 
 READ = "memory.view_message"
@@ -214,7 +214,7 @@ def _escalations(request: HttpRequest, count: int, names: Mapping[UUID, str]) ->
 
 def _erasures(request: HttpRequest) -> list[dict[str, Any]]:
     """Return the requests that are not carried out yet, oldest first."""
-    found: list[Erasure] = [*ErasureRequest.objects.open()[:SHOWN]]
+    found: list[ErasureRequest | MessageErasure] = [*ErasureRequest.objects.open()[:SHOWN]]
     if request.user.has_perm("audit.view_messageerasure"):
         open_ones = MessageErasure.objects.filter(done_at__isnull=True)
         found += open_ones.order_by("created_at", "pk")[:SHOWN]

@@ -45,7 +45,7 @@ MAX_DAYS: Final = 366
 # A day is counted when embeddings, which bring the recall events of replies, have had this time.
 SETTLES_AFTER: Final = timedelta(hours=1)
 # A request counts days that were not counted yet for this long; the next one goes on.
-COUNTING_SECONDS: Final = 3.0
+COUNTING_SECONDS = 3.0
 DAYS_AT_ONCE: Final = 7
 # Upper limits of the classes of reply times in seconds: factors of the square root of two.
 LIMITS: Final = tuple(round(0.25 * 2 ** (step / 2), 3) for step in range(25))
@@ -177,8 +177,8 @@ def activity(
     every = {earliest + timedelta(days=number): Day() for number in range(2 * length)}
     settled = (timezone.now() - SETTLES_AFTER).astimezone(UTC).date() - timedelta(days=1)
     is_complete = count_days(day for day in every if day <= settled)
-    of = {"agent_id": agent_id} if agent_id else {}
-    in_channel = {"channel": channel} if channel else {}
+    of: dict[str, Any] = {"agent_id": agent_id} if agent_id else {}
+    in_channel: dict[str, Any] = {"channel": channel} if channel else {}
     with reading_replica():
         counted = DailyActivity.objects.filter(day__in=every, **of, **in_channel)
         _add_counts(every, _summed(counted))
@@ -263,9 +263,11 @@ def _tokens(name: str) -> Sum:
     return Sum(Cast(KT(f"usage__{name}"), BigIntegerField()))
 
 
-def _summed(rows: QuerySet[DailyActivity]) -> list[dict[str, Any]]:
+def _summed(rows: QuerySet[Any]) -> list[dict[str, Any]]:
     times = {f"class_{n}": Sum(f"reply_times__{n}") for n in range(len(LIMITS) + 1)}
-    sums = rows.values("day").annotate(**{name: Sum(name) for name in _COUNTS}, **times)
+    sums: QuerySet[Any] = rows.values("day").annotate(
+        **{name: Sum(name) for name in _COUNTS}, **times
+    )
     return [
         {
             "day": row["day"],

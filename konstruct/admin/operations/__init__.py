@@ -7,6 +7,7 @@ from konstruct.admin.operations import (
     inbox,
     installations,
     replies,
+    reply_reviews,
     tool_calls,
 )
 
@@ -17,5 +18,6 @@ __all__ = [
     "inbox",
     "installations",
     "replies",
+    "reply_reviews",
     "tool_calls",
 ]

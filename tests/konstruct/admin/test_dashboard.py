@@ -138,7 +138,7 @@ def test_failed_jobs_are_retried_by_who_may(
     with tenant_scope(involved_a.tenant.id):
         message = Message.objects.filter(role="user").earliest("number")
         Delivery.objects.create(message=message, channel="slack", address={})
-        DELIVERIES.enqueue([message.pk])
+        DELIVERIES.enqueue(message.pk)
         DELIVERIES.record_failure(message.pk, ChannelRefused("no_such_channel"))
         reply = REPLIES.jobs().failed().get().key
     client = browser(involved_a.tenant)
