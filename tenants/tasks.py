@@ -1,21 +1,24 @@
-"""Celery tasks that do jobs: one claims and does jobs, the other wakes workers for due jobs."""
+"""Celery tasks: one claims and does jobs, one wakes workers for due jobs, one mails links."""
 
 import functools
 import logging
 import threading
 import time
+from uuid import UUID
 
 from celery import Task, current_app, shared_task
 from celery.exceptions import Ignore
 from django.conf import settings
+from django.contrib.auth.forms import PasswordResetForm
 from structlog.contextvars import bound_contextvars
 
 from tenants import jobs
-from tenants.context import connections_released, tenant_scope
+from tenants.context import connections_released, public_scope, tenant_scope
 from tenants.jobs import KINDS
 from tenants.limits.fair_shares import FairShares
 from tenants.outages import OUTAGES, outage_reason
 from tenants.servers import MAIN
+from tenants.serving import require_serving
 
 logger = logging.getLogger(__name__)
 
@@ -114,3 +117,21 @@ def overdue_jobs(seconds: float) -> int:
     """Return how many threads of this process have been at one job for longer than this."""
     since = time.monotonic() - seconds
     return sum(begun < since for begun in list(_begun.values()))
+
+
+@shared_task(name="tenants.tasks.send_password_links")
+def send_password_links(tenant_id: str | None, email: str, host: str, is_secure: bool) -> None:
+    """Mail a link to each person of a tenant, or to each operator, who has this address."""
+    if tenant_id is not None:
+        with public_scope():
+            require_serving(UUID(tenant_id))
+    with tenant_scope(UUID(tenant_id)) if tenant_id else public_scope():
+        form = PasswordResetForm({"email": email})
+        if form.is_valid() and settings.EMAIL_HOST:
+            form.save(
+                domain_override=host,
+                use_https=is_secure,
+                from_email=settings.EMAIL_FROM,
+                subject_template_name="konstruct/password_reset_subject.txt",
+                email_template_name="konstruct/password_reset_mail.txt",
+            )

@@ -6,7 +6,7 @@ import sys
 from django.core.exceptions import ImproperlyConfigured
 
 from konstruct.settings.deployment import CHANNEL_TOKEN_KEYS, PRODUCTION
-from konstruct.settings.environment import class_names, names, number, price, text
+from konstruct.settings.environment import class_names, flag, names, number, price, text
 
 # Classes of the graphs' own that may be built when a checkpoint is read; see docs/context.md.
 CHECKPOINT_TYPES = class_names("CHECKPOINT_TYPES")
@@ -49,3 +49,14 @@ if PRODUCTION and SLACK_SIGNING_SECRET and not CHANNEL_TOKEN_KEYS:
     sys.exit("konstruct: CHANNEL_TOKEN_KEYS is not set; it encrypts the tokens of workspaces.")
 # Pauses double from a second to five minutes: twenty attempts give a channel an hour to come back.
 DELIVERY_MAX_ATTEMPTS = number("DELIVERY_MAX_ATTEMPTS", 20)
+
+# Mail, for notifications of tenants' people. Without a host none is sent.
+EMAIL_BACKEND = text("EMAIL_BACKEND", "django.core.mail.backends.smtp.EmailBackend")
+EMAIL_HOST = text("EMAIL_HOST")
+EMAIL_PORT = number("EMAIL_PORT", 25)
+EMAIL_HOST_USER = text("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = text("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS = flag("EMAIL_USE_TLS", default=False)
+EMAIL_USE_SSL = flag("EMAIL_USE_SSL", default=False)
+EMAIL_TIMEOUT = number("EMAIL_TIMEOUT", 10)
+EMAIL_FROM = text("EMAIL_FROM", "Konstruct <konstruct@localhost>")

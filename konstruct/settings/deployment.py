@@ -88,6 +88,10 @@ LOGIN_ATTEMPTS = number("LOGIN_ATTEMPTS", 5)
 LOGIN_ATTEMPTS_PER_ADDRESS = number("LOGIN_ATTEMPTS_PER_ADDRESS", 50)
 LOGIN_ATTEMPTS_PER_USER = number("LOGIN_ATTEMPTS_PER_USER", 100)
 LOGIN_LOCK_SECONDS = number("LOGIN_LOCK_SECONDS", 900)
+# Of links to set a password: invitations, and resets that somebody asks for.
+PASSWORD_RESET_TIMEOUT = 3600 * number("PASSWORD_LINK_HOURS", 72)
+# A tenant that operators delete in the admin can be restored for so long.
+DELETED_TENANT_DAYS = number("DELETED_TENANT_DAYS", 7)
 # A production is served by HTTPS unless it says otherwise: without it a browser would send the
 # cookies of a login where everybody on the way reads them.
 PLAIN_HTTP = flag("PLAIN_HTTP", default=not (PRODUCTION or SECURE_PROXY_SSL_HEADER))

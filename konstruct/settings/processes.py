@@ -60,6 +60,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "replies"
 CELERY_TASK_ROUTES = {
     "tenants.tasks.sweep": {"queue": "sweeps"},
+    "tenants.tasks.send_password_links": {"queue": "deliveries"},
     "memory.tasks.*": {"queue": "embeddings"},
     "konstruct.channels.*": {"queue": "deliveries"},
 }

@@ -19,6 +19,7 @@ from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
 from tenants import transaction
+from tenants.admin.passwords import password_urls
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import LoginAttempt
 from tenants.limits.rate_limit import RateLimit
@@ -213,7 +214,8 @@ class PagedSite(UnfoldAdminSite):
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         """Without Django's way from a row to its public page, which no row of ours has."""
-        return [url for url in super().get_urls() if getattr(url, "name", "") != "view_on_site"]
+        urls = [url for url in super().get_urls() if getattr(url, "name", "") != "view_on_site"]
+        return [*password_urls(self), *urls]
 
     def render(
         self, request: HttpRequest, template: str, *, title: str, **context: Any

@@ -96,6 +96,12 @@ ROLES: Final[dict[str, frozenset[str]]] = {
     "admin": _READ | _CURATE | _RULE,
 }
 
+MEANINGS: Final[dict[str, str]] = {
+    "auditor": "reads everything: conversations, facts, people, records and the access log",
+    "curator": "as an auditor; also changes and reviews facts, and answers as a person",
+    "admin": "as a curator; also agents, API keys, retention, exports, erasures and the team",
+}
+
 
 def keep_roles(**_: Any) -> None:
     """Give the tenant that is being migrated its three roles, with what each may do."""

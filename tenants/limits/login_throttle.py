@@ -98,6 +98,19 @@ def strange_request(address: str | None) -> tuple[RateLimit | None, bool]:
     return limit, limit.allowed and _stranger_is_worth_recording(tenant_id)
 
 
+def mail_request(email: str, address: str | None) -> RateLimit:
+    """Count a request for a mail to set a password, by its address and by where it comes from."""
+    who = sha256(email.casefold().encode(errors="surrogatepass")).hexdigest()[:32]
+    where = escape_part(throttled_address(address))
+    return take_from(
+        current_tenant_id() or OPERATORS,
+        [
+            _bucket(f"reset-of-{who}", settings.LOGIN_ATTEMPTS),
+            _bucket(f"reset-from-{where}", settings.LOGIN_ATTEMPTS_PER_ADDRESS),
+        ],
+    )
+
+
 def is_first_refusal(channel: str, *, tenant: UUID | str) -> bool:
     """Return whether this is the first refusal of a caller in REFUSALS_EVERY_SECONDS."""
     bucket = Bucket(f"refused-{channel}", 1, 1 / REFUSALS_EVERY_SECONDS)

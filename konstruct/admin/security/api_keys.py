@@ -1,17 +1,29 @@
-"""API keys: create a key, show it once, revoke it."""
+"""API keys: create or roll a key, show it once, revoke it."""
 
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db.models import OuterRef, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince, timeuntil
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AuditedAdmin, note_row
-from konstruct.api.auth.keys import issue_key, revoke_key
+from konstruct.admin.choosing import as_uuid
+from konstruct.api.auth.keys import KeyInvalid, KeyText, issue_key, revoke_key, roll_key
 from konstruct.api.http.bodies import ID_TEXT
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
 from tenants import transaction
@@ -19,6 +31,11 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
+
+ADD, CHANGE = "api.add_apikey", "api.change_apikey"
+LIST = "admin:api_apikey_changelist"
+# Keys that are revoked by one page.
+MAX_REVOKED = 100
 
 
 class ApiKeyForm(forms.ModelForm):
@@ -46,35 +63,79 @@ class ApiKeyForm(forms.ModelForm):
         fields = ("name", "scopes", "agent", "user_id", "expires_at")
 
 
+class RollForm(forms.Form):
+    """How long the old key works beside the new one."""
+
+    grace = forms.TypedChoiceField(
+        label="The old key works for",
+        coerce=int,
+        choices=[(0, "no time"), (1, "an hour"), (24, "a day"), (168, "7 days")],
+        initial=24,
+        widget=forms.Select(attrs={"class": "k-input"}),
+    )
+    version = forms.CharField(required=False, widget=forms.HiddenInput)
+
+
 @admin.register(ApiKey, site=tenant_site)
 class ApiKeyAdmin(AuditedAdmin):
     """Keys of programs. The key itself is shown once, after it is made."""
 
     form = ApiKeyForm
     list_display = (
-        "name", "prefix", "state", "may", "agent", "user_id", "last_used_at", "created_at",
-        "expires_at", "revoked_at",
+        "name", "prefix", "state", "change", "may", "agent", "user_id", "creator",
+        "last_use", "created_at",
     )  # fmt: skip
     list_select_related = ("agent",)
     search_fields = ("name", "prefix", "user_id")
     fields = ("name", "scopes", "agent", "user_id", "expires_at")
     actions = ("revoke",)
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        people = User.objects.annotate(key=Cast("pk", TextField()))
+        names = people.filter(key=OuterRef("created_by")).values("username")
+        keys: QuerySet[Any] = super().get_queryset(request)
+        return keys.annotate(creator_name=Subquery(names))
+
     @display(label={"valid": "success", "revoked": "danger", "expired": "warning"})
-    def state(self, key: ApiKey) -> str:
-        """Return whether the key is valid, expired or revoked."""
+    def state(self, key: ApiKey) -> tuple[str, str]:
+        """Return whether the key is valid, expired or revoked, and until when."""
         if key.revoked_at is not None:
-            return "revoked"
-        expired = key.expires_at is not None and key.expires_at <= timezone.now()
-        return "expired" if expired else "valid"
+            return "revoked", f"revoked on {key.revoked_at:%Y-%m-%d}"
+        if key.expires_at is None:
+            return "valid", "valid"
+        if key.expires_at <= timezone.now():
+            return "expired", f"expired on {key.expires_at:%Y-%m-%d}"
+        return "valid", f"expires in {timeuntil(key.expires_at)}"
+
+    @display(description="Change")
+    def change(self, key: ApiKey) -> SafeString | str:
+        """Links to roll and revoke a key that is valid."""
+        if self.state(key)[0] != "valid":
+            return ""
+        return format_html(
+            '<a class="k-link" href="{}">Roll</a> <a class="k-link" href="{}?key={}">Revoke</a>',
+            reverse("admin:roll_key", args=[key.pk]),
+            reverse("admin:revoke_keys"),
+            key.pk,
+        )
 
     @display(description="scopes")
     def may(self, key: ApiKey) -> str:
         """Return the scopes of the key."""
         return ", ".join(key.scopes)
 
-    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
-        """Create the key with the service that the command uses, and show it once."""
+    @display(description="Created by")
+    def creator(self, key: Any) -> str:
+        """The name of the person who made the key, or the command."""
+        return key.creator_name or key.created_by or "a command"
+
+    @display(description="Last used", ordering="last_used_at")
+    def last_use(self, key: ApiKey) -> str:
+        """How long ago the key was used."""
+        return f"{timesince(key.last_used_at)} ago" if key.last_used_at else "never"
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Create the key with the service that the command uses."""
         key, text = issue_key(
             tenant_id=required_tenant_id(),
             name=obj.name,
@@ -85,12 +146,16 @@ class ApiKeyAdmin(AuditedAdmin):
             created_by=str(request.user.pk),
         )
         obj.pk = key.pk
-        self.message_user(
-            request, f"Copy the key now, it is never shown again: {text}", messages.WARNING
-        )
+        obj.text = text
+
+    def response_add(
+        self, request: HttpRequest, obj: Any, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the key once."""
+        return _show(request, obj, obj.text)
 
     def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
-        """Refuse: a key is created and revoked, not edited."""
+        """Refuse: a key is created, rolled and revoked, not edited."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
@@ -99,17 +164,81 @@ class ApiKeyAdmin(AuditedAdmin):
 
     def has_revoke_permission(self, request: HttpRequest) -> bool:
         """Who may change keys may revoke them."""
-        return request.user.has_perm("api.change_apikey")
+        return request.user.has_perm(CHANGE)
 
-    @admin.action(description="Revoke", permissions=["revoke"])
-    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
-        """Revoke the selected keys."""
-        revoked = 0
-        for key in queryset:
+    @admin.action(description="Revoke…", permissions=["revoke"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse:
+        """Ask whether to revoke the selected keys."""
+        chosen = urlencode({"key": [str(pk) for pk in queryset.values_list("pk", flat=True)]}, True)
+        return redirect(f"{reverse('admin:revoke_keys')}?{chosen}")
+
+
+@tenant_site.page("api-keys/<uuid:key_id>/roll/", name="roll_key", permission=CHANGE)
+def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
+    """Ask how long the old key works yet, then make a new one and show it once."""
+    if not request.user.has_perm(ADD):
+        raise PermissionDenied
+    key = get_object_or_404(ApiKey, pk=key_id)
+    form = RollForm(request.POST or None, initial={"version": _version(key)})
+    if request.method == "POST" and form.is_valid():
+        if form.cleaned_data["version"] != _version(key):
+            messages.error(request, "Nothing is changed: this page was sent already.")
+            return redirect(LIST)
+        was = row_state(key)
+        try:
             with transaction.atomic():
-                was = row_state(key)
-                if revoke_key(key.pk):
-                    key.refresh_from_db()
-                    note_row(request, Action.EDIT, key, before=was, after=row_state(key))
-                    revoked += 1
-        self.message_user(request, f"{revoked} revoked.", messages.SUCCESS)
+                new, text = roll_key(
+                    key,
+                    grace=timedelta(hours=form.cleaned_data["grace"]),
+                    created_by=str(request.user.pk),
+                )
+                note_row(request, Action.EDIT, key, before=was, after=row_state(key))
+                note_row(request, Action.CREATE, new, after=row_state(new), rolled=key.prefix)
+        except KeyInvalid as error:
+            messages.error(request, f"Nothing is changed: {error}.")
+            return redirect(LIST)
+        return _show(request, new, text, old=key)
+    note_row(request, Action.VIEW, key)
+    return tenant_site.render(
+        request, "konstruct/roll_key.html", title="Roll an API key", key=key, form=form
+    )
+
+
+@tenant_site.page("api-keys/revoke/", name="revoke_keys", permission=CHANGE)
+def revoke(request: HttpRequest) -> HttpResponse:
+    """Ask, then revoke keys that are valid."""
+    asked = [pk for text in request.GET.getlist("key")[:MAX_REVOKED] if (pk := as_uuid(text))]
+    keys = list(ApiKey.objects.valid().filter(pk__in=asked).select_related("agent"))
+    if not keys:
+        messages.warning(request, "None of these keys is valid: nothing is revoked.")
+        return redirect(LIST)
+    if request.method != "POST":
+        for key in keys:
+            note_row(request, Action.VIEW, key)
+        return tenant_site.render(
+            request, "konstruct/revoke_keys.html", title="Revoke API keys", keys=keys
+        )
+    revoked = 0
+    for key in keys:
+        with transaction.atomic():
+            was = row_state(key)
+            if revoke_key(key.pk):
+                key.refresh_from_db()
+                note_row(request, Action.EDIT, key, before=was, after=row_state(key))
+                revoked += 1
+    messages.success(request, f"{revoked} revoked.")
+    return redirect(LIST)
+
+
+def _version(key: ApiKey) -> str:
+    """Return what rolling a key changes: a page that is sent twice rolls it once."""
+    return str(key.expires_at or "")
+
+
+def _show(
+    request: HttpRequest, key: ApiKey, text: KeyText, *, old: ApiKey | None = None
+) -> HttpResponse:
+    """Show the text of a key. No cookie keeps it, nor a cache: all pages of the site forbid it."""
+    return tenant_site.render(
+        request, "konstruct/new_key.html", title="Copy the key now", key=key, text=text, old=old
+    )

@@ -1,42 +1,235 @@
-"""The people of a tenant and their roles."""
+"""The people of a tenant: each has one role, and is invited by a mail or a link."""
 
 from typing import Any
 
-from django.contrib import admin
+from django import forms
+from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import Group, User
-from django.http import HttpRequest
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import display
+from unfold.forms import AdminPasswordChangeForm
+from unfold.widgets import UnfoldAdminRadioSelectWidget
 
-from konstruct.admin.access import AuditedAdmin
+from konstruct.admin.access import AuditedAdmin, note_row
+from tenants import transaction
+from tenants.admin.passwords import mail_link, password_link
 from tenants.admin.recorded import RecordedPeopleAdmin
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
+from tenants.audit.roles import MEANINGS
+
+SUPERUSER = "superuser"
+CHANGE = "auth.change_user"
+INVITATION = """{by} invites you to the Konstruct of {tenant}, as {name}.
+
+To choose a password, open this link. It can be used once:
+
+{link}
+"""
+
+
+class PersonForm(forms.ModelForm):
+    """A person with one role."""
+
+    role = forms.ChoiceField(widget=UnfoldAdminRadioSelectWidget)
+    granter: User
+    """The person who fills in the form, who grants no more than they have themselves."""
+
+    class Meta:
+        model = User
+        fields = ("username", "first_name", "last_name", "email", "is_active")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        role: Any = self.fields["role"]
+        if self.instance.is_superuser:
+            role.choices = [(SUPERUSER, "superuser: everything, also other superusers")]
+            role.initial, role.disabled = SUPERUSER, True
+            return
+        role.choices = [(group.name, _meaning(group)) for group in _grantable(self.granter)]
+        held = list(self.instance.groups.all()) if self.instance.pk else []
+        further = self.instance.user_permissions.count() if self.instance.pk else 0
+        if len(held) == 1 and not further:
+            role.initial = held[0].name
+        elif held or further:
+            names = ", ".join(sorted(group.name for group in held)) or "none"
+            role.help_text = (
+                f"Roles until now: {names}; permissions besides: {further}. The chosen role takes"
+                " their place."
+            )
+
+    def clean(self) -> dict[str, Any]:
+        """Keep one admin who can log in."""
+        cleaned: dict[str, Any] = super().clean() or {}
+        stays = cleaned.get("is_active", True) and cleaned.get("role") in ("admin", SUPERUSER)
+        if self.instance.pk and "role" in cleaned and not stays:
+            # Two admins who demote each other at once wait for each other here.
+            ids = [user.pk for user in admins().select_for_update(of=("self",))]
+            if ids == [self.instance.pk]:
+                raise forms.ValidationError(
+                    "This is the last admin who can log in: make another one first."
+                )
+        return cleaned
+
+
+def admins() -> QuerySet[User]:
+    """Return the people who can log in and change the team."""
+    can_log_in = User.objects.filter(is_active=True, is_staff=True).exclude(
+        password__startswith=UNUSABLE_PASSWORD_PREFIX
+    )
+    in_group = Group.objects.filter(name="admin").values("user")
+    return can_log_in.filter(Q(is_superuser=True) | Q(pk__in=in_group))
+
+
+def _grantable(granter: User) -> list[Group]:
+    """Return the roles that hold no more than the granter may do."""
+    groups = Group.objects.prefetch_related("permissions__content_type").order_by("name")
+    if granter.is_superuser:
+        return list(groups)
+    held = granter.get_all_permissions()
+    return [
+        group
+        for group in groups
+        if held.issuperset(
+            f"{each.content_type.app_label}.{each.codename}" for each in group.permissions.all()
+        )
+    ]
+
+
+def _meaning(group: Group) -> str:
+    meaning = MEANINGS.get(group.name, "a role of your own, see Roles")
+    return f"{group.name}: {meaning}"
 
 
 @admin.register(User, site=tenant_site)
 class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # unfold has no types
     """People of a tenant: deactivated and not deleted, for the log keeps what they did."""
 
-    form = UserChangeForm
-    add_form = UserCreationForm
+    form = add_form = PersonForm
     change_password_form = AdminPasswordChangeForm
+    list_display = ("username", "email", "first_name", "last_name", "role", "state", "last_login")
+    list_filter = ("is_active", "groups")
+    filter_horizontal = ()
+    readonly_fields = ("access", "last_login", "date_joined")
+    fieldsets = (
+        (None, {"fields": ("username", "first_name", "last_name", "email", "role", "is_active")}),
+        (None, {"fields": ("access", "last_login", "date_joined")}),
+    )
+    add_fieldsets = ((None, {"fields": ("username", "first_name", "last_name", "email", "role")}),)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        people: QuerySet[Any] = super().get_queryset(request)
+        return people.prefetch_related("groups")
+
+    def get_form(
+        self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        form.granter = request.user
+        return form
+
+    @display(description="Role")
+    def role(self, user: User) -> str:
+        """The role of a person."""
+        if user.is_superuser:
+            return SUPERUSER
+        return ", ".join(sorted(group.name for group in user.groups.all())) or "none"
+
+    @display(
+        description="State",
+        label={"active": "success", "invited": "info", "deactivated": "warning"},
+    )
+    def state(self, user: User) -> str:
+        """Whether a person can log in."""
+        if not user.is_active:
+            return "deactivated"
+        return "active" if user.has_usable_password() else "invited"
+
+    @display(description="Password")
+    def access(self, user: User) -> SafeString | str:
+        """Links to invite a person, and to set the password."""
+        if user.pk is None:
+            return ""
+        return format_html(
+            '<a class="k-link" href="{}">Invite, or send a new link</a> ·'
+            ' <a class="k-link" href="{}">Set a password</a>',
+            reverse("admin:invite_person", args=[user.pk]),
+            reverse("admin:auth_user_password_change", args=[user.pk]),
+        )
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Only superusers may change superusers: with a new password they could log in as them."""
-        beyond_reach = obj is not None and obj.is_superuser and not _is_superuser(request)
-        return not beyond_reach and bool(super().has_change_permission(request, obj))
+        """Change only people who may do no more: with a new password one could log in as them."""
+        if obj is not None and not may_change(request, obj):
+            return False
+        return bool(super().has_change_permission(request, obj))
 
-    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Only superusers may grant more than roles."""
-        fixed = () if _is_superuser(request) else ("is_superuser", "user_permissions")
-        return (*super().get_readonly_fields(request, obj), *fixed)
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """Save a person; a new one has no password until they follow the link."""
+        obj.is_staff = True
+        if not change:
+            obj.set_unusable_password()
+        super().save_model(request, obj, form, change)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Make the chosen role the only one."""
+        super().save_related(request, form, formsets, change)
+        if form.cleaned_data["role"] != SUPERUSER:
+            form.instance.groups.set(Group.objects.filter(name=form.cleaned_data["role"]))
+            form.instance.user_permissions.clear()
+
+    def response_add(
+        self, request: HttpRequest, obj: User, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Lead to the invitation."""
+        return redirect(reverse("admin:invite_person", args=[obj.pk]))
 
 
-def _is_superuser(request: HttpRequest) -> bool:
-    return bool(getattr(request.user, "is_superuser", False))
+def may_change(request: HttpRequest, user: User) -> bool:
+    """Whether who sent the request may do all that the user may."""
+    by: Any = request.user
+    if by.is_superuser:
+        return True
+    return not user.is_superuser and by.get_all_permissions() >= user.get_all_permissions()
+
+
+@tenant_site.page("team/<int:user_id>/invite/", name="invite_person", permission=CHANGE)
+def invite(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Mail a link with which a person sets their password, or show it."""
+    user = get_object_or_404(User, pk=user_id, is_active=True)
+    if not may_change(request, user):
+        raise PermissionDenied
+    context: dict[str, Any] = {"title": "Invite a person", "person": user}
+    if request.method != "POST":
+        note_row(request, Action.VIEW, user)
+        return tenant_site.render(request, "konstruct/invite_person.html", **context)
+    by_mail = request.POST.get("by") == "mail" and bool(user.email)
+    link = password_link(request, user)
+    with transaction.atomic():
+        note_row(request, Action.EDIT, user, invited="mail" if by_mail else "link")
+    if by_mail:
+        text = INVITATION.format(
+            by=request.user.get_username(),
+            tenant=request.tenant.name,  # type: ignore[attr-defined]
+            name=user.get_username(),
+            link=link,
+        )
+        problem = mail_link(user.email, subject="An invitation to Konstruct", text=text)
+        if not problem:
+            messages.success(request, f"The invitation is sent to {user.email}.")
+            return redirect(reverse("admin:auth_user_changelist"))
+        messages.error(request, f"The invitation is not sent: {problem}. Copy the link instead.")
+    return tenant_site.render(request, "konstruct/invite_person.html", link=link, **context)
 
 
 @admin.register(Group, site=tenant_site)

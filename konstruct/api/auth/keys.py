@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
 from konstruct.orchestrator.models import Agent
+from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 
@@ -134,6 +135,40 @@ def issue_key(
             raise KeyInvalid("; ".join(problems).removeprefix("__all__: ")) from error
         key.save(force_insert=True)
     return key, text
+
+
+def roll_key(
+    key: ApiKey, *, grace: timedelta = timedelta(), created_by: str = ""
+) -> tuple[ApiKey, KeyText]:
+    """Make a key that may do the same, and let the old one expire. Its text is returned here alone.
+
+    A key that was made for some time gets a successor for as long.
+
+    Args:
+        key: the key of the current tenant that is replaced.
+        grace: how long the old key works yet; never longer than it would have.
+        created_by: the id of the person who does it.
+
+    Raises KeyInvalid if the key is revoked or expired, or is changed at the same moment.
+    """
+    now = timezone.now()
+    with transaction.atomic():
+        old = ApiKey.objects.select_for_update().valid().filter(pk=key.pk).first()
+        if old is None or old.expires_at != key.expires_at:
+            raise KeyInvalid(f"the key {key.prefix} is not valid any more, or was rolled already")
+        new, text = issue_key(
+            tenant_id=old.tenant_id,
+            name=old.name,
+            scopes=old.scopes,
+            agent_id=old.agent_id,
+            user_id=old.user_id,
+            expires_at=old.expires_at and now + (old.expires_at - old.created_at),
+            created_by=created_by,
+        )
+        old.expires_at = min(filter(None, [old.expires_at, now + grace]))
+        old.save(update_fields=["expires_at"])
+    key.refresh_from_db()
+    return new, text
 
 
 def keys_of_person(user_id: str) -> list[str]:

@@ -5,8 +5,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
+from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import ChannelIdentity, Escalation, ExtractionRun
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
@@ -41,6 +43,9 @@ PAGES = {
     "link_identity": ("identities/{identity}/link/", 9),
     "try_agent": ("agents/{agent}/try/", 7),
     "slack_connect": ("slack/connect/", 7),
+    "invite_person": ("team/{person}/invite/", 8),
+    "roll_key": ("api-keys/{key}/roll/", 8),
+    "revoke_keys": ("api-keys/revoke/?key={key}", 8),
 }
 WITHOUT_A_GET = {
     "answer_escalation",
@@ -95,6 +100,8 @@ def known(involved_a: Program) -> dict[str, Any]:
         fact: UUID = MemoryEntry.objects.as_of().get().pk
         run = ExtractionRun.objects.values_list("pk", flat=True)[0]
         escalation, identity = Escalation.objects.get().pk, ChannelIdentity.objects.get().pk
+        key = ApiKey.objects.values_list("pk", flat=True)[0]
+        person = User.objects.create_user("invited").pk
     return {
         "agent": involved_a.agent.pk,
         "message": reply.pk,
@@ -102,6 +109,8 @@ def known(involved_a: Program) -> dict[str, Any]:
         "escalation": escalation,
         "identity": identity,
         "run": run,
+        "key": key,
+        "person": person,
     }
 
 

@@ -132,11 +132,7 @@ def test_a_person_is_deactivated_and_not_deleted(
         bob = User.objects.create_user("bob", password=PASSWORD, is_staff=True)
     page = f"/admin/auth/user/{bob.pk}/"
     assert ada.post(f"{page}delete/", {"post": "yes"}).status_code == 403
-    fields = {
-        "username": "bob",
-        "date_joined_0": "2024-01-01",
-        "date_joined_1": "00:00:00",
-    }
+    fields = {"username": "bob", "role": "auditor"}
     assert ada.post(f"{page}change/", fields).status_code == 302
     with tenant_scope(tenant_a.id):
         assert not User.objects.get(username="bob").is_active
@@ -147,9 +143,7 @@ def test_a_tenants_admin_adds_a_person_and_the_log_keeps_it(
     people: Callable[[Tenant], Client], tenant_a: Tenant, tenant_b: Tenant
 ) -> None:
     ada = people(tenant_a)
-    fields = {"username": "eve", "password1": PASSWORD, "password2": PASSWORD}
-    fields["usable_password"] = "true"
-    answer = ada.post("/admin/auth/user/add/", fields)
+    answer = ada.post("/admin/auth/user/add/", {"username": "eve", "role": "auditor"})
     assert answer.status_code == 302, answer.context["errors"]
     with tenant_scope(tenant_a.id):
         eve = User.objects.get(username="eve")

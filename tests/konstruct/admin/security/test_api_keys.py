@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from konstruct.api.auth.authentication import admit
-from konstruct.api.auth.keys import parse_key
+from konstruct.api.auth.keys import KeyInvalid, issue_key, parse_key, roll_key
 from konstruct.api.models import ApiKey
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import MESSAGES, Program
@@ -44,6 +46,64 @@ def test_a_key_is_revoked_and_neither_edited_nor_deleted(program_a: Program, adm
     assert admin.post(f"{KEYS}{key.pk}/delete/").status_code == 403
     assert program_a.get(MESSAGES).status_code == 200
     form: dict[str, Any] = {"action": "revoke", "_selected_action": [str(key.pk)]}
-    assert "1 revoked." in admin.post(KEYS, form, follow=True).content.decode()
+    asked = admin.post(KEYS, form)
+    assert "are refused at once" in admin.get(asked.url).text
+    assert program_a.get(MESSAGES).status_code == 200
+    assert "1 revoked." in admin.post(asked.url, follow=True).text
+    assert "nothing is revoked" in admin.post(asked.url, follow=True).text
     assert program_a.get(MESSAGES).status_code == 401
     assert "revoked" in admin.get(KEYS).content.decode()
+
+
+def test_a_key_is_rolled_once_and_the_old_one_works_for_a_while(
+    program_a: Program, program_b: Program, browser: Callable[..., Client]
+) -> None:
+    admin = browser(program_a.tenant)
+    with tenant_scope(program_a.tenant.id):
+        old = ApiKey.objects.get()
+    page = f"/admin/api-keys/{old.pk}/roll/"
+    for other in (browser(program_b.tenant), browser(program_a.tenant, "change_apikey")):
+        assert other.post(page, {"grace": "0"}).status_code in (403, 404)
+    assert f'href="{page}"' in admin.get(KEYS).text
+    assert "Roll the key" in admin.get(page).text
+    shown = admin.post(page, {"grace": "24", "version": ""})
+    assert "no-store" in shown.headers["Cache-Control"]
+    found = re.search(r"ks_[0-9a-f_]+", shown.text)
+    assert found is not None
+    new = parse_key(found[0])
+    assert new is not None
+    with tenant_scope(program_a.tenant.id):
+        stored = admit(new).key
+        assert (stored.name, stored.scopes, stored.agent_id) == (old.name, old.scopes, old.agent_id)
+        assert stored.expires_at is None
+    assert program_a.get(MESSAGES).status_code == 200
+    assert "expires in 23" in admin.get(KEYS).text
+    again = admin.post(page, {"grace": "0", "version": ""}, follow=True)
+    assert "Nothing is changed" in again.text
+    assert program_a.get(MESSAGES).status_code == 200
+    with tenant_scope(program_a.tenant.id):
+        assert ApiKey.objects.count() == 2
+        old.refresh_from_db()
+    version = str(old.expires_at)
+    assert admin.post(page, {"grace": "0", "version": version}).status_code == 200
+    # A request would look with the time at which the test's transaction began.
+    with tenant_scope(program_a.tenant.id):
+        assert not ApiKey.objects.valid().filter(pk=old.pk).exists()
+    assert found[0] not in admin.get(KEYS).text
+
+
+def test_a_successor_of_a_key_that_expires_lives_as_long_and_names_its_maker(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    end = timezone.now() + timedelta(days=10)
+    key, _ = issue_key(tenant_id=program_a.tenant.id, name="short", expires_at=end)
+    with tenant_scope(program_a.tenant.id):
+        key.refresh_from_db()
+        new, _ = roll_key(key, grace=timedelta(days=30), created_by="7")
+        assert key.expires_at == end
+        assert timedelta(days=9) < new.expires_at - timezone.now() < timedelta(days=11)
+        with pytest.raises(KeyInvalid, match="rolled already"):
+            roll_key(ApiKey(pk=key.pk, prefix=key.prefix))
+    page = browser(program_a.tenant).get(KEYS).text
+    assert "a command" in page
+    assert "never" in page

@@ -1,0 +1,162 @@
+"""Links to set a password: a reset that a person asks for, and an invitation.
+
+Both are links of Django's password reset: signed, used once, and valid for PASSWORD_RESET_TIMEOUT.
+"""
+
+import logging
+import math
+from smtplib import SMTPException
+from typing import Any
+
+from celery import current_app
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.admin import AdminSite
+from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.views import PasswordResetConfirmView, PasswordResetView
+from django.core.mail import EmailMessage
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse, reverse_lazy
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+from kombu.exceptions import OperationalError
+from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminPasswordWidget
+
+from tenants import transaction
+from tenants.context import current_tenant_id
+from tenants.http.client_address import current_address
+from tenants.limits.login_throttle import mail_request
+
+logger = logging.getLogger(__name__)
+
+# The task that looks for the people, in a worker. By its name: its module is above this one.
+SEND = "tenants.tasks.send_password_links"
+TEMPLATE = "konstruct/password.html"
+SENT = (
+    "If somebody here has this address, a mail with a link is on its way. The link is valid for"
+    " {} hours and can be used once."
+)
+
+
+class ResetForm(PasswordResetForm):
+    """Asks for the address of a mail."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].widget = UnfoldAdminEmailInputWidget({"autocomplete": "email"})
+        self.fields["email"].label = "Mail address"
+
+
+class NewPasswordForm(SetPasswordForm):
+    """Asks for the new password, twice."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.widget = UnfoldAdminPasswordWidget({"autocomplete": "new-password"})
+
+
+class ResetView(PasswordResetView):
+    """Mails a link to whoever has an address. The answer is the same where nobody has it."""
+
+    form_class = ResetForm
+    template_name = TEMPLATE
+    site: Any = None
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = {**super().get_context_data(**kwargs), **self.site.each_context(self.request)}
+        return {**context, "title": "Reset the password", "button": "Send a link"}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Have a worker look for the address and send the mail: how long it takes tells nothing."""
+        email = form.cleaned_data["email"]
+        limit = mail_request(email, current_address())
+        if not limit.allowed:
+            seconds = math.ceil(limit.retry_after)
+            return TemplateResponse(
+                self.request,
+                "konstruct/too_many_logins.html",
+                {"minutes": math.ceil(seconds / 60), "is_reset": True},
+                status=429,
+                headers={"Retry-After": str(seconds), "Cache-Control": "no-store"},
+            )
+        tenant_id = current_tenant_id()
+        try:
+            current_app.send_task(
+                SEND,
+                [
+                    tenant_id and str(tenant_id),
+                    email,
+                    self.request.get_host(),
+                    self.request.is_secure(),
+                ],
+            )
+        except OperationalError:
+            logger.exception("No mail can be sent: the broker is down")
+            messages.error(self.request, "No mail can be sent at the moment. Try again later.")
+        else:
+            messages.success(self.request, SENT.format(settings.PASSWORD_RESET_TIMEOUT // 3600))
+        return TemplateResponse(self.request, TEMPLATE, {**self.get_context_data(), "form": None})
+
+
+class NewPasswordView(PasswordResetConfirmView):
+    """Sets the password of the person whom a link was sent to, and records it."""
+
+    form_class = NewPasswordForm
+    template_name = TEMPLATE
+    success_url = reverse_lazy("admin:login")
+    site: Any = None
+    user: Any
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = {**super().get_context_data(**kwargs), **self.site.each_context(self.request)}
+        if self.validlink:
+            name = self.user.get_username()
+            return {**context, "title": f"Choose a password for {name}", "button": "Save"}
+        return {**context, "title": "This link was used already, or is too old"}
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        with transaction.atomic():
+            # Of two that come at once, the second finds the password changed.
+            user = User.objects.select_for_update().get(pk=self.user.pk)
+            if user.password != self.user.password:
+                self.validlink = False
+                return self.render_to_response(self.get_context_data())
+            response: HttpResponse = super().form_valid(form)
+            self.site.recorder(self.request, "edit", user=self.user, withheld=["password"])
+        messages.success(self.request, "The password is saved: log in with it.")
+        return response
+
+
+def password_urls(site: AdminSite) -> list[URLPattern]:
+    """Return the pages of a site on which somebody without a login sets a password."""
+    return [
+        path("password-reset/", ResetView.as_view(site=site), name="admin_password_reset"),
+        path(
+            "password/<uidb64>/<token>/",
+            NewPasswordView.as_view(site=site),
+            name="password_reset_confirm",
+        ),
+    ]
+
+
+def password_link(request: HttpRequest, user: User) -> str:
+    """Return a link on this host with which the user sets a password, once."""
+    key = urlsafe_base64_encode(force_bytes(user.pk))
+    names = [key, default_token_generator.make_token(user)]
+    return request.build_absolute_uri(reverse("admin:password_reset_confirm", args=names))
+
+
+def mail_link(to: str, *, subject: str, text: str) -> str:
+    """Send a mail; return why it could not be sent, or nothing. Not within a transaction."""
+    if not settings.EMAIL_HOST:
+        return "no mail server is set (EMAIL_HOST)"
+    try:
+        EmailMessage(subject, text, settings.EMAIL_FROM, [to]).send()
+    except (SMTPException, OSError, ValueError) as error:
+        logger.warning("A mail could not be sent: %s", type(error).__name__)
+        return f"the mail server did not take it ({type(error).__name__})"
+    return ""

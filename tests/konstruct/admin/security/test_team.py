@@ -1,0 +1,244 @@
+"""The team: invitations by mail and link, resets of passwords, one role, and the last admin."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.core.cache import cache
+from django.test import Client
+
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tenants.models import OperatorEvent, Tenant
+from tenants.tasks import send_password_links
+from tests.servers.mail import MailServer, mail_server
+
+TEAM = "/admin/auth/user/"
+RESET = "/admin/password-reset/"
+PASSWORD = "correct horse battery"
+NEW = {"new_password1": PASSWORD, "new_password2": PASSWORD}
+LINK = re.compile(r"http://\S+/admin/password/[^\s<]+")
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture
+def mails(settings: Any) -> Iterator[MailServer]:
+    with mail_server() as server:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
+        yield server
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
+    """What is given to the worker, which does it at once."""
+    tasks: list[list[Any]] = []
+
+    def send(name: str, arguments: list[Any]) -> None:
+        tasks.append(arguments)
+        send_password_links.run(*arguments)
+
+    monkeypatch.setattr("tenants.admin.passwords.current_app.send_task", send)
+    return tasks
+
+
+@pytest.fixture
+def with_role(tenant_a: Tenant, db: None) -> Callable[..., User]:
+    def make(username: str, *roles: str, tenant: Tenant = tenant_a, **fields: Any) -> User:
+        with tenant_scope(tenant.id):
+            user = User.objects.create_user(username, password=PASSWORD, is_staff=True, **fields)
+            user.groups.set(Group.objects.filter(name__in=roles))
+        return user
+
+    return make
+
+
+def logged_in(tenant: Tenant, user: User) -> Client:
+    client = Client(headers={"Host": f"{tenant.slug}.localhost"})
+    with tenant_scope(tenant.id):
+        client.force_login(user)
+    return client
+
+
+def follow(client: Client, link: str, **form: str) -> Any:
+    """Open a link of a mail, and send its form."""
+    path = link.split("localhost", 1)[1]
+    page = client.get(path, follow=True)
+    return client.post(page.request["PATH_INFO"], form or NEW, follow=True)
+
+
+def add(client: Client, username: str, role: str, email: str = "") -> Any:
+    form = {"username": username, "email": email, "role": role}
+    return client.post(f"{TEAM}add/", form, follow=True)
+
+
+def test_a_colleague_is_invited_by_a_link_that_works_once(
+    tenant_a: Tenant, tenant_b: Tenant, browser: Callable[..., Client]
+) -> None:
+    page = add(browser(tenant_a), "eve", "curator")
+    invite = page.request["PATH_INFO"]
+    assert "Send a mail" not in page.text
+    shown = browser(tenant_a).post(invite, {"by": "link"})
+    found = LINK.search(shown.text)
+    assert found is not None
+    stranger = Client(headers={"Host": "tenant-a.localhost"})
+    elsewhere = Client(headers={"Host": "tenant-b.localhost"})
+    with tenant_scope(tenant_b.id):
+        User.objects.create_user("bob", id=User.objects.count() + 1000)
+    assert "used already" in elsewhere.get(found[0].split("localhost", 1)[1]).text
+    assert "log in with it" in follow(stranger, found[0]).text
+    assert "used already" in stranger.get(found[0].split("localhost", 1)[1]).text
+    assert stranger.login(username="eve", password=PASSWORD) is False  # no tenant is entered here
+    given = {"username": "eve", "password": PASSWORD}
+    assert stranger.post("/admin/login/", given).status_code == 302
+    with tenant_scope(tenant_a.id):
+        eve = User.objects.get(username="eve")
+        assert [group.name for group in eve.groups.all()] == ["curator"]
+        assert (eve.is_staff, eve.is_superuser) == (True, False)
+        events = AccessEvent.objects.filter(subject="user", action="edit").order_by("id")
+        assert [event.detail for event in events] == [
+            {"invited": "link"},
+            {"withheld": ["password"]},
+        ]
+
+
+def test_an_invitation_goes_by_mail_and_says_when_it_did_not(
+    tenant_a: Tenant, browser: Callable[..., Client], mails: MailServer
+) -> None:
+    client = browser(tenant_a)
+    invite = add(client, "eve", "auditor", "eve@example.com").request["PATH_INFO"]
+    assert "is sent to eve@example.com" in client.post(invite, {"by": "mail"}, follow=True).text
+    (mail,) = mails.mails
+    assert mails.recipients == [["eve@example.com"]]
+    assert "Tenant-A" in mail.get_content()
+    found = LINK.search(mail.get_content())
+    assert found is not None
+    mails.answers.append("550 no such person")
+    page = client.post(invite, {"by": "mail"})
+    assert "is not sent: the mail server did not take it (SMTPRecipientsRefused)" in page.text
+    assert LINK.search(page.text)
+    stranger = Client(headers={"Host": "tenant-a.localhost"})
+    assert "log in with it" in follow(stranger, found[0]).text
+
+
+def test_nobody_invites_who_may_do_more(
+    tenant_a: Tenant, tenant_b: Tenant, with_role: Callable[..., User], browser: Any
+) -> None:
+    client = logged_in(tenant_a, with_role("ada", "admin"))
+    with tenant_scope(tenant_a.id):
+        boss = User.objects.create_superuser("boss", password=PASSWORD)
+        strong = Group.objects.create(name="strong")
+        strong.permissions.set(Permission.objects.all())
+    other = with_role("other", "strong")
+    for user in (boss, other):
+        assert client.post(f"/admin/team/{user.pk}/invite/", {"by": "link"}).status_code == 403
+        assert client.post(f"{TEAM}{user.pk}/password/", {}).status_code == 403
+    assert "Select a valid choice" in add(client, "eve", "strong").text
+    assert "Select a valid choice" in add(client, "eve", "superuser").text
+    auditor = browser(tenant_a, "view_user")
+    assert auditor.post(f"/admin/team/{other.pk}/invite/", {"by": "link"}).status_code == 403
+    with tenant_scope(tenant_b.id):
+        far = User.objects.create_user("far", id=990_000)
+    assert client.post(f"/admin/team/{far.pk}/invite/", {"by": "link"}).status_code == 404
+
+
+def test_the_last_admin_stays(tenant_a: Tenant, with_role: Callable[..., User]) -> None:
+    ada = with_role("ada", "admin")
+    client = logged_in(tenant_a, ada)
+    page = f"{TEAM}{ada.pk}/change/"
+    for change in ({"role": "auditor", "is_active": "on"}, {"role": "admin"}):
+        assert "This is the last admin" in client.post(page, {"username": "ada", **change}).text
+    with tenant_scope(tenant_a.id):
+        User.objects.create(username="invited").groups.set(Group.objects.filter(name="admin"))
+    form = {"username": "ada", "role": "auditor", "is_active": "on"}
+    assert "This is the last admin" in client.post(page, form).text
+    with_role("eva", "admin")
+    assert client.post(page, form).status_code == 302
+    with tenant_scope(tenant_a.id):
+        assert [group.name for group in ada.groups.all()] == ["auditor"]
+
+
+def test_a_role_says_what_it_allows_and_replaces_what_was_there(
+    tenant_a: Tenant, browser: Callable[..., Client], with_role: Callable[..., User]
+) -> None:
+    client = browser(tenant_a)
+    eve = with_role("eve", "auditor", "curator")
+    with tenant_scope(tenant_a.id):
+        eve.user_permissions.set(Permission.objects.filter(codename="view_apikey"))
+    page = client.get(f"{TEAM}{eve.pk}/change/").text
+    assert "auditor: reads everything" in page
+    assert "Roles until now: auditor, curator; permissions besides: 1." in page
+    assert "user_permissions" not in page
+    form = {"username": "eve", "role": "auditor", "is_active": "on"}
+    assert client.post(f"{TEAM}{eve.pk}/change/", form).status_code == 302
+    with tenant_scope(tenant_a.id):
+        eve = User.objects.get(pk=eve.pk)
+        assert [group.name for group in eve.groups.all()] == ["auditor"]
+        assert not eve.user_permissions.exists()
+
+
+def test_a_reset_tells_nothing_of_who_is_there(
+    tenant_a: Tenant, tenant_b: Tenant, with_role: Callable[..., User], mails: MailServer,
+    sent: list[list[Any]],
+) -> None:  # fmt: skip
+    with_role("ada", "admin", email="ada@example.com")
+    with_role("bob", "admin", email="bob@example.com", tenant=tenant_b)
+    stranger = Client(headers={"Host": "tenant-a.localhost"})
+    assert RESET in stranger.get("/admin/login/").text
+    pages = [
+        stranger.post(RESET, {"email": email}).text
+        for email in ("ada@example.com", "bob@example.com", "x'\"<b>@example.com")
+    ]
+    without_tokens = [re.sub(r'value="[^"]*"|[\w.\'"<>&;#]+@example.com', "", p) for p in pages[:2]]
+    assert without_tokens[0] == without_tokens[1]
+    assert len(sent) == 2
+    (mail,) = mails.mails
+    assert mails.recipients == [["ada@example.com"]]
+    found = LINK.search(mail.get_content())
+    assert found is not None
+    assert "log in with it" in follow(stranger, found[0], new_password1="other horse 77",
+                                      new_password2="other horse 77").text  # fmt: skip
+    given = {"username": "ada", "password": "other horse 77"}
+    assert stranger.post("/admin/login/", given).status_code == 302
+    with tenant_scope(tenant_a.id):
+        event = AccessEvent.objects.filter(action="edit").get()
+        assert (event.actor, event.detail) == ("ada", {"withheld": ["password"]})
+
+
+def test_a_weak_password_is_refused_and_resets_are_throttled(
+    tenant_a: Tenant, with_role: Callable[..., User], mails: MailServer, sent: list[list[Any]],
+    settings: Any,
+) -> None:  # fmt: skip
+    settings.LOGIN_ATTEMPTS = 3
+    with_role("ada", "admin", email="ada@example.com")
+    stranger = Client(headers={"Host": "tenant-a.localhost"})
+    codes = [stranger.post(RESET, {"email": "ada@example.com"}).status_code for _ in range(4)]
+    assert codes == [200, 200, 200, 429]
+    assert len(mails.mails) == len(sent) == 3
+    found = LINK.search(mails.mails[0].get_content())
+    assert found is not None
+    page = follow(stranger, found[0], new_password1="123", new_password2="123")
+    assert "too short" in page.text
+
+
+def test_an_operator_resets_a_password_too(
+    mails: MailServer, sent: list[list[Any]], db: None
+) -> None:
+    User.objects.create_superuser("olga", "olga@example.com", PASSWORD)
+    stranger = Client(headers={"Host": "localhost"})
+    stranger.post(RESET, {"email": "olga@example.com"})
+    assert sent[0][0] is None
+    found = LINK.search(mails.mails[0].get_content())
+    assert found is not None
+    assert "log in with it" in follow(stranger, found[0]).text
+    assert OperatorEvent.objects.filter(actor="olga", action="edit").exists()
+    for path in ("/admin/password/MQ/x-y/", "/admin/password/%00/%00/", "/admin/password/é/a-b/"):
+        assert stranger.get(path).status_code in (200, 404)
