@@ -64,3 +64,6 @@ FACT_FLOOR: Final = 0.18
 # not; a floor of .12 for all tells 94 and 16.
 NEAR_FACTS: Final = 3
 NEAR_FACT_FLOOR: Final = 0.10
+
+# Stands where an erased text was quoted, in the recall events and prompts of others.
+ERASED_TEXT: Final = "(erased)"

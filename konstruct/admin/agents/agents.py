@@ -19,6 +19,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from konstruct.admin.access import AuditedAdmin, note_row
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.recall_events import why_from
+from konstruct.admin.memory.sources import with_sources
 from konstruct.llm.exceptions import LLMError
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
@@ -269,5 +270,7 @@ def _answer(request: HttpRequest, agent: Agent, form: TrialForm) -> dict[str, An
     except LLMError as error:
         logger.warning("The trial of agent %s failed: %s", agent.pk, detail_of(error))
         return {"problem": str(error)}
-    why = None if draft.prompt is None else why_from(draft.prompt.trace())
+    if draft.prompt is None:
+        return {"reply": draft.content, "why": None}
+    why = with_sources(why_from(draft.prompt.trace()), agent_id=agent.pk, user_id=message.user_id)
     return {"reply": draft.content, "why": why}

@@ -1,7 +1,9 @@
 """Pages of what agents remember: conversations, facts, windows, and reasons."""
 
 from konstruct.admin.memory import (
+    asking_again,
     conversations,
+    exclusions,
     extraction_runs,
     fact_review,
     facts,
@@ -12,7 +14,9 @@ from konstruct.admin.memory import (
 )
 
 __all__ = [
+    "asking_again",
     "conversations",
+    "exclusions",
     "extraction_runs",
     "fact_review",
     "facts",

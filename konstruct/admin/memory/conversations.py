@@ -15,7 +15,7 @@ from django.urls import reverse
 from konstruct.admin.access import note, note_row
 from konstruct.admin.choosing import as_number, as_user_id, as_uuid, memory_query
 from konstruct.admin.lists import agent_names
-from konstruct.admin.memory.recall_events import why_of
+from konstruct.admin.memory.sources import is_a_persons, sources_of
 from konstruct.admin.operations.escalations import others_than
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.exceptions import NothingToRetry
@@ -55,6 +55,11 @@ class MessageRow:
     def is_abridged(self) -> bool:
         """Whether there is more of it than is shown."""
         return bool(self.message.length > len(self.message.shown))
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether there is an answer to why it was said."""
+        return _has_sources(self.message)
 
     @property
     def is_guests(self) -> bool:
@@ -98,7 +103,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     pending = PendingReply.objects.in_bulk([turn.pk for turn in shown])
     with_jobs = Delivery.objects.annotate(**job_columns("delivery", OuterRef("message_id")))
     deliveries = with_jobs.in_bulk([turn.pk for turn in shown])
-    chosen = as_uuid(request.GET.get("why")) or _latest_with_trace(shown)
+    chosen = as_uuid(request.GET.get("why")) or _latest_with_sources(shown)
     earlier, later = turns_beside(shown[0], shown[-1])
     agents = list(Agent.objects.only("pk", "name", "is_active"))
     names = {each.pk: each.name for each in agents}
@@ -193,16 +198,20 @@ def _escalation(request: HttpRequest, anchor: Message) -> Escalation | None:
     return Escalation.objects.open().filter(**Thread.of(anchor).named).first()
 
 
-def _latest_with_trace(turns: list[Message]) -> UUID | None:
-    with_trace = (turn.pk for turn in reversed(turns) if getattr(turn, "has_trace", False))
-    return next(with_trace, None)
+def _latest_with_sources(turns: list[Message]) -> UUID | None:
+    found = (turn.pk for turn in reversed(turns) if _has_sources(turn))
+    return next(found, None)
+
+
+def _has_sources(turn: Any) -> bool:
+    return bool(turn.has_trace) or is_a_persons(turn)
 
 
 def _why(request: HttpRequest, chosen: UUID | None, anchor: Message) -> Any:
     """Why the chosen reply was said, for those who may see recall events."""
     if chosen is None or not request.user.has_perm("memory.view_recallevent"):
         return None
-    of_same_user = Message.objects.filter(
+    reply = Message.objects.filter(
         pk=chosen, agent_id=anchor.agent_id, user_id=anchor.user_id
-    )
-    return why_of(chosen) if of_same_user.exists() else None
+    ).first()
+    return None if reply is None else sources_of(reply)

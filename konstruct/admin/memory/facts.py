@@ -307,18 +307,20 @@ class MemoryEntryAdmin(AgentNameAdmin):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """All versions with what changed, and who changed it."""
+        """All versions with what changed, by whom and why, the source, and the replies with it."""
         fact = self.get_object(request, object_id)
         if fact is None or not self.has_view_permission(request, fact):
             response: HttpResponse = super().history_view(request, object_id, extra_context)
             return response
         note_row(request, Action.VIEW, fact)
         identity = fact.version_of or fact.pk  # type: ignore[attr-defined]  # a MemoryEntry
+        current = MemoryEntry.objects.entries().defer("embedding").filter(pk=identity).first()
         return tenant_site.render(
             request,
             "konstruct/fact_history.html",
             title="History of a fact",
-            fact=fact,
+            original=current,
+            known=current and _known_of(current),
             identity=identity,
             versions=_versions(identity),
             edits=LogEntry.objects.filter(object_id=str(identity)).select_related("user")[:50],

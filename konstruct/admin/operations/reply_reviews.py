@@ -16,7 +16,7 @@ from unfold.decorators import display
 from konstruct.admin.access import AgentRowsAdmin, actor_of, note, note_row
 from konstruct.admin.choosing import as_uuid
 from konstruct.admin.lists import AgentFilter, UserFilter, agent_names
-from konstruct.admin.memory.recall_events import why_of
+from konstruct.admin.memory.sources import sources_of
 from konstruct.orchestrator.models import ReplyMark, ReplyReview
 from konstruct.orchestrator.reply_reviews import MAX_NOTE_CHARACTERS, random_reply, review_reply
 from memory.browse.threads import turns_around
@@ -73,7 +73,7 @@ def review(request: HttpRequest) -> HttpResponseBase:
         title="Review replies",
         reply=found if shown else None,
         turns=turns_around(found, earlier=TURNS_BEFORE + 1, later=0) if found and shown else [],
-        why=why_of(found.pk) if found and shown else None,
+        why=sources_of(found) if found and shown else None,
         agent=found and names.get(found.agent_id, str(found.agent_id)),
         agents=names.items(),
         filters=filters,

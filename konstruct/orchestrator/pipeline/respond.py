@@ -1,6 +1,8 @@
 """What is said to a message: decided, written where something changes, and decided anew."""
 
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
+from uuid import UUID
 
 from konstruct.llm.completions import Completion, OnText
 from konstruct.orchestrator import builder, runner
@@ -32,6 +34,7 @@ from konstruct.orchestrator.runner import RunOptions
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager
 from memory.context.prompt import Gathered, Prompt
+from memory.conversations.short_term import get_recent_messages
 from tenants.jobs import Lease
 
 # One agent may hand the message to the next, out and back; each other change happens once.
@@ -124,9 +127,23 @@ def _streaming(
     )
 
 
-def draft_reply(message: KonstructMessage, agent: Agent) -> Draft:
-    """Remember, and ask the language model, which is offered no tools: for trials."""
-    prompt = build_prompt(agent, gather_context(message, agent))
+def draft_reply(
+    message: KonstructMessage, agent: Agent, *, without: Collection[UUID] = ()
+) -> Draft:
+    """Remember, and ask the language model, which is offered no tools: for trials.
+
+    Args:
+        message: the message to answer. It need not be stored.
+        agent: the agent that answers.
+        without: messages that the agent is not to know.
+    """
+    session = None
+    if without:
+        turns = get_recent_messages(message.tenant_id, agent.id, message.user_id)
+        hidden = set(map(str, without))
+        session = PromptTurns([turn for turn in turns if turn.get("message_id") not in hidden])
+    gathered = gather_context(message, agent, session, exclude=without)
+    prompt = build_prompt(agent, gathered, session)
     return Draft.of(runner.complete(message, agent, prompt.messages), agent, prompt)
 
 
@@ -135,6 +152,7 @@ def gather_context(
     agent: Agent,
     session: PromptTurns | None = None,
     instructions: str = "",
+    exclude: Collection[UUID] = (),
 ) -> Gathered:
     """Load the turns, and look for facts and for what was said before, as the agent knows them.
 
@@ -151,7 +169,7 @@ def gather_context(
         user_id=message.user_id,
         session_messages=None if session is None else session.turns,
         policy=recall_policy(agent),
-        exclude=[message.id],
+        exclude=[message.id, *exclude],
         instructions=instructions,
     )
 

@@ -14,6 +14,7 @@ from django.db.models import Model
 
 from konstruct.orchestrator.models import Escalation, ToolCall
 from konstruct.orchestrator.replies import queue
+from memory.conf import ERASED_TEXT
 from memory.models import (
     ConversationItem,
     MemoryEntry,
@@ -25,7 +26,7 @@ from memory.models.facts import WITHOUT_OTHER_EVIDENCE
 from tenants.audit.models import AccessEvent
 from tenants.context import fetch_column
 
-ERASED: Final = "(erased)"
+ERASED: Final = ERASED_TEXT
 # A line is recognised by its beginning. A shorter line is one by itself, or after a name.
 PROBE: Final = 40
 SHORT: Final = 16

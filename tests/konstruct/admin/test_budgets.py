@@ -23,7 +23,7 @@ from tests.messages import statements
 # Pages that only take POST, or only redirect, are not here.
 PAGES = {
     "conversations": ("conversations/", 12),
-    "conversation": ("conversations/{message}/", 17),
+    "conversation": ("conversations/{message}/", 22),
     "memories": ("memories/?agent={agent}&user=maria&q=sister", 14),
     "neighbours": ("memories/{message}/", 14),
     "window": ("window/?agent={agent}&user=maria", 12),
@@ -34,6 +34,7 @@ PAGES = {
     "erase_message": ("messages/{message}/erase/", 8),
     "activity": ("activity/", 15),
     "reply_review": ("replies/review/", 18),
+    "exclude_message": ("messages/{message}/exclude/", 9),
     "fact_review": ("facts/review/", 16),
     "decide_fact": ("facts/{fact}/decide/?do=retract", 9),
     "extraction_run": ("extraction-runs/{run}/", 10),
@@ -60,6 +61,8 @@ WITHOUT_A_GET = {
     "replay_extraction_run",
     "apply_extraction_run",
     "export_person",
+    "include_message",
+    "ask_again",
     "slack_finish",
 }
 DASHBOARD = 30

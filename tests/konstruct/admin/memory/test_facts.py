@@ -9,7 +9,8 @@ from django.test import Client
 
 from konstruct.admin.memory.marking import marked_difference
 from memory.facts import LongTermMemory
-from memory.models import MemoryEntry
+from memory.models import AuthorKind, MemoryEntry
+from memory.models.facts import Author
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -80,7 +81,7 @@ def test_an_edit_keeps_what_was_known_before_and_shows_the_difference(
     assert history(program_a, fact) == ["Lives in Lisbon.", "Lives in Porto."]
     page = client.get(f"{FACTS}{fact}/history/").text
     assert "Lives in <del>Porto</del><ins>Lisbon</ins>." in page
-    assert "Edits in the admin" in page
+    assert "Forms saved in the admin" in page
     with tenant_scope(program_a.tenant.id):
         assert AccessEvent.objects.get(action="edit").subject_id == str(fact)
 
@@ -205,3 +206,22 @@ def test_a_small_change_of_a_long_text_is_shown_as_a_small_change() -> None:
     )
     assert marked_difference("a a", "a a a") == "a a<ins> a</ins>"
     assert marked_difference("same", "same") == "same"
+
+
+def test_the_history_names_authors_of_the_api_reasons_sources_and_replies(
+    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+) -> None:
+    fact = know("Lives in Porto.")
+    author = Author(AuthorKind.PROGRAM, "k1", "crm key")
+    LongTermMemory().update(
+        fact, program_a.tenant.id, content="Lives in Lisbon.", author=author, reason="She moved."
+    )
+    client = browser(program_a.tenant)
+    page = client.get(f"{FACTS}{fact}/history/").text
+    for text in ("crm key", "program with an API key", "She moved.", "Replies that used it"):
+        assert text in page
+    assert f"/admin/facts/{fact}/decide/?do=end" in page
+    client.post(f"/admin/facts/{fact}/decide/?do=end", {"reason": "She left."})
+    assert "She left." in client.get(f"{FACTS}{fact}/history/").text
+    looker = browser(program_a.tenant, "view_memoryentry")
+    assert "do=end" not in looker.get(f"{FACTS}{fact}/history/").text

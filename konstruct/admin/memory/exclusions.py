@@ -1,0 +1,96 @@
+"""Excluding a message, or a sentence of it, from recall by hand, and including it again."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from konstruct.admin.access import note_row
+from konstruct.admin.choosing import as_number
+from konstruct.admin.memory.fact_review import ReasonForm, author_of
+from memory.exceptions import InvalidArgument
+from memory.facts import exclude_from_recall, include_again
+from memory.models import Message, RecallExclusion
+from memory.text.chunking import sentence_spans
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
+
+EXCLUDE: Final = "memory.add_recallexclusion"
+INCLUDE: Final = "memory.delete_recallexclusion"
+# Sentences of a long message that can be chosen one by one.
+MAX_SENTENCES: Final = 200
+WHOLE: Final = "whole"
+
+
+class ExclusionForm(ReasonForm):
+    """The words to exclude, and why."""
+
+    words = forms.ChoiceField(label="Exclude", widget=forms.RadioSelect, initial=WHOLE)
+
+    def __init__(self, *args: Any, message: Message, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        sentences = sentence_spans(message.content)[:MAX_SENTENCES]
+        choices = [(WHOLE, "The whole message")]
+        if len(sentences) > 1:
+            choices += [(f"{start}-{end}", text[:300]) for text, start, end in sentences]
+        field: Any = self.fields["words"]
+        field.choices = choices
+        self.order_fields(["words", "reason"])
+
+
+@tenant_site.page("messages/<uuid:message_id>/exclude/", name="exclude_message", permission=EXCLUDE)
+def exclude(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+    """Show a message with its exclusions, and exclude it or one of its sentences."""
+    message = get_object_or_404(Message, pk=message_id)
+    form = ExclusionForm(request.POST or None, message=message)
+    if request.method == "POST" and form.is_valid():
+        start, _, end = form.cleaned_data["words"].partition("-")
+        try:
+            exclude_from_recall(
+                message,
+                author=author_of(request),
+                start=as_number(start),
+                end=as_number(end),
+                reason=form.cleaned_data["reason"],
+            )
+        except InvalidArgument as error:
+            form.add_error("words", str(error))
+        else:
+            messages.success(request, "Excluded. Recall leaves it out from now on.")
+            return redirect(reverse("admin:exclude_message", args=[message_id]))
+    note_row(request, Action.VIEW, message)
+    return tenant_site.render(
+        request,
+        "konstruct/exclude_message.html",
+        title="Exclude from recall",
+        message=message,
+        form=form,
+        exclusions=[
+            (
+                each,
+                message.content if each.start is None else message.content[each.start : each.end],
+            )
+            for each in RecallExclusion.objects.filter(message=message).order_by("created_at")
+        ],
+    )
+
+
+@tenant_site.page(
+    "messages/<uuid:message_id>/include/<uuid:exclusion_id>/",
+    name="include_message",
+    permission=INCLUDE,
+)
+@require_POST
+def include(request: HttpRequest, message_id: UUID, exclusion_id: UUID) -> HttpResponseBase:
+    """Remove an exclusion."""
+    message = get_object_or_404(Message, pk=message_id)
+    if include_again(message, author=author_of(request), exclusion_id=exclusion_id):
+        messages.success(request, "Included again: recall can find it.")
+    else:
+        messages.warning(request, "This exclusion was removed before.")
+    return redirect(reverse("admin:exclude_message", args=[message_id]))

@@ -1,0 +1,276 @@
+"""Sources of a reply: each once, with its place, what speaks for it, and what changed since."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models.functions import Left
+from django.utils import timezone
+
+from konstruct.admin.choosing import as_uuid
+from konstruct.admin.memory.recall_events import why_of
+from konstruct.orchestrator.builder import INSTRUCTIONS_OPENING
+from konstruct.orchestrator.models import Agent, Escalation
+from konstruct.orchestrator.models.agents import recall_policy
+from memory.conf import ERASED_TEXT, IMPORT_CHANNEL, STORED_CHANNEL
+from memory.context.chat import NO_REPLY
+from memory.exceptions import InvalidArgument
+from memory.models import MemoryEntry, Message, RecallExclusion, Role
+from memory.models.facts import FactState
+from memory.recall.policy import RecallWeights
+
+# Messages before a reply among which its recent turns are looked for.
+MAX_TURNS: Final = 80
+# A turn is recognised by so many characters of its message; a message of fewer than SHORT has to
+# end a line.
+PROBE: Final = 60
+SHORT: Final = 16
+MAX_SHOWN: Final = 400
+SIGNALS: Final = {
+    "meaning": "A sentence of it is like the question.",
+    "words": "It has words of the question, the rare ones most.",
+    "names": "The question names who said it.",
+    "time": "The question asks when, and it has a time.",
+    "conversation": "The conversation around it fits the question.",
+    "fact": "A fact that rests on it is like the question.",
+}
+_STATES: Final = {
+    FactState.SUPERSEDED: "superseded since",
+    FactState.RETRACTED: "retracted since",
+    FactState.REJECTED: "rejected since",
+    FactState.PROPOSED: "waits for a review again",
+}
+
+
+def sources_of(reply: Message) -> dict[str, Any] | None:
+    """Return the sources of a stored reply for why.html; None without a record of them.
+
+    A person's answer has no other source.
+    """
+    why = why_of(reply.pk)
+    if why is None:
+        return _answer_of_a_person(reply) if is_a_persons(reply) else None
+    return with_sources(
+        why,
+        agent_id=reply.answered_by_id or reply.agent_id,
+        user_id=reply.user_id,
+        thread_id=reply.thread_id,
+        said_at=reply.created_at,
+        own=(reply.pk, reply.in_reply_to_id),
+    )
+
+
+def is_a_persons(message: Message) -> bool:
+    """Whether a person wrote the message instead of an agent."""
+    return bool(
+        message.role == Role.ASSISTANT
+        and message.answered_by_id is None
+        and message.name
+        and message.channel not in (IMPORT_CHANNEL, STORED_CHANNEL)
+    )
+
+
+def _answer_of_a_person(reply: Message) -> dict[str, Any]:
+    thread = {"user_id": reply.user_id, "thread_id": reply.thread_id, "agent_id": reply.agent_id}
+    opened = Escalation.objects.to_people().filter(opened_at__lte=reply.created_at, **thread)
+    return {"person": reply.name, "escalation": opened.order_by("-opened_at").first()}
+
+
+def with_sources(
+    why: dict[str, Any],
+    *,
+    agent_id: UUID,
+    user_id: str,
+    thread_id: str = "",
+    said_at: datetime | None = None,
+    own: Iterable[UUID | None] = (),
+) -> dict[str, Any]:
+    """Add the sources to what `why_from` returns.
+
+    Args:
+        why: of `why_from`.
+        agent_id: the agent that wrote the reply.
+        user_id: the user of the reply.
+        thread_id: its thread.
+        said_at: the time of the reply; None: it was written just now, and nothing changed since.
+        own: the reply and its message, which are no sources.
+    """
+    agent = Agent.objects.filter(pk=agent_id).first()
+    sections = {section["name"]: section["messages"] for section in why["sections"]}
+    turns = sections.get("session", [])
+    given = [fact for fact in why.get("facts") or () if not fact.get("reason")]
+    near = _messages_before(said_at, agent_id, user_id, thread_id, own) if turns else []
+    ids = {as_uuid(hit["message_id"]) for hit in why["hits"]}
+    ids |= {as_uuid(each) for fact in given for each in fact.get("message_ids") or ()}
+    changes = _Changes(ids | {message.pk for message in near}, given, said_at)
+    for hit in why["hits"]:
+        hit |= changes.of_message(hit["message_id"])
+        hit["signals"] = signals(hit, agent)
+    recalled = {hit["message_id"] for hit in why["hits"]}
+    shown_turns = [turn for turn in _turns(turns, near) if turn["message_id"] not in recalled]
+    for turn in shown_turns:
+        turn |= changes.of_message(turn["message_id"])
+        turn["is_erased"] = not turn["message_id"] and ERASED_TEXT in turn["content"]
+    return {
+        **why,
+        "agent": agent,
+        "user_id": user_id,
+        "facts_given": [{**fact, "changes": changes.of_fact(fact)} for fact in given],
+        "facts_left_out": [fact for fact in why.get("facts") or () if fact.get("reason")],
+        "left_out_count": sum(bool(fact.get("reason")) for fact in why.get("facts") or ()),
+        "turns": shown_turns,
+        "instructions": [
+            {
+                "title": "Instructions of the application"
+                if message["content"].startswith(INSTRUCTIONS_OPENING)
+                else "Agent instructions",
+                "content": message["content"],
+            }
+            for message in sections.get("system", [])
+        ],
+        "is_incomplete": said_at is not None and not why["sections"],
+    }
+
+
+def signals(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, Any]]:
+    """Return the shares of a memory's score in percent, the largest first.
+
+    What the weights of the agent do not explain is the conversation's: its part depends on the
+    length of all turns, which a trace does not have.
+    """
+    values = {feature["name"]: feature["value"] for feature in hit["features"]}
+    try:
+        weights = recall_policy(agent).weights if agent else RecallWeights()
+    except InvalidArgument:
+        weights = RecallWeights()
+    parts = {
+        "meaning": values.get("cosine", 0.0),
+        "words": weights.lexical * values.get("lexical", 0.0),
+        "names": 2 * weights.subject * max(0.0, values.get("subject", 0.0)),
+        "time": weights.time * values.get("time", 0.0),
+        "fact": weights.fact * values.get("fact", 0.0),
+    }
+    around = sum(values.get(name, 0.0) for name in ("session", "previous", "following"))
+    if around > 0:
+        parts["conversation"] = hit["score"] - sum(parts.values())
+    parts = {name: part for name, part in parts.items() if part > 0}
+    total = sum(parts.values())
+    shares = {name: round(100 * part / total) for name, part in parts.items()}
+    return [
+        {"label": name, "help": SIGNALS[name], "percent": share}
+        for name, share in sorted(shares.items(), key=lambda each: -each[1])
+        if share
+    ]
+
+
+class _Changes:
+    """What happened to messages and facts since a reply: three queries."""
+
+    def __init__(
+        self,
+        message_ids: Iterable[UUID | None],
+        facts: Sequence[Mapping[str, Any]],
+        since: datetime | None,
+    ) -> None:
+        ids = [pk for pk in message_ids if pk]
+        self.since = since
+        self.messages = {
+            message.pk: message
+            for message in Message.objects.filter(pk__in=ids).defer("content", "metadata")
+        }
+        self.exclusions: dict[UUID, list[RecallExclusion]] = {}
+        for exclusion in RecallExclusion.objects.filter(message_id__in=ids):
+            self.exclusions.setdefault(exclusion.message_id, []).append(exclusion)
+        fact_ids = [pk for fact in facts if (pk := as_uuid(fact.get("memory_id")))]
+        self.facts = {
+            fact.pk: fact
+            for fact in MemoryEntry.objects.entries().filter(pk__in=fact_ids).defer("embedding")
+        }
+
+    def of_message(self, message_id: Any) -> dict[str, Any]:
+        """Return what a source that is a message shows beside its text."""
+        pk = as_uuid(str(message_id or ""))
+        message = self.messages.get(pk) if pk else None
+        excluded = self.exclusions.get(pk, []) if pk else []
+        found = []
+        if pk and message is None and self.since is not None:
+            found.append("erased since")
+        if any(each.start is None for each in excluded):
+            found.append("excluded from recall")
+        elif excluded:
+            found.append("words of it are excluded from recall")
+        return {
+            "changes": found,
+            "is_here": message is not None,
+            "is_persons": message is not None and is_a_persons(message),
+        }
+
+    def of_fact(self, fact: Mapping[str, Any]) -> list[str]:
+        """Return what happened to a fact since it was given."""
+        pk = as_uuid(fact.get("memory_id"))
+        now = self.facts.get(pk) if pk else None
+        if now is None:
+            return ["deleted or erased since"]
+        if now.state != FactState.ACTIVE:
+            return [_STATES[FactState(now.state)]]
+        found = []
+        if now.content != fact["content"]:
+            found.append(f"now: {now.content[:300]}")
+        moment = timezone.now()
+        if any(end is not None and end <= moment for end in (now.valid_to, now.expires_at)):
+            found.append("ended since")
+        return found
+
+
+def _messages_before(
+    said_at: datetime | None,
+    agent_id: UUID,
+    user_id: str,
+    thread_id: str,
+    own: Iterable[UUID | None],
+) -> list[Any]:
+    """The messages of the user or of the thread before a reply, the latest first."""
+    rows = Message.objects.filter(created_at__lte=said_at or timezone.now())
+    rows = rows.exclude(pk__in=[pk for pk in own if pk]).annotate(begins=Left("content", MAX_SHOWN))
+    of_both = rows.filter(agent_id=agent_id, user_id=user_id)
+    of_thread = rows.filter(user_id=user_id, thread_id=thread_id)
+    order = ("-created_at", "-number")
+    found = list(of_both.defer("content").order_by(*order)[:MAX_TURNS])
+    if thread_id:
+        found += of_thread.defer("content").order_by(*order)[:MAX_TURNS]
+    return list({message.pk: message for message in found}.values())
+
+
+def _turns(turns: Sequence[Mapping[str, Any]], near: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the recent turns of a prompt, the latest first: as messages, or as the prompt's text.
+
+    A turn of a prompt has several messages of one role, each after its date or its speaker.
+    """
+    shown: list[dict[str, Any]] = []
+    left = list(near)
+    for turn in reversed(turns):
+        text = turn["content"]
+        if text == NO_REPLY:
+            continue
+        found = [each for each in left if each.role == turn["role"] and _has(text, each.begins)]
+        left = [each for each in left if each not in found]
+        shown += [
+            {
+                "role": each.role,
+                "content": each.begins,
+                "message_id": str(each.pk),
+                "name": each.name,
+                "created_at": each.created_at,
+            }
+            for each in found
+        ] or [{"role": turn["role"], "content": text, "message_id": "", "name": ""}]
+    return shown
+
+
+def _has(text: str, begins: str) -> bool:
+    """Whether a turn has a message: its beginning, or a whole line that ends with a short one."""
+    begins = begins.strip()
+    if len(begins) < SHORT:
+        return bool(begins) and any(line.endswith(begins) for line in text.splitlines())
+    return begins[:PROBE] in text

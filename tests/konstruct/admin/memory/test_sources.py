@@ -1,0 +1,246 @@
+"""Why a reply was said: its sources, each once, what changed since, and asking again."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from konstruct.orchestrator.handoff.escalations import answer_as_person
+from konstruct.orchestrator.models import Escalation
+from konstruct.privacy import jobs
+from memory.facts import Author, LongTermMemory, exclude_from_recall, retract
+from memory.indexing.embedding_jobs import drain
+from memory.models import Message, RecallExclusion
+from memory.models.facts import AuthorKind, MemoryEntry
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests import database
+from tests.konstruct.conftest import Program
+from tests.konstruct.extracted import propose
+
+EVA = Author(AuthorKind.PERSON, "7", "Eva")
+LISBON = "My sister lives in Lisbon and visits in May."
+
+
+@pytest.fixture
+def reply_to(say: Callable[..., Message]) -> Callable[..., Message]:
+    """Send a message and return the reply to it."""
+
+    def answered(program: Program, content: str, **fields: Any) -> Message:
+        message = say(program, content, **fields)
+        drain(program.tenant.id)
+        with tenant_scope(program.tenant.id):
+            return Message.objects.get(in_reply_to=message)
+
+    return answered
+
+
+def why(client: Client, reply: Message) -> Any:
+    page = client.get(f"/admin/conversations/{reply.pk}/", {"why": str(reply.pk)})
+    assert page.status_code == 200
+    return page
+
+
+def test_each_source_is_listed_once_with_its_place(
+    populated_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
+) -> None:
+    client = browser(populated_a.tenant)
+    # The window was cleared: what was said before is recalled.
+    reply = reply_to(populated_a, "Where does my sister live, and do I like green tea?")
+    shown = why(client, reply)
+    sources = shown.context["why"]
+    assert [fact["content"] for fact in sources["facts_given"]] == ["Of tenant-a: likes green tea."]
+    assert any(LISBON in hit["content"] for hit in sources["hits"])
+    assert [part["title"] for part in sources["instructions"]] == ["Agent instructions"]
+    for hit in sources["hits"]:
+        assert hit["changes"] == []
+        assert sum(signal["percent"] for signal in hit["signals"]) in range(98, 103)
+        assert f"/admin/messages/{hit['message_id']}/exclude/" in shown.text
+        assert f"/admin/messages/{hit['message_id']}/erase/" in shown.text
+    recalled = {hit["message_id"] for hit in sources["hits"]}
+    assert recalled.isdisjoint(turn["message_id"] for turn in sources["turns"])
+
+
+def test_recent_turns_are_sources_where_nothing_was_recalled(
+    program_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
+) -> None:
+    first = reply_to(program_a, "I live in Bergen, near the harbour.")
+    reply = reply_to(program_a, "Where do I live?")
+    shown = why(browser(program_a.tenant), reply)
+    assert shown.context["why"]["hits"] == []
+    turns = {turn["message_id"] for turn in shown.context["why"]["turns"]}
+    assert turns == {str(first.pk), str(first.in_reply_to_id)}
+    assert "No memory:" not in shown.text
+    assert "Recalled (0)" not in shown.text
+    assert f"/admin/conversations/{first.in_reply_to_id}/#m" in shown.text
+
+
+def test_a_reply_without_any_memory_says_so(
+    program_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
+) -> None:
+    shown = why(browser(program_a.tenant), reply_to(program_a, "Hello there!"))
+    assert "No memory: the reply rests on the instructions" in shown.text
+
+
+def test_changes_since_the_reply_are_marked(
+    populated_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
+) -> None:
+    client, tenant_id = browser(populated_a.tenant), populated_a.tenant.id
+    reply = reply_to(populated_a, "Where does my sister live, and do I like green tea?")
+    with tenant_scope(tenant_id):
+        fact = MemoryEntry.objects.as_of().get(user_id="maria")
+        LongTermMemory().update(fact.pk, tenant_id, content="Likes black coffee.")
+        message = Message.objects.filter(content=LISBON).earliest("number")
+        exclude_from_recall(message, author=EVA, reason="A joke.")
+    sources = why(client, reply).context["why"]
+    assert sources["facts_given"][0]["changes"] == ["now: Likes black coffee."]
+    (hit,) = (hit for hit in sources["hits"] if hit["message_id"] == str(message.pk))
+    assert hit["changes"] == ["excluded from recall"]
+    with tenant_scope(tenant_id):
+        retract(fact.pk, author=EVA)
+    sources = why(client, reply).context["why"]
+    assert sources["facts_given"][0]["changes"] == ["retracted since"]
+    with tenant_scope(tenant_id):
+        LongTermMemory().delete(fact.pk, tenant_id)
+    sources = why(client, reply).context["why"]
+    assert sources["facts_given"][0]["changes"] == ["deleted or erased since"]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_a_prompt_that_an_erasure_removed_says_so(
+    populated_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
+) -> None:
+    client = browser(populated_a.tenant)
+    reply = reply_to(populated_a, "Where does my sister live?", thread_id="new")
+    with tenant_scope(populated_a.tenant.id):
+        message = Message.objects.filter(content=LISBON).earliest("number")
+    assert any(
+        hit["message_id"] == str(message.pk) for hit in why(client, reply).context["why"]["hits"]
+    )
+    client.post(f"/admin/messages/{message.pk}/erase/", {"what": "message"})
+    with database.as_owner():
+        assert jobs.ERASE_MESSAGES.do_all() == 1
+    shown = why(client, reply)
+    assert "a message or a fact that it had was erased since" in shown.text
+    assert "No memory:" not in shown.text
+    sources = shown.context["why"]
+    assert LISBON not in str([sources["hits"], sources["turns"], sources["sections"]])
+
+
+def test_an_answer_of_a_person_names_the_person(
+    involved_a: Program, involved_b: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(involved_a.tenant)
+    with tenant_scope(involved_a.tenant.id):
+        escalation = Escalation.objects.get(user_id="zoe")
+        reply = answer_as_person(escalation.pk, "I am here.", name="Eva")
+    shown = why(client, reply)
+    assert shown.context["why"]["person"] == "Eva"
+    assert f"/admin/escalations/{escalation.pk}/" in shown.text
+    assert "imported" not in shown.text
+    # The other tenant has no such reply.
+    other = browser(involved_b.tenant)
+    assert other.get(f"/admin/conversations/{reply.pk}/").status_code == 404
+
+
+def test_asking_again_shows_both_replies_and_stores_nothing(
+    populated_a: Program,
+    populated_b: Program,
+    browser: Callable[..., Client],
+    reply_to: Callable[..., Message],
+) -> None:
+    client = browser(populated_a.tenant)
+    reply = reply_to(populated_a, "Do I like green tea?", thread_id="new")
+    address = f"/admin/messages/{reply.pk}/ask-again/"
+    with tenant_scope(populated_a.tenant.id):
+        fact = MemoryEntry.objects.as_of().get(user_id="maria")
+        LongTermMemory().update(fact.pk, populated_a.tenant.id, content="Likes black tea.")
+        count = Message.objects.count()
+    page = client.post(address)
+    assert page.status_code == 200
+    assert page.context["reply"].content in page.text
+    assert [fact["content"] for fact in page.context["after"]["facts_given"]] == [
+        "Likes black tea."
+    ]
+    ids = {str(reply.pk), str(reply.in_reply_to_id)}
+    after = page.context["after"]
+    assert ids.isdisjoint(each["message_id"] for each in (*after["hits"], *after["turns"]))
+    with tenant_scope(populated_a.tenant.id):
+        assert Message.objects.count() == count
+        assert AccessEvent.objects.get(action="try").user_id == "maria"
+    assert client.get(address).status_code == 405
+    assert browser(populated_b.tenant).post(address).status_code == 404
+    assert browser(populated_a.tenant, "view_message").post(address).status_code == 403
+    blind = browser(populated_a.tenant, "try_agent")
+    assert "Do I like green tea?" not in blind.post(address, follow=True).text
+
+
+def test_a_message_and_a_sentence_are_excluded_by_hand_and_included_again(
+    populated_a: Program, populated_b: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(
+        populated_a.tenant, "add_recallexclusion", "delete_recallexclusion", "view_message"
+    )
+    with tenant_scope(populated_a.tenant.id):
+        message = Message.objects.filter(content__startswith="I am allergic").earliest("number")
+    address = f"/admin/messages/{message.pk}/exclude/"
+    assert "The whole message" in client.get(address).text
+    client.post(address, {"words": "whole", "reason": "A joke."})
+    with tenant_scope(populated_a.tenant.id):
+        exclusion = RecallExclusion.objects.get()
+        event = AccessEvent.objects.filter(action="create", subject="recall exclusions").get()
+    assert (exclusion.message_id, exclusion.start, exclusion.reason) == (
+        message.pk,
+        None,
+        "A joke.",
+    )
+    assert (event.user_id, event.subject_id) == ("maria", str(message.pk))
+    assert "A joke." in client.get(address).text
+    for words in ("0-3", "0-99999", "x", "", "-1-2", "5-2"):
+        refused = client.post(address, {"words": words})
+        assert "errors" not in refused.text
+        assert refused.status_code == 200, words
+    include = f"/admin/messages/{message.pk}/include/{exclusion.pk}/"
+    other = browser(populated_b.tenant)
+    assert other.get(address).status_code == 404
+    assert other.post(include).status_code == 404
+    looker = browser(populated_a.tenant, "view_message")
+    assert looker.get(address).status_code == 403
+    assert looker.post(include).status_code == 403
+    client.post(include)
+    with tenant_scope(populated_a.tenant.id):
+        assert not RecallExclusion.objects.exists()
+        assert AccessEvent.objects.filter(action="delete", subject="recall exclusions").exists()
+
+
+def test_one_sentence_of_several_is_excluded(
+    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    message = say(program_a, "I live in Rome. My cat is called Tom.", answered=False)
+    client = browser(program_a.tenant)
+    address = f"/admin/messages/{message.pk}/exclude/"
+    page = client.get(address)
+    value = page.context["form"].fields["words"].choices[2][0]
+    client.post(address, {"words": value})
+    with tenant_scope(program_a.tenant.id):
+        exclusion = RecallExclusion.objects.get()
+    words = message.content[exclusion.start : exclusion.end]
+    assert words.strip() == "My cat is called Tom."
+
+
+def test_a_quoted_fact_is_linked_to_its_message(
+    populated_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
+) -> None:
+    with tenant_scope(populated_a.tenant.id):
+        message = Message.objects.filter(content=LISBON).earliest("number")
+    propose(message, "Lisbon", "Maria's sister lives in Lisbon.", slot="sister_city", review="")
+    reply = reply_to(populated_a, "Where does my sister live?", thread_id="new")
+    shown = why(browser(populated_a.tenant), reply)
+    facts = [fact["content"] for fact in shown.context["why"]["facts_given"]]
+    assert facts.count("Maria's sister lives in Lisbon.") == 1
+    # Once: as the fact that rests on it, and not as a message beside it.
+    hits = {hit["message_id"] for hit in shown.context["why"]["hits"]}
+    assert str(message.pk) not in hits
+    assert f"/admin/conversations/{message.pk}/#m{message.pk}" in shown.text
