@@ -13,7 +13,13 @@ from tenants.audit.models import Action
 from tenants.jobs import JobKind
 from tenants.models import job_columns
 
-LABELS = {"queued": "info", "held": "warning", "failed": "danger", "delivered": "success"}
+LABELS = {
+    "queued": "info",
+    "held": "warning",
+    "failed": "danger",
+    "delivered": "success",
+    "processed": "success",
+}
 
 
 _CONDITIONS = {
@@ -21,6 +27,7 @@ _CONDITIONS = {
     "held": Q(held_for__gt=""),
     "failed": Q(failed_at__isnull=False),
     "delivered": Q(due_at__isnull=True),
+    "processed": Q(due_at__isnull=True),
 }
 
 
@@ -45,6 +52,7 @@ class JobAdmin(AuditedReadOnlyAdmin):
     job_key: ClassVar[Any] = OuterRef("message_id")
     """Expression of the key of a row's job; None where the rows are jobs."""
     states: ClassVar[tuple[str, ...]] = ("queued", "failed")
+    """Of rows without a job the last one."""
     list_filter: Any = (JobStateFilter,)
     list_select_related: Any = ("message",)
     actions = ("retry",)
@@ -77,7 +85,7 @@ class JobAdmin(AuditedReadOnlyAdmin):
             return "held"
         if row.failed_at:
             return "failed"
-        return "queued" if row.due_at else "delivered"
+        return "queued" if row.due_at else self.states[-1]
 
     def has_retry_permission(self, request: HttpRequest) -> bool:
         """Whether the user may change rows of this page."""

@@ -13,6 +13,7 @@ from konstruct.api.resources.memory.extraction_runs import (
     ReplayView,
     RollBackView,
 )
+from konstruct.api.resources.memory.extractions import ExtractionRetryView, ExtractionsView
 from konstruct.api.resources.memory.fact_review import (
     FactConfirmationView,
     FactEventsView,
@@ -39,6 +40,7 @@ from konstruct.api.resources.operations.escalations import (
     EscalationView,
     ResolutionView,
 )
+from konstruct.api.resources.operations.model_usage import ModelUsageView
 from konstruct.api.resources.operations.reply_reviews import ReplyReviewsView
 from konstruct.api.resources.operations.tool_calls import DecisionView, ToolCallsView, ToolCallView
 from konstruct.api.resources.operations.usage import UsageByDayView, UsageView
@@ -83,6 +85,12 @@ urlpatterns = [
         RollBackView.as_view(),
         name="roll-back-extraction-run",
     ),
+    path("extractions/", ExtractionsView.as_view(), name="extractions"),
+    path(
+        "extractions/<uuid:extraction_id>/retry/",
+        ExtractionRetryView.as_view(),
+        name="retry-extraction",
+    ),
     path("facts/", FactsView.as_view(), name="facts"),
     path("facts/batch/", FactBatchView.as_view(), name="fact-batch"),
     path("facts/search/", FactSearchView.as_view(), name="search-facts"),
@@ -108,6 +116,7 @@ urlpatterns = [
     path("tool-calls/<uuid:call_id>/decision/", DecisionView.as_view(), name="decision"),
     path("usage/", UsageView.as_view(), name="usage"),
     path("usage/days/", UsageByDayView.as_view(), name="usage-by-day"),
+    path("usage/models/", ModelUsageView.as_view(), name="model-usage"),
     path("users/", UsersView.as_view(), name="users"),
     path("windows/", WindowView.as_view(), name="windows"),
 ]

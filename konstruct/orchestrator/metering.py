@@ -6,10 +6,10 @@ without an outcome. Prices are those of the settings at the time of the call.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal
 from uuid import UUID
 
 from django.conf import settings
@@ -91,7 +91,7 @@ def record_call(*, agent_id: UUID | None, purpose: str, model: str) -> Iterator[
 class Usage:
     """The calls of one day (UTC), agent, purpose and model."""
 
-    day: date
+    day: date | None
     agent_id: UUID | None
     purpose: str
     model: str
@@ -101,11 +101,23 @@ class Usage:
     """Calls of processes that ended before the answer came."""
     prompt_tokens: int
     completion_tokens: int
-    cost: Decimal = field(default=Decimal(0))
+    cost: Decimal
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Return this usage with the counts of another one added."""
+        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
+        return replace(self, **counts)
+
+
+_COUNTS: Final = ("calls", "failed", "unknown", "prompt_tokens", "completion_tokens", "cost")
 
 
 def usage(
-    *, since: datetime, until: datetime | None = None, agent_id: UUID | None = None
+    *,
+    since: datetime,
+    until: datetime | None = None,
+    agent_id: UUID | None = None,
+    limit: int | None = None,
 ) -> list[Usage]:
     """Return the current tenant's usage by day, agent, purpose and model, newest day first.
 
@@ -113,6 +125,7 @@ def usage(
         since: time of the first call.
         until: time after the last one.
         agent_id: of one agent alone.
+        limit: of rows; None: all.
     """
     calls = ModelCall.objects.filter(created_at__gte=since)
     if until is not None:
@@ -130,7 +143,22 @@ def usage(
         )
         .order_by("-day", "agent_id", "purpose", "model")
     )
-    return [Usage(**group) for group in groups]  # type: ignore[call-arg]  # by their names
+    return [Usage(**group) for group in groups[:limit]]  # type: ignore[call-arg]  # by their names
+
+
+def summed(rows: Sequence[Usage], by: Literal["day", "agent_id"]) -> list[Usage]:
+    """Return the sums of usage by day or by agent, in the order of the first row of each."""
+    sums: dict[Any, Usage] = {}
+    for row in rows:
+        key = getattr(row, by)
+        only = {"day": None, "agent_id": None, "purpose": "", "model": "", by: key}
+        sums[key] = sums[key] + row if key in sums else replace(row, **only)
+    return list(sums.values())
+
+
+def midnight() -> datetime:
+    """Return the beginning of today (UTC)."""
+    return timezone.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def tokens_today(agent_id: UUID, purpose: str) -> int:
@@ -140,8 +168,7 @@ def tokens_today(agent_id: UUID, purpose: str) -> int:
 
 
 def _today(agent_id: UUID, purpose: str) -> QuerySet[ModelCall]:
-    midnight = timezone.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    return ModelCall.objects.filter(created_at__gte=midnight, agent_id=agent_id, purpose=purpose)
+    return ModelCall.objects.filter(created_at__gte=midnight(), agent_id=agent_id, purpose=purpose)
 
 
 _SUMS: Final = {

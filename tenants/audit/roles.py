@@ -57,6 +57,8 @@ _CURATE: Final = frozenset(
         # Who may preview and replay extraction runs, and who may apply and roll back.
         "orchestrator.add_extractionrun",
         "orchestrator.change_extractionrun",
+        # Who may retry a failed extraction.
+        "orchestrator.change_extractioncursor",
         # Who may mark replies as right, wrong or unsure.
         "orchestrator.add_replyreview",
         # Who may answer as a person, and call one into a thread.

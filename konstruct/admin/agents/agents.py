@@ -23,6 +23,7 @@ from konstruct.admin.memory.sources import with_sources
 from konstruct.llm.exceptions import LLMError
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
+from konstruct.orchestrator.extraction import queue
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.respond import draft_reply
@@ -118,7 +119,7 @@ class AgentAdmin(AuditedAdmin):
     list_display = ("name", "model_tier", "model", "recall_mode", "is_active", "created_at")
     list_filter = ("is_active", "model_tier", "recall_mode")
     search_fields = ("name", "identity", "persona")
-    readonly_fields = ("id", "created_at", "trial")
+    readonly_fields = ("id", "created_at", "trial", "extraction")
     fieldsets = (
         (None, {"fields": ("name", "is_active", "trial", "id", "created_at")}),
         (
@@ -164,6 +165,7 @@ class AgentAdmin(AuditedAdmin):
             {
                 "fields": (
                     "extracts_facts",
+                    "extraction",
                     "extraction_model",
                     "extraction_idle_seconds",
                     "extraction_batch_size",
@@ -213,6 +215,22 @@ class AgentAdmin(AuditedAdmin):
         return format_html(
             '<a class="k-link" href="{}">Send it a message that is answered and not stored</a>',
             reverse("admin:try_agent", args=[agent.pk]),
+        )
+
+    @display(description="Conversations")
+    def extraction(self, agent: Agent) -> SafeString | str:
+        """How many conversations are processed, queued and failed, with a link to them."""
+        if agent._state.adding:
+            return "Once it is saved."
+        counts = queue.counts(agent.pk)
+        processed = counts["conversations"] - counts["queued"] - counts["failed"]
+        return format_html(
+            '<a class="k-link" href="{}?agent={}">{} processed, {} queued, {} failed</a>',
+            reverse("admin:orchestrator_extractioncursor_changelist"),
+            agent.pk,
+            processed,
+            counts["queued"],
+            counts["failed"],
         )
 
 

@@ -20,7 +20,13 @@ from konstruct.admin.operations.escalations import others_than
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.handoff.escalations import Thread
-from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
+from konstruct.orchestrator.models import (
+    Agent,
+    Escalation,
+    ExtractionCursor,
+    HeldFor,
+    PendingReply,
+)
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from memory.browse.threads import ThreadSummary, latest_threads, turns_around, turns_beside
 from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
@@ -129,6 +135,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         later=later,
         why=_why(request, chosen, anchor),
         chosen=chosen,
+        extraction=_extraction(request, anchor),
         escalation=escalation,
         answers=escalation and escalation.to_agent_id and names.get(escalation.to_agent_id),
         others=others_than(agents, anchor.agent_id) if may_escalate else [],
@@ -196,6 +203,13 @@ def _escalation(request: HttpRequest, anchor: Message) -> Escalation | None:
     if not request.user.has_perm("orchestrator.view_escalation"):
         return None
     return Escalation.objects.open().filter(**Thread.of(anchor).named).first()
+
+
+def _extraction(request: HttpRequest, anchor: Message) -> Any:
+    """Up to which message facts were extracted from the thread, for those who may see it."""
+    if not request.user.has_perm("orchestrator.view_extractioncursor"):
+        return None
+    return ExtractionCursor.objects.with_jobs().filter(**Thread.of(anchor).named).first()
 
 
 def _latest_with_sources(turns: list[Message]) -> UUID | None:

@@ -1,11 +1,13 @@
-"""Pages of work in progress: replies, deliveries, tool calls, escalations."""
+"""Pages of work in progress: replies, deliveries, extractions, tool calls, escalations."""
 
 from konstruct.admin.operations import (
     deliveries,
     escalations,
     failed_jobs,
+    extractions,
     inbox,
     installations,
+    model_calls,
     replies,
     reply_reviews,
     tool_calls,
@@ -15,8 +17,10 @@ __all__ = [
     "deliveries",
     "escalations",
     "failed_jobs",
+    "extractions",
     "inbox",
     "installations",
+    "model_calls",
     "replies",
     "reply_reviews",
     "tool_calls",

@@ -72,10 +72,10 @@ KINDS: Final = {
     ),
     EXTRACTIONS.name: FailedKind(
         "Extraction of facts",
-        "orchestrator.view_extractionrun",
+        "orchestrator.view_extractioncursor",
         EXTRACTIONS.retry,
-        "orchestrator.change_extractionrun",
-        "admin:orchestrator_extractionrun_changelist",
+        "orchestrator.change_extractioncursor",
+        "admin:orchestrator_extractioncursor_changelist",
     ),
 }
 

@@ -11,12 +11,13 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Count, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.messages import Thread
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models import Agent, ExtractionCursor
 from tenants.context import tenant_connection
 from tenants.jobs import JobKind, Lease
 from tenants.jobs.kind import NOT_BEGUN
@@ -116,6 +117,20 @@ def postpone(lease: Lease, pause: timedelta, note: str = "") -> None:
         failed_at=None,
         due_at=later,
         sweep_at=later,
+    )
+
+
+# Conversations of an agent that are counted: counting on takes longer than it tells.
+MAX_COUNTED: Final = 10_000
+
+
+def counts(agent_id: UUID) -> dict[str, int]:
+    """Count an agent's conversations, MAX_COUNTED at most: all, queued, and failed."""
+    cursors = ExtractionCursor.objects.filter(agent_id=agent_id).with_jobs()[:MAX_COUNTED]
+    return cursors.aggregate(
+        conversations=Count("pk"),
+        queued=Count("pk", filter=Q(due_at__isnull=False, failed_at__isnull=True)),
+        failed=Count("pk", filter=Q(failed_at__isnull=False)),
     )
 
 

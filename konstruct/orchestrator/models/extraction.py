@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from memory.models import AgentUserModel, Message
-from tenants.models import TenantModel
+from tenants.models import TenantModel, job_columns
 from tenants.personal_data import Export, Merge, NoPersonalData, PersonalData
 
 # A conversation of both users is processed from where the first of them is: what was processed is
@@ -46,6 +46,10 @@ class ExtractionCursorQuerySet(models.QuerySet):
             number__gt=models.OuterRef("last_number"),
         )
         return self.filter(models.Exists(later))
+
+    def with_jobs(self) -> Self:
+        """Annotate each cursor with the columns of its job; None for what is processed."""
+        return self.annotate(**job_columns("extraction", models.OuterRef("pk")))
 
 
 class ExtractionCursor(AgentUserModel):

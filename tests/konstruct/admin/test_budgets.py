@@ -23,7 +23,7 @@ from tests.messages import statements
 # Pages that only take POST, or only redirect, are not here.
 PAGES = {
     "conversations": ("conversations/", 12),
-    "conversation": ("conversations/{message}/", 22),
+    "conversation": ("conversations/{message}/", 23),
     "memories": ("memories/?agent={agent}&user=maria&q=sister", 14),
     "neighbours": ("memories/{message}/", 14),
     "window": ("window/?agent={agent}&user=maria", 12),

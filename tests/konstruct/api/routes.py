@@ -170,7 +170,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("extraction-runs", "POST"): Case(
         at(RUNS),
         foreign=422,
-        messages=10,
+        messages=13,
         body=lambda said: {"agent": ada(said), "user_id": "maria", "thread_id": "t1"},
     ),
     ("extraction-run", "GET"): Case(lambda said: f"{V1}{RUNS}{said.run}/", foreign=404, messages=4),
@@ -183,13 +183,17 @@ CASES: dict[tuple[str, str], Case] = {
     ("replay-extraction-run", "POST"): Case(
         lambda said: f"{V1}{RUNS}{said.run}/replay/",
         foreign=404,
-        messages=9,
+        messages=12,
         body=lambda said: {},
     ),
     ("compare-extraction-runs", "GET"): Case(
         lambda said: f"{V1}{RUNS}{said.run}/comparison/?other={said.preview}",
         foreign=404,
         messages=4,
+    ),
+    ("extractions", "GET"): Case(at("extractions/", **OF_MARIA), foreign=422, messages=3),
+    ("retry-extraction", "POST"): Case(
+        lambda said: f"{V1}extractions/{said.extraction}/retry/", foreign=404, messages=6
     ),
     ("facts", "GET"): Case(
         at("facts/", agent=ada, user_id=lambda said: "vera"), foreign=422, messages=3
@@ -336,6 +340,7 @@ CASES: dict[tuple[str, str], Case] = {
         foreign=200,
         messages=9,
     ),
+    ("model-usage", "GET"): Case(at("usage/models/", agent=ada), foreign=422, messages=3),
     ("usage", "GET"): Case(at("usage/"), foreign=200, messages=10, stranger=200),
     ("users", "GET"): Case(at("users/", **OF_MARIA), foreign=422, messages=3),
     ("erasures", "POST"): Case(
@@ -362,6 +367,7 @@ LONG: dict[str, Callable[[Said], str]] = {
     "transcript": at("conversations/transcript/", agent=ada, user_id=lambda said: "theo"),
     "escalations": at("escalations/"),
     "extraction-runs": at(RUNS),
+    "extractions": at("extractions/"),
     "facts": at("facts/"),
     "fact-events": lambda said: f"{V1}facts/{said.rejected}/events/",
     "fact-history": lambda said: f"{V1}facts/{said.fact}/history/",

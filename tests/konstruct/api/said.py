@@ -9,10 +9,12 @@ from django.db.models.functions import Now
 from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
+from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.models import Agent, Escalation, RunState, ToolCall
+from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor, RunState, ToolCall
 from konstruct.orchestrator.replies import queue as replies
 from konstruct.orchestrator.reply_reviews import review_reply
 from memory.context import SessionStore
@@ -72,6 +74,7 @@ class Said:
     proposed: UUID
     rejected: UUID
     run: UUID
+    extraction: UUID
     preview: UUID
     erasure: UUID
     escalation: UUID
@@ -134,6 +137,7 @@ def said_something(program: Program, *, secret: str = "") -> Said:
         rejected = propose(message, "What", f"Maria asks.{secret}").memory_id
         reject(rejected, author=Author(AuthorKind.PERSON, "1", "eva"), reason=f"Trivial.{secret}")
         run = MemoryEntry.objects.values_list("run_id", flat=True).get(pk=proposed)
+        extraction, *_ = [_extracted(message, thread) for thread in ("t1", "t2")]
         preview = add_run(message, state=RunState.PREVIEW, output='{"facts": []}').pk
         for _ in range(2):
             _used(program, fact, secret)
@@ -141,7 +145,7 @@ def said_something(program: Program, *, secret: str = "") -> Said:
             by = Actor(ActorKind.PERSON, reviewer, reviewer)
             review_reply(reply.pk, mark="wrong", by=by, note=f"No tea.{secret}")
     return Said(
-        program, other, sent, reply, event, fact, proposed, rejected, run, preview,
+        program, other, sent, reply, event, fact, proposed, rejected, run, extraction, preview,
         erasure, escalation.pk, call.pk, identity.pk, item,
     )  # fmt: skip
 
@@ -151,6 +155,19 @@ def _used(program: Program, fact: UUID, secret: str) -> None:
     used = [{"memory_id": str(fact), "content": "Vera likes tea.", "score": 0.9, "reason": ""}]
     values = {**TRACE, "query": f"What does Vera like?{secret}", "facts": used}
     RecallEvent.objects.create(agent_id=program.agent.id, user_id="vera", **values)
+
+
+def _extracted(message: Message, thread_id: str) -> UUID:
+    """Store up to where a conversation of maria's is processed; what came then has failed."""
+    cursor = ExtractionCursor.objects.create(
+        agent_id=message.agent_id,
+        user_id=message.user_id,
+        thread_id=thread_id,
+        last_number=message.number,
+    )
+    EXTRACTIONS.enqueue_many([cursor.pk])
+    EXTRACTIONS.record_failure(cursor.pk, LLMRefused("No such model."))
+    return cursor.pk
 
 
 def _escalated(program: Program, secret: str, thread_id: str) -> Escalation:

@@ -12,7 +12,7 @@ from konstruct_client._methods import S
 from konstruct_client._sending import AsyncSender, Options, Sender
 from konstruct_client.errors import KonstructError
 from konstruct_client.resources.agents import Agents, Checkpoints, Context, Sessions
-from konstruct_client.resources.facts import ExtractionRuns, Facts
+from konstruct_client.resources.facts import ExtractionRuns, Extractions, Facts
 from konstruct_client.resources.messages import Conversations, Memories, Messages, Windows
 from konstruct_client.resources.people import (
     Erasures,
@@ -35,6 +35,7 @@ class Resources(Generic[S]):
         self.erasures = Erasures(sender)
         self.escalations = Escalations(sender)
         self.extraction_runs = ExtractionRuns(sender)
+        self.extractions = Extractions(sender)
         self.facts = Facts(sender)
         self.identities = Identities(sender)
         self.memories = Memories(sender)

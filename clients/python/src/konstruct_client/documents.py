@@ -370,6 +370,31 @@ class Evidence(TypedDict):
     """The extraction run that found it."""
 
 
+class Extraction(TypedDict):
+    """How far the facts of a conversation are extracted."""
+
+    id: str
+    agent: str
+    """The agent's name."""
+    agent_id: str
+    user_id: str
+    thread_id: str
+    """The conversation."""
+    state: Literal["queued", "failed", "processed"]
+    """queued: messages wait, or are waited for; failed: no further attempt is made; processed:
+    no message waits."""
+    last_number: int
+    """`number` of the last message that was processed. 0: none yet."""
+    processed_at: str | None
+    """When the last run ended."""
+    attempts: int
+    """Attempts since the last success."""
+    last_error: str
+    """Why the last attempt failed, or what is waited for."""
+    due_at: str | None
+    """When the next attempt is due. null: nothing waits."""
+
+
 class ExtractionRun(TypedDict):
     """A run, without its candidates."""
 
@@ -840,6 +865,40 @@ class Message(TypedDict):
     a person, or a reply from before this was kept."""
     error: Failure | None
     """The last error, while the reply is retried and when it has failed."""
+
+
+class ModelUsage(TypedDict):
+    """Usage of language models, newest day first."""
+
+    results: list[ModelUsageRow]
+    is_complete: bool
+    """Whether these are all rows. False: there are more than 1,000; ask for a shorter time."""
+
+
+class ModelUsageRow(TypedDict):
+    """The calls of one day, agent, purpose and model."""
+
+    day: str
+    """The day (UTC)."""
+    agent: str | None
+    """The agent's name. null: no agent."""
+    agent_id: str | None
+    purpose: str
+    """What the calls were for, such as extraction."""
+    model: str
+    """The language model."""
+    calls: int
+    """All calls."""
+    failed: int
+    """Calls that failed."""
+    unknown: int
+    """Calls of processes that ended before the answer came."""
+    prompt_tokens: int
+    """Tokens sent."""
+    completion_tokens: int
+    """Tokens received."""
+    cost: str
+    """By the prices at the time of the calls."""
 
 
 class NearFact(TypedDict):

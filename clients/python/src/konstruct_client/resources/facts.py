@@ -193,6 +193,7 @@ class Facts(Resource[S]):
         return Call("POST", "facts/search/", body=body)
 
 
+ExtractionState = Literal["queued", "failed", "processed"]
 RunState = Literal["running", "preview", "applied", "failed", "rolled_back"]
 
 
@@ -258,6 +259,31 @@ class ExtractionRuns(Resource[S]):
             "extraction-runs/", agent=agent, user_id=user_id, thread_id=thread_id, state=state,
             since=since, until=until, ordering=ordering, limit=limit,
         )  # fmt: skip
+
+
+class Extractions(Resource[S]):
+    """Conversations from which facts are extracted, with how far they are processed."""
+
+    @pages
+    def list(
+        self,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        thread_id: str | None = None,
+        state: ExtractionState | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.Extraction]]:
+        """List conversations with how far they are processed."""
+        return listing(
+            "extractions/", agent=agent, user_id=user_id, thread_id=thread_id, state=state,
+            limit=limit,
+        )  # fmt: skip
+
+    @call
+    def retry(self, extraction_id: str) -> Call[documents.Extraction]:
+        """Retry an extraction that has failed."""
+        return Call("POST", f"extractions/{segment(extraction_id)}/retry/", repeatable=False)
 
 
 def _run_path(run_id: str) -> str:

@@ -58,6 +58,19 @@ class Users(Resource[S]):
         query = given(first=first, last=last, agent=agent, channel=channel)
         return Call("GET", "usage/days/", query=query)
 
+    @call
+    def model_usage(
+        self, *, agent: str | None = None, since: Moment | None = None, until: Moment | None = None
+    ) -> Call[documents.ModelUsage]:
+        """Get the calls, tokens and money of language models by day, agent, purpose and model.
+
+        Args:
+            agent: only of this agent.
+            since: by default 30 days ago.
+            until: only calls before this moment.
+        """
+        return Call("GET", "usage/models/", given(agent=agent, since=since, until=until))
+
 
 class Erasures(Resource[S]):
     """Requests that a user be forgotten. They need a key with the scope `erase`."""

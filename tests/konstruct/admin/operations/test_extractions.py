@@ -1,0 +1,147 @@
+"""Extraction in a tenant's admin: how far conversations are processed, failed jobs, and tokens."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+from django.test import Client
+
+from konstruct.llm.exceptions import LLMRefused
+from konstruct.orchestrator.extraction import queue
+from konstruct.orchestrator.models import CallOutcome, ExtractionCursor, ModelCall
+from memory.models import Message
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+CURSORS = "/admin/orchestrator/extractioncursor/"
+CALLS = "/admin/orchestrator/modelcall/"
+
+
+@pytest.fixture
+def cursors(program_a: Program, say: Callable[..., Message]) -> dict[str, UUID]:
+    """Conversations whose extraction was processed, is queued, and was given up, by thread."""
+    with tenant_scope(program_a.tenant.id):
+        program_a.agent.extracts_facts = True
+        program_a.agent.save()
+    keys = {}
+    for thread in ("processed", "queued", "failed"):
+        message = say(program_a, f"A message of {thread}.", thread_id=thread)
+        with tenant_scope(program_a.tenant.id):
+            cursor, _ = ExtractionCursor.objects.get_or_create(
+                agent_id=message.agent_id, user_id=message.user_id, thread_id=thread
+            )
+            keys[thread] = cursor.pk
+            if thread == "processed":
+                last = Message.objects.filter(thread_id=thread).latest("number")
+                ExtractionCursor.objects.filter(pk=cursor.pk).update(last_number=last.number)
+                queue.EXTRACTIONS.finish(cursor.pk)
+            else:
+                queue.EXTRACTIONS.enqueue_if_missing(cursor.pk)
+            if thread == "failed":
+                queue.EXTRACTIONS.record_failure(cursor.pk, LLMRefused("No such model: gpt-0."))
+    return keys
+
+
+def test_conversations_are_seen_with_how_far_they_are_processed(
+    program_a: Program, cursors: dict[str, UUID], browser: Callable[..., Client]
+) -> None:
+    admin = browser(program_a.tenant)
+    page = admin.get(CURSORS)
+    rows = {row.thread_id: row for row in page.context["cl"].result_list}
+    assert {thread: row.failed_at is not None for thread, row in rows.items()} == {
+        "processed": False, "queued": False, "failed": True,
+    }  # fmt: skip
+    text = page.content.decode()
+    assert "No such model: gpt-0." in text
+    with tenant_scope(program_a.tenant.id):
+        last = Message.objects.filter(thread_id="processed").latest("number")
+    assert f"/admin/conversations/{last.pk}/#m{last.pk}" in text
+    for state in cursors:
+        found = admin.get(f"{CURSORS}?state={state}").context["cl"].result_list
+        assert [row.thread_id for row in found] == [state]
+    shown = admin.get(f"{CURSORS}{cursors['failed']}/change/").content.decode()
+    assert "No such model: gpt-0." in shown
+    agent = admin.get(f"/admin/orchestrator/agent/{program_a.agent.pk}/change/").content.decode()
+    assert "1 processed, 1 queued, 1 failed" in agent
+    assert "Once it is saved." in admin.get("/admin/orchestrator/agent/add/").content.decode()
+    person = admin.get("/admin/people/person/?user=maria").content.decode()
+    assert f"{CURSORS}?agent={program_a.agent.pk}&amp;user=maria" in person
+
+
+def test_a_conversation_says_how_far_it_is_processed(
+    program_a: Program, cursors: dict[str, UUID], browser: Callable[..., Client]
+) -> None:
+    admin = browser(program_a.tenant)
+    looker = browser(program_a.tenant, "view_message")
+    with tenant_scope(program_a.tenant.id):
+        messages = {row.thread_id: row for row in Message.objects.order_by("number")}
+    texts = {
+        "processed": f"facts extracted up to #{messages['processed'].number}",
+        "queued": "facts not extracted yet",
+        "failed": "extraction of facts failed",
+    }
+    for thread, text in texts.items():
+        address = f"/admin/conversations/{messages[thread].pk}/"
+        assert text in admin.get(address).content.decode()
+        assert text not in looker.get(address).content.decode()
+
+
+def test_a_job_that_was_given_up_is_retried_and_recorded(
+    program_a: Program, cursors: dict[str, UUID], browser: Callable[..., Client]
+) -> None:
+    chosen = {"action": "retry", "_selected_action": [str(key) for key in cursors.values()]}
+    looker = browser(program_a.tenant, "view_extractioncursor")
+    looker.post(CURSORS, chosen)
+    with tenant_scope(program_a.tenant.id):
+        assert queue.EXTRACTIONS.jobs([cursors["failed"]]).failed().exists()
+    page = browser(program_a.tenant).post(CURSORS, chosen, follow=True).content.decode()
+    assert "1 retried." in page
+    assert "2 had not failed." in page
+    with tenant_scope(program_a.tenant.id):
+        job = queue.EXTRACTIONS.jobs([cursors["failed"]]).get()
+        assert (job.failed_at, job.attempts) == (None, 0)
+        event = AccessEvent.objects.filter(action="retry").get()
+    assert (event.subject_id, event.user_id) == (str(cursors["failed"]), "maria")
+
+
+def test_calls_are_summed_by_day_and_agent(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    now = datetime.now(UTC)
+    with tenant_scope(program_a.tenant.id):
+        for days, outcome, agent_id in (
+            (0, CallOutcome.DONE, program_a.agent.pk),
+            (0, CallOutcome.FAILED, program_a.agent.pk),
+            (3, CallOutcome.UNKNOWN, None),
+            (40, CallOutcome.DONE, program_a.agent.pk),
+        ):
+            ModelCall.objects.create(
+                agent_id=agent_id,
+                purpose="extraction",
+                model="gpt-0",
+                outcome=outcome,
+                prompt_tokens=100,
+                completion_tokens=10,
+                cost=Decimal("0.25"),
+                created_at=now - timedelta(days=days),
+            )
+    admin = browser(program_a.tenant)
+    page = admin.get(CALLS)
+    (_, days), (_, agents) = page.context["usage"]["tables"]
+    assert [(day, row.calls, row.failed, row.unknown) for day, row in days] == [
+        (now.date(), 2, 1, 0), ((now - timedelta(days=3)).date(), 1, 0, 1),
+    ]  # fmt: skip
+    assert [(name, row.prompt_tokens, row.cost) for name, row in agents] == [
+        (program_a.agent.name, 200, Decimal("0.5")), ("none", 100, Decimal("0.25")),
+    ]  # fmt: skip
+    assert len(page.context["cl"].result_list) == 4
+    unknown = admin.get(f"{CALLS}?outcome__exact=")
+    assert [row.outcome for row in unknown.context["cl"].result_list] == [CallOutcome.UNKNOWN]
+    of_agent = admin.get(f"{CALLS}?agent={program_a.agent.pk}").context["usage"]["tables"]
+    assert [row.calls for _, row in of_agent[0][1]] == [2]
+    row = page.context["cl"].result_list[0]
+    assert admin.get(f"{CALLS}{row.pk}/change/").status_code == 200
+    assert browser(program_a.tenant, "view_message").get(CALLS).status_code == 403
