@@ -3,8 +3,8 @@
 from konstruct.admin.operations import (
     deliveries,
     escalations,
-    failed_jobs,
     extractions,
+    failed_jobs,
     inbox,
     installations,
     model_calls,
@@ -16,8 +16,8 @@ from konstruct.admin.operations import (
 __all__ = [
     "deliveries",
     "escalations",
-    "failed_jobs",
     "extractions",
+    "failed_jobs",
     "inbox",
     "installations",
     "model_calls",
