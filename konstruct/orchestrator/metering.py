@@ -91,7 +91,7 @@ def record_call(*, agent_id: UUID | None, purpose: str, model: str) -> Iterator[
 class Usage:
     """The calls of one day (UTC), agent, purpose and model."""
 
-    day: date | None
+    day: date
     agent_id: UUID | None
     purpose: str
     model: str
@@ -146,14 +146,13 @@ def usage(
     return [Usage(**group) for group in groups[:limit]]  # type: ignore[call-arg]  # by their names
 
 
-def summed(rows: Sequence[Usage], by: Literal["day", "agent_id"]) -> list[Usage]:
-    """Return the sums of usage by day or by agent, in the order of the first row of each."""
+def summed(rows: Sequence[Usage], by: Literal["day", "agent_id"]) -> dict[Any, Usage]:
+    """Return the counts of usage by day or by agent, in the order of the first row of each."""
     sums: dict[Any, Usage] = {}
     for row in rows:
         key = getattr(row, by)
-        only = {"day": None, "agent_id": None, "purpose": "", "model": "", by: key}
-        sums[key] = sums[key] + row if key in sums else replace(row, **only)
-    return list(sums.values())
+        sums[key] = sums[key] + row if key in sums else row
+    return sums
 
 
 def midnight() -> datetime:

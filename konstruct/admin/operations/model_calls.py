@@ -4,8 +4,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponseBase
-from django.utils import timezone
+from django.http import HttpRequest, HttpResponse
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin
@@ -52,30 +51,32 @@ class ModelCallAdmin(AgentRowsAdmin):
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponseBase:
+    ) -> HttpResponse:
         """The list of calls below the sums of the last days."""
         agent_id = as_uuid(request.GET.get("agent"))
         with reading_replica():
             rows = metering.usage(
                 since=metering.midnight() - timedelta(days=DAYS - 1), agent_id=agent_id
             )
-        names, by_agent = agent_names(), metering.summed(rows, "agent_id")
-        by_agent.sort(key=lambda each: -(each.prompt_tokens + each.completion_tokens))
+        names = agent_names()
+        by_agent = sorted(
+            metering.summed(rows, "agent_id").items(),
+            key=lambda each: -(each[1].prompt_tokens + each[1].completion_tokens),
+        )
         usage = {
             "days": DAYS,
-            "today": timezone.now(),
             "tables": [
-                ("Day (UTC)", [(each.day, each) for each in metering.summed(rows, "day")]),
+                ("Day (UTC)", [*metering.summed(rows, "day").items()]),
                 (
                     "Agent",
                     [
-                        (names.get(each.agent_id, each.agent_id or "none"), each)
-                        for each in by_agent[:MAX_AGENTS]
+                        (names.get(agent_id, str(agent_id or "none")), counts)
+                        for agent_id, counts in by_agent[:MAX_AGENTS]
                     ],
                 ),
             ],
         }
-        response: HttpResponseBase = super().changelist_view(
+        response: HttpResponse = super().changelist_view(
             request, {**(extra_context or {}), "usage": usage}
         )
         return response

@@ -91,8 +91,8 @@ class ExtractionsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """List conversations with how far they are processed."""
-        rows = ExtractionCursor.objects.with_jobs()
-        rows = narrowed(rows, self.query, self.caller, without=("state",))
+        cursors = ExtractionCursor.objects.with_jobs()
+        rows = narrowed(cursors, self.query, self.caller, without=("state",))
         if state := self.query.get("state"):
             rows = rows.filter(STATES[state])
         return self.page(rows, ById(), ExtractionSerializer)
