@@ -7,10 +7,10 @@ from django.db.models import Model, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from unfold.decorators import display
 
+from konstruct.admin.list_tools import ListToolsAdmin
 from konstruct.admin.lists import BoundedPaginator
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.models import Agent
-from tenants.admin.recorded import RecordedAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
@@ -88,7 +88,7 @@ def note_on_site(
 tenant_site.recorder = note_on_site
 
 
-class AuditedAdmin(RecordedAdmin):
+class AuditedAdmin(ListToolsAdmin):
     """The pages of a model. The access log keeps every request."""
 
     paginator = BoundedPaginator

@@ -176,6 +176,8 @@ MARKS_CHART: Final = Chart(
     lambda day: day.right + day.wrong + day.unsure,
     (_mark("right", "green-600"), _mark("wrong", "red-600"), _mark("unsure", "orange-400")),
 )
+# A day between days without a value is a point.
+POINTS: Final = {"spanGaps": True, "pointStyle": "circle", "pointRadius": 2}
 CHARTS: Final = (
     *(MESSAGES_CHART, SOURCES_CHART, ESCALATIONS_CHART, TIMES_CHART, TOKENS_CHART, MARKS_CHART),
 )
@@ -216,7 +218,7 @@ def _shown(
             "maxTicksXLimit": 8,
             "displayYAxis": True,
             **({"suffixYAxis": chart.unit} if chart.unit else {}),
-            **({"stack": "day"} if chart.kind == "bar" else {"spanGaps": True}),
+            **({"stack": "day"} if chart.kind == "bar" else POINTS),
         }
         for each in chart.series
     ]

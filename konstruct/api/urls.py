@@ -32,6 +32,7 @@ from konstruct.api.resources.memory.facts import (
 from konstruct.api.resources.memory.items import ItemsView, ItemView
 from konstruct.api.resources.memory.memories import MemorySearchView
 from konstruct.api.resources.memory.recall_events import RecallEventsView, RecallEventView
+from konstruct.api.resources.memory.reply_reviews import ReplyReviewsView
 from konstruct.api.resources.memory.sessions import SessionsView, SessionView
 from konstruct.api.resources.memory.windows import WindowView
 from konstruct.api.resources.memory.working_context import CompileView
@@ -41,7 +42,6 @@ from konstruct.api.resources.operations.escalations import (
     ResolutionView,
 )
 from konstruct.api.resources.operations.model_usage import ModelUsageView
-from konstruct.api.resources.operations.reply_reviews import ReplyReviewsView
 from konstruct.api.resources.operations.tool_calls import DecisionView, ToolCallsView, ToolCallView
 from konstruct.api.resources.operations.usage import UsageByDayView, UsageView
 from konstruct.api.resources.people.erasures import ErasuresView, ErasureView

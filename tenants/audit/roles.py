@@ -33,6 +33,7 @@ _READ: Final = frozenset(
         "orchestrator.view_extractioncursor",
         "orchestrator.view_modelcall",
         "orchestrator.view_replyreview",
+        "orchestrator.export_list",
         "audit.view_accessevent",
         "audit.view_erasurerequest",
         "audit.view_messageerasure",

@@ -9,7 +9,6 @@ from konstruct.admin.operations import (
     installations,
     model_calls,
     replies,
-    reply_reviews,
     tool_calls,
 )
 
@@ -22,6 +21,5 @@ __all__ = [
     "installations",
     "model_calls",
     "replies",
-    "reply_reviews",
     "tool_calls",
 ]

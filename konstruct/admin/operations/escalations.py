@@ -91,6 +91,7 @@ class EscalationAdmin(AgentRowsAdmin):
     )  # fmt: skip
     list_filter = (StateFilter, AssignedFilter, ToFilter, AgentFilter, UserFilter, "opened_by")
     search_fields = ("=user_id", "reason", "note")
+    time_column = "opened_at"
     ordering = ("-opened_at", "id")
     fields = (
         *("state", "agent", "to_whom", "user_id", "thread_id", "channel", "thread_link", "reason"),

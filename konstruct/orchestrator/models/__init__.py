@@ -20,6 +20,7 @@ from konstruct.orchestrator.models.extraction import (
 )
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
 from konstruct.orchestrator.models.reply_reviews import ReplyMark, ReplyReview
+from konstruct.orchestrator.models.saved_views import SavedView
 from konstruct.orchestrator.models.tool_calls import ToolCall
 
 __all__ = [
@@ -41,5 +42,6 @@ __all__ = [
     "ReplyMark",
     "ReplyReview",
     "RunState",
+    "SavedView",
     "ToolCall",
 ]

@@ -19,3 +19,11 @@ document.addEventListener("click", (event) => {
     location.assign(address.replace("DAY", days[index]).replace("NEXT", days[index + 1]));
   }
 });
+
+/* Dates that are typed are those of the range "From, to". */
+document.addEventListener("change", (event) => {
+  const range = event.target.closest(".k-range");
+  if (range && event.target.matches("input[type=date]")) {
+    range.querySelector("[name=days]").value = "custom";
+  }
+});

@@ -1,0 +1,318 @@
+"""Tools of all lists: a range of dates, export of the filtered rows, and saved views."""
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime, timedelta
+from datetime import time as clock
+from typing import Any, ClassVar, Final
+
+from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.utils import flatten
+from django.core.exceptions import PermissionDenied
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import DateTimeField, GeneratedField, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.dateparse import parse_date
+from django.utils.http import content_disposition_header, urlencode
+from pgvector.django import BitField, VectorField
+
+from konstruct.orchestrator.models import SavedView
+from tenants import transaction
+from tenants.admin.recorded import RecordedAdmin
+from tenants.audit.changes import is_secret, row_state
+
+EXPORT: Final = "orchestrator.export_list"
+# Rows of one statement of an export.
+BATCH: Final = 1_000
+# A cell that begins so is a formula to spreadsheets.
+FORMULAS: Final = tuple("=+-@\t\r\n＝＋－＠")
+MAX_QUERY_CHARACTERS: Final = 2_000
+MAX_VIEWS: Final = 50
+FIRST_YEAR: Final = 1970
+
+
+class DateRangeFilter(admin.ListFilter):
+    """Rows of a range of days, in the time zone of the user who looks."""
+
+    title = "date"
+    model_admin: "ListToolsAdmin"
+
+    def __init__(
+        self, request: HttpRequest, params: dict[str, Any], model: Any, model_admin: Any
+    ) -> None:
+        super().__init__(request, params, model, model_admin)
+        self.column = model_admin.time_column
+        given = {name: params.pop(name, None) for name in ("from", "to")}
+        self.chosen: dict[str, str] = {name: each[-1] for name, each in given.items() if each}
+
+    def has_output(self) -> bool:
+        return bool(self.chosen)
+
+    def expected_parameters(self) -> list[str | None]:
+        return ["from", "to"]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        every = changelist.get_query_string(remove=self.expected_parameters())
+        yield {"selected": False, "query_string": every, "display": "All"}
+        shown = " to ".join(self.chosen.values())[:40]
+        yield {"selected": True, "query_string": "?", "display": shown}
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        first, last = (day_of(self.chosen.get(name, "")) for name in ("from", "to"))
+        if first:
+            queryset = queryset.filter(**{f"{self.column}__gte": first})
+        if last:
+            queryset = queryset.filter(**{f"{self.column}__lt": last + timedelta(days=1)})
+        return queryset
+
+
+def day_of(text: str) -> datetime | None:
+    """Return the beginning of a day in the current time zone; None for any other text."""
+    try:
+        day = parse_date(text)
+    except ValueError:
+        return None
+    if day is None or not FIRST_YEAR <= day.year < 9999:
+        return None
+    return datetime.combine(day, clock.min, timezone.get_current_timezone())
+
+
+class ListToolsAdmin(RecordedAdmin):
+    """A list with a range of dates, export and saved views."""
+
+    list_before_template = "konstruct/list_tools.html"
+    time_column: ClassVar[str] = "created_at"
+    """Column of the range of dates, and of the order of an export."""
+
+    @property
+    def has_time(self) -> bool:
+        """Whether the model has the column."""
+        return any(
+            isinstance(each, DateTimeField) and each.name == self.time_column
+            for each in self.opts.concrete_fields
+        )
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        filters = super().get_list_filter(request)
+        return (*filters, DateRangeFilter) if self.has_time else filters
+
+    def get_urls(self) -> list[URLPattern]:
+        base = f"{self.opts.app_label}_{self.opts.model_name}"
+        own: dict[str, tuple[Any, str]] = {
+            "export/<str:kind>/": (self.export_view, "export"),
+            "views/save/": (self.save_view_view, "save_view"),
+            "views/<uuid:pk>/delete/": (self.delete_view_view, "delete_view"),
+        }
+        urls = [
+            path(route, self.admin_site.admin_view(view), name=f"{base}_{name}")
+            for route, (view, name) in own.items()
+        ]
+        return [*urls, *super().get_urls()]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """List, with what the tools show."""
+        tools = self._tools(request)
+        return super().changelist_view(request, {**(extra_context or {}), "list_tools": tools})
+
+    def _tools(self, request: HttpRequest) -> dict[str, Any]:
+        asked = request.GET
+        rows = SavedView.objects.filter(page=self.opts.label_lower)
+        views = rows.filter(Q(owner_id=request.user.pk) | Q(is_shared=True)).order_by("name")
+        kinds = KINDS if request.user.has_perm(EXPORT) else ()
+        return {
+            "has_time": self.has_time,
+            "from": asked.get("from", "")[:10],
+            "to": asked.get("to", "")[:10],
+            "others": [each for each in asked.items() if each[0] not in ("from", "to", "p")],
+            "query": asked.urlencode(),
+            "kinds": [(kind.upper(), self._at("export", kind)) for kind in kinds],
+            "save": self._at("save_view"),
+            "views": [
+                (view, self._at("delete_view", view.pk) if self._may_delete(request, view) else "")
+                for view in views[:MAX_VIEWS]
+            ],
+        }
+
+    def export_view(self, request: HttpRequest, kind: str) -> Any:
+        """Send the filtered rows as CSV or JSON, in pieces."""
+        if kind not in KINDS:
+            raise Http404("Lists are exported as csv or json.")
+        if not (self.has_view_permission(request) and request.user.has_perm(EXPORT)):
+            raise PermissionDenied
+        try:
+            rows = self.get_changelist_instance(request).queryset
+        except IncorrectLookupParameters:
+            return redirect(self._at("changelist"))
+        self.record(request, "export", asked=request.GET.dict(), format=kind)
+        columns = self.exported_columns(request)
+        content_type, write = KINDS[kind]
+        name = f"{self.opts.model_name}-{timezone.localtime():%Y-%m-%d}.{kind}"
+        order = [self.time_column, "pk"] if self.has_time else ["pk"]
+        return StreamingHttpResponse(
+            write(columns, in_batches(rows, columns, order)),
+            content_type=content_type,
+            headers={"Content-Disposition": content_disposition_header(True, name) or ""},
+        )
+
+    def exported_columns(self, request: HttpRequest) -> list[str]:
+        """Return the columns of an export: those that the list and the page of a row show."""
+        shown = {*flatten(self.get_fields(request)), *self.get_list_display(request)}
+        left_out = (VectorField, BitField, GeneratedField)
+        return [
+            each.attname
+            for each in self.opts.concrete_fields
+            if (each.name in shown or each.attname in shown or each.primary_key)
+            and not (is_secret(each.name) or isinstance(each, left_out))
+        ]
+
+    def save_view_view(self, request: HttpRequest) -> HttpResponse:
+        """Save the filters and the order of the list under a name, or change them."""
+        if request.method != "POST" or not self.has_view_permission(request):
+            raise PermissionDenied
+        query = self._kept(request)
+        back = redirect(f"{self._at('changelist')}?{query}")
+        name = request.POST.get("name", "").replace("\0", "").strip()[:80]
+        owner_id = int(request.user.pk or 0)
+        mine = SavedView.objects.filter(page=self.opts.label_lower, owner_id=owner_id)
+        if not name or len(query) > MAX_QUERY_CHARACTERS or mine.count() >= MAX_VIEWS:
+            messages.warning(
+                request, f"Give a name; a list has at most {MAX_VIEWS} views of yours."
+            )
+            return back
+        with transaction.atomic():
+            view, _ = SavedView.objects.update_or_create(
+                page=self.opts.label_lower,
+                owner_id=owner_id,
+                name=name,
+                defaults={"query": query, "is_shared": "shared" in request.POST},
+            )
+            self.record(request, "create", view, after=row_state(view))
+        messages.success(request, f"Saved as {name}. Ids of users and search words are not saved.")
+        return back
+
+    def delete_view_view(self, request: HttpRequest, pk: Any) -> HttpResponse:
+        """Delete a saved view."""
+        view = SavedView.objects.filter(pk=pk, page=self.opts.label_lower).first()
+        if view is None or not (view.is_shared or view.owner_id == request.user.pk):
+            raise Http404("There is no such view.")
+        if request.method != "POST" or not self._may_delete(request, view):
+            raise PermissionDenied
+        with transaction.atomic():
+            self.record(request, "delete", view, before=row_state(view))
+            view.delete()
+        messages.success(request, f"Deleted {view.name}.")
+        return redirect(self._at("changelist"))
+
+    def _at(self, page: str, *arguments: Any) -> str:
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
+        return reverse(name, args=arguments)
+
+    def _may_delete(self, request: HttpRequest, view: SavedView) -> bool:
+        """Whether the user has saved the view, or manages the team."""
+        return view.owner_id == request.user.pk or request.user.has_perm("auth.change_user")
+
+    def _kept(self, request: HttpRequest) -> str:
+        """Return the parameters that a view may keep: filters with known values, and the order."""
+        kept = {"o", "from", "to"}
+        for each in self.get_list_filter(request):
+            if isinstance(each, str):
+                kept |= {
+                    each,
+                    *(f"{each}__{lookup}" for lookup in ("exact", "gte", "lt", "isnull")),
+                }
+            elif isinstance(each, tuple):
+                kept |= {f"{each[0]}__isempty"}
+            elif parameter := getattr(each, "parameter_name", None):
+                kept.add(parameter)
+        asked = request.GET.dict().items()
+        return urlencode(
+            {name: str(value).replace("\0", "") for name, value in asked if name in kept - {"user"}}
+        )
+
+
+def in_batches(
+    rows: QuerySet[Any], columns: list[str], order: list[str]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of rows, newest first, batch by batch.
+
+    Each batch is a statement of its own, so that a slow reader holds no transaction open.
+    """
+    pk = rows.model._meta.pk.attname
+    names = [pk if name == "pk" else name for name in order]
+    wanted = list(dict.fromkeys([*columns, *names]))
+    rows = rows.order_by(*(f"-{name}" for name in names)).values_list(*wanted)
+    place: list[Any] = []
+    # Ends: each batch begins after the one before, and one that is not full is the last.
+    while True:
+        batch = list(rows.filter(_after(names, place))[:BATCH])
+        for row in batch:
+            yield row[: len(columns)]
+        if len(batch) < BATCH:
+            return
+        place = [batch[-1][wanted.index(name)] for name in names]
+
+
+def _after(names: list[str], place: list[Any]) -> Q:
+    if not place:
+        return Q()
+    if len(names) == 1:
+        return Q(**{f"{names[0]}__lt": place[0]})
+    time, pk = names
+    earlier = Q(**{f"{time}__lt": place[0]}) | Q(**{time: place[0], f"{pk}__lt": place[1]})
+    return Q(**{f"{time}__lte": place[0]}) & earlier
+
+
+class _Echo:
+    """A file that returns what is written."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def as_csv(columns: list[str], rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
+    """Yield lines of CSV. A text that a spreadsheet would calculate gets an apostrophe."""
+    writer = csv.writer(_Echo())
+    yield writer.writerow(columns)
+    for row in rows:
+        yield writer.writerow([_cell(value) for value in row])
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        value = json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
+    elif isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str) and value.startswith(FORMULAS):
+        return f"'{value}"
+    return value
+
+
+def as_json(columns: list[str], rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
+    """Yield an array of objects, an object a line."""
+    before = "[\n"
+    for row in rows:
+        named = dict(zip(columns, row, strict=True))
+        yield before + json.dumps(named, cls=_Encoder, ensure_ascii=False)
+        before = ",\n"
+    yield "\n]\n" if before != "[\n" else "[]\n"
+
+
+class _Encoder(DjangoJSONEncoder):
+    """Moments with all of their digits."""
+
+    def default(self, o: Any) -> Any:
+        return o.isoformat() if isinstance(o, datetime) else super().default(o)
+
+
+Writer = Callable[[list[str], Iterable[tuple[Any, ...]]], Iterator[str]]
+KINDS: Final[dict[str, tuple[str, Writer]]] = {
+    "csv": ("text/csv; charset=utf-8", as_csv),
+    "json": ("application/json", as_json),
+}

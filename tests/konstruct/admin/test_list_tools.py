@@ -1,0 +1,203 @@
+"""Tools of lists: a range of days, export in pieces, and saved views."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from konstruct.admin import list_tools
+from konstruct.orchestrator.models import SavedView
+from memory.models import Message
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+MESSAGES = "/admin/memory/message/"
+HOSTILE = ("=1+1", "+1", "-1", "@x", "\tx", "\rx", "＝1", "</script>", "\u202eevil", 'a"b,c\nd')
+
+
+def add(program: Program, *contents: str, **fields: Any) -> None:
+    with tenant_scope(program.tenant.id):
+        for content in contents:
+            row: dict[str, Any] = {"user_id": "maria", "thread_id": "t", "channel": "rest"}
+            row |= {"role": "user", "content": content, **fields}
+            Message.objects.create(agent_id=program.agent.pk, **row)
+
+
+def exported(client: Client, kind: str, query: str = "", page: str = MESSAGES) -> Any:
+    answer = client.get(f"{page}export/{kind}/{query}")
+    assert answer.status_code == 200
+    assert answer["Content-Disposition"].startswith('attachment; filename="')
+    text = b"".join(answer.streaming_content).decode()
+    return (
+        json.loads(text) if kind == "json" else list(csv.DictReader(io.StringIO(text, newline="")))
+    )
+
+
+def test_filtered_rows_are_exported_newest_first_as_csv_and_json(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    add(program_a, "one", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    add(program_a, "two", created_at=datetime(2026, 1, 2, tzinfo=UTC))
+    add(program_a, "other", role="assistant")
+    client = browser(program_a.tenant)
+    found = exported(client, "json", "?role__exact=user&user=maria")
+    assert [row["content"] for row in found] == ["two", "one"]
+    assert {"id", "created_at", "user_id", "metadata"} <= found[0].keys()
+    assert "tenant_id" not in found[0]
+    rows = exported(client, "csv", "?role__exact=user")
+    assert [row["content"] for row in rows] == ["two", "one"]
+    with tenant_scope(program_a.tenant.id):
+        event = AccessEvent.objects.filter(action="export").order_by("id")[0]
+    assert (event.subject, event.user_id) == ("message", "maria")
+    assert event.detail["asked"] == {"role__exact": "user", "user": "maria"}
+    assert event.detail["format"] == "json"
+
+
+def test_a_cell_of_a_sheet_is_no_formula_and_every_text_comes_through(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    add(program_a, *HOSTILE)
+    client = browser(program_a.tenant)
+    cells = {row["content"] for row in exported(client, "csv")}
+    assert cells == {f"'{text}" if text[0] in "=+-@\t\r＝" else text for text in HOSTILE}
+    assert {row["content"] for row in exported(client, "json")} == set(HOSTILE)
+
+
+def test_every_row_is_exported_once_whatever_their_number_and_their_time(
+    program_a: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_tools, "BATCH", 3)
+    # In one transaction, and so of one moment.
+    add(program_a, *map(str, range(10)), created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    add(program_a, "later")
+    client = browser(program_a.tenant)
+    found = [row["content"] for row in exported(client, "json")]
+    assert found[0] == "later"
+    assert sorted(found[1:]) == sorted(map(str, range(10)))
+    assert exported(client, "json", "?q=nosuchword") == []
+    assert exported(client, "csv", "?q=nosuchword") == []
+
+
+def test_an_export_takes_the_permission_of_the_list_and_its_own(
+    program_a: Program, program_b: Program, browser: Callable[..., Client]
+) -> None:
+    add(program_b, "of the other tenant")
+    export = f"{MESSAGES}export/csv/"
+    assert browser(program_a.tenant, "view_message").get(export).status_code == 403
+    assert browser(program_a.tenant, "export_list").get(export).status_code == 403
+    assert exported(browser(program_a.tenant, "export_list", "view_message"), "csv") == []
+    assert browser(program_a.tenant).get(f"{MESSAGES}export/xml/").status_code == 404
+    assert Client(headers={"Host": "tenant-a.localhost"}).get(export).status_code == 302
+    without = browser(program_a.tenant, "view_message").get(MESSAGES)
+    assert "/export/" not in without.text
+    with tenant_scope(program_a.tenant.id):
+        for role in Group.objects.all():
+            assert role.permissions.filter(codename="export_list").exists(), role
+
+
+@pytest.mark.slow
+def test_every_list_is_exported_without_vectors_and_secrets(
+    involved_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(involved_a.tenant)
+    for model in tenant_site._registry:
+        page = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+        with tenant_scope(involved_a.tenant.id):
+            number = model._default_manager.count()
+        rows = exported(client, "json", page=page)
+        # The list of facts has current facts; the access log has the entry of this export.
+        assert len(rows) <= number + (model is AccessEvent)
+        names = {name for row in rows for name in row}
+        assert not {name for name in names if "password" in name or "secret" in name}, page
+        assert not names & {"embedding", "quantized", "tenant_id", "token", "bot_token"}, page
+
+
+def test_an_address_with_nonsense_exports_nothing(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    add(program_a, "one")
+    client = browser(program_a.tenant)
+    for query in ("?nosuch=1", "?created_at__gte=x", "?agent__x=1"):
+        answer = client.get(f"{MESSAGES}export/csv/{query}")
+        assert (answer.status_code, answer["Location"]) == (302, MESSAGES)
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ("?from=2026-01-02&to=2026-01-02", 1),
+        ("?from=2026-01-02", 2),
+        ("?to=2026-01-02", 2),
+        ("?from=2027-01-01", 0),
+        ("?from=x&to=2026-13-45", 3),
+        ("?from=0000-01-01&to=9999-12-31", 3),
+        ("?from=%00", 3),
+    ],
+)
+def test_a_range_has_its_first_and_its_last_day(
+    program_a: Program, browser: Callable[..., Client], query: str, number: int
+) -> None:
+    start = datetime(2026, 1, 1, 23, 59, tzinfo=UTC)
+    for days in range(3):
+        add(program_a, "x", created_at=start + timedelta(days=days))
+    page = browser(program_a.tenant).get(MESSAGES + query)
+    assert page.context["cl"].result_count == number
+
+
+def save(client: Client, name: str, query: str, **fields: str) -> Any:
+    return client.post(f"{MESSAGES}views/save/{query}", {"name": name, **fields})
+
+
+def views(client: Client) -> list[tuple[str, str]]:
+    tools = client.get(MESSAGES).context["list_tools"]
+    return [(view.name, view.query) for view, _ in tools["views"]]
+
+
+def test_a_view_keeps_filters_and_no_user_and_no_words(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(program_a.tenant)
+    asked = "?role__exact=user&from=2026-01-01&user=maria&q=secret&user_id__exact=maria&o=1"
+    answer = save(client, "<b>Users", asked)
+    kept = "role__exact=user&from=2026-01-01&o=1"
+    assert answer["Location"] == f"{MESSAGES}?{kept}"
+    assert views(client) == [("<b>Users", kept)]
+    assert "&lt;b&gt;Users" in client.get(MESSAGES).text
+    save(client, "<b>Users", "?role__exact=assistant")
+    assert views(client) == [("<b>Users", "role__exact=assistant")]
+    save(client, " \0 ", "?role__exact=user")
+    assert len(views(client)) == 1
+
+
+def test_a_view_is_the_users_own_unless_it_is_shared(
+    program_a: Program, program_b: Program, browser: Callable[..., Client]
+) -> None:
+    owner, other = (browser(program_a.tenant, "view_message") for _ in range(2))
+    save(owner, "Mine", "?role__exact=user")
+    save(owner, "Shared", "?role__exact=user", shared="on")
+    assert [name for name, _ in views(owner)] == ["Mine", "Shared"]
+    assert [name for name, _ in views(other)] == ["Shared"]
+    with tenant_scope(program_a.tenant.id):
+        keys = dict(SavedView.objects.values_list("name", "pk"))
+        ids = set(User.objects.values_list("pk", flat=True))
+    assert ids
+    statuses = {
+        name: other.post(f"{MESSAGES}views/{key}/delete/").status_code for name, key in keys.items()
+    }
+    assert statuses == {"Mine": 404, "Shared": 403}
+    foreign = browser(program_b.tenant)
+    assert foreign.post(f"{MESSAGES}views/{keys['Shared']}/delete/").status_code == 404
+    assert views(foreign) == []
+    assert owner.get(f"{MESSAGES}views/{keys['Mine']}/delete/").status_code == 403
+    assert owner.post(f"{MESSAGES}views/{keys['Mine']}/delete/").status_code == 302
+    assert [name for name, _ in views(owner)] == ["Shared"]
+    stranger = browser(program_a.tenant, "view_agent")
+    assert save(stranger, "x", "").status_code == 403
