@@ -2,8 +2,8 @@
 
     python -m benchmarks.serving.exports [--messages 500000]
 
-Each export is read piece by piece in a process of its own, which has made one before. Printed is the
-growth of its peak memory, and the ratio of the two.
+Each export is read piece by piece in a process of its own, which has made one before. Printed is
+the growth of its peak memory, and the ratio of the two.
 """
 
 import argparse
