@@ -13,6 +13,7 @@ import resource
 import subprocess
 import sys
 import time
+from typing import Any
 from uuid import UUID
 
 from benchmarks.serving.today import filled
@@ -29,7 +30,7 @@ def export(tenant_id: UUID, kind: str) -> dict[str, float]:
     from tenants.context import tenant_scope
     from tenants.models import Domain
 
-    client = Client(headers={"Host": Domain.objects.get(tenant_id=tenant_id).domain})
+    client: Any = Client(headers={"Host": Domain.objects.get(tenant_id=tenant_id).domain})
     with tenant_scope(tenant_id):
         client.force_login(User.objects.create_superuser(f"benchmark-{os.getpid()}"))
     address = f"/admin/memory/message/export/{kind}/"

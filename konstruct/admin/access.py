@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from unfold.decorators import display
 
 from konstruct.admin.list_tools import ListToolsAdmin
-from konstruct.admin.lists import BoundedPaginator
+from konstruct.admin.lists import BoundedPaginator, id_column
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.models import Agent
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
@@ -88,6 +88,10 @@ def note_on_site(
 tenant_site.recorder = note_on_site
 
 
+# Columns with ids that others have given, of any length, or with UUIDs.
+LONG_IDS = frozenset({"user_id", "thread_id", "message_id", "memory_id", "subject_id"})
+
+
 class AuditedAdmin(ListToolsAdmin):
     """The pages of a model. The access log keeps every request."""
 
@@ -95,6 +99,11 @@ class AuditedAdmin(ListToolsAdmin):
     show_full_result_count = False
     # Rendering rows is most of what a list takes: 2 ms each.
     list_per_page = 25
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Cut long ids. The first column is a link, which has no room for a button."""
+        first, *others = super().get_list_display(request)
+        return (first, *(id_column(each) if each in LONG_IDS else each for each in others))
 
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any

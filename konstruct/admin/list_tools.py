@@ -163,7 +163,8 @@ class ListToolsAdmin(RecordedAdmin):
 
     def exported_columns(self, request: HttpRequest) -> list[str]:
         """Return the columns of an export: those that the list and the page of a row show."""
-        shown = {*flatten(self.get_fields(request)), *self.get_list_display(request)}
+        columns = (getattr(each, "__name__", each) for each in self.get_list_display(request))
+        shown = {*flatten(self.get_fields(request)), *columns}
         left_out = (VectorField, BitField, GeneratedField)
         return [
             each.attname

@@ -1,7 +1,7 @@
 """Parts of lists: a paginator that stops counting, filters, and short texts."""
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -9,6 +9,8 @@ from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from konstruct.orchestrator.models import Agent
@@ -99,6 +101,37 @@ class UserFilter(admin.SimpleListFilter):
     def rows_of(self, user_id: str, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the rows of a user. All agents are named, because indexes begin with the agent."""
         return queryset.filter(agent_id__in=agent_names(), user_id=user_id)
+
+
+# Longer ids are cut; a button copies the whole one.
+MAX_ID_CHARACTERS = 24
+SHOWN_ID_CHARACTERS = 18
+
+
+def shown_id(value: Any) -> SafeString | str:
+    """Return an id for a list: a long one is cut, with a button that copies all of it."""
+    text = "" if value is None else str(value)
+    if len(text) <= MAX_ID_CHARACTERS:
+        return format_html("<bdi>{}</bdi>", text) if text else "-"
+    return format_html(
+        '<span class="k-nowrap"><bdi title="{0}">{1}…</bdi> <button class="k-copy" type="button"'
+        ' data-text="{0}" aria-label="Copy the whole id">Copy</button></span>',
+        text,
+        text[:SHOWN_ID_CHARACTERS],
+    )
+
+
+@cache
+def id_column(name: str) -> Callable[[Any], SafeString | str]:
+    """Return a column of a list for a field with ids."""
+
+    @display(description=name.removesuffix("_id").capitalize(), ordering=name)
+    def column(row: Any) -> SafeString | str:
+        return shown_id(getattr(row, name))
+
+    column.__name__ = name
+    shown: Callable[[Any], SafeString | str] = column
+    return shown
 
 
 @display(description="Content")

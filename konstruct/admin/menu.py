@@ -58,6 +58,7 @@ TENANT_MENU = (
             ("Team", "badge", "auth.user"),
             ("Roles", "admin_panel_settings", "auth.group"),
             ("API keys", "key", "api.apikey"),
+            ("Time zone", "schedule", "time_zone", "memory.view_message"),
             ("Retention", "auto_delete", "audit.retentionrule"),
             ("Slack", "tag", "channels.slackinstallation"),
         ),

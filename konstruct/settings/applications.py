@@ -56,6 +56,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "konstruct.admin.time_zones.TimeZoneMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "konstruct.api.http.middleware.ApiKeyTenantMiddleware",
 ]
@@ -123,7 +124,11 @@ UNFOLD = {
         }
     ],
     "STYLES": [lambda request: static("konstruct/admin.css")],
-    "SCRIPTS": [lambda request: static("konstruct/alpine.js")],
+    "SCRIPTS": [
+        lambda request: static("konstruct/alpine.js"),
+        lambda request: static("konstruct/copy.js"),
+        lambda request: static("konstruct/time_zone.js"),
+    ],
     "DASHBOARD_CALLBACK": "konstruct.admin.dashboard.dashboard",
     "SIDEBAR": {"navigation": "konstruct.admin.menu.navigation"},
 }

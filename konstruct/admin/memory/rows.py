@@ -38,9 +38,9 @@ from tenants.context import required_tenant_id
 
 
 class MemoryAdmin(AgentRowsAdmin):
-    """Rows of an agent and a user, in the order of the index: other orders are too slow."""
+    """Rows of an agent and a user, in an order that has an index: other orders are too slow."""
 
-    sortable_by = ()
+    sortable_by: tuple[str, ...] = ()
 
 
 class PieceInline(TabularInline):
@@ -87,6 +87,7 @@ class SourceFilter(ChoiceFilter):
 class MessageAdmin(MemoryAdmin):
     """The transcript: every turn, verbatim."""
 
+    sortable_by = ("created_at",)
     list_display = ("created_at", "agent", "user_id", "speaker", "channel", shortened)
     list_filter = (AgentFilter, UserFilter, "role", SourceFilter, "created_at")
     search_fields = ("content",)
@@ -167,6 +168,7 @@ class ModelFilter(ChoiceFilter):
 class ConversationEmbeddingAdmin(MemoryAdmin):
     """Embedded texts, with the model of the vectors."""
 
+    sortable_by = ("created_at",)
     list_display = ("created_at", "agent", "user_id", "role", shortened, "embedding_model")
     list_filter = (AgentFilter, UserFilter, "role", ModelFilter, "created_at")
     ordering = ("-created_at", "id")
@@ -201,6 +203,7 @@ class PendingEmbeddingAdmin(JobAdmin):
 class RecallEventAdmin(MemoryAdmin):
     """Recalls: the memories that were found for a reply, and those that were left out."""
 
+    sortable_by = ("created_at",)
     list_display = ("created_at", "agent", "user_id", "query", "found", "abstained", "took")
     list_filter = (AgentFilter, UserFilter, "abstained", "created_at")
     ordering = ("-created_at", "id")

@@ -21,6 +21,7 @@ from konstruct.orchestrator.models.extraction import (
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
 from konstruct.orchestrator.models.reply_reviews import ReplyMark, ReplyReview
 from konstruct.orchestrator.models.saved_views import SavedView
+from konstruct.orchestrator.models.time_zones import TeamTimeZone
 from konstruct.orchestrator.models.tool_calls import ToolCall
 
 __all__ = [
@@ -43,5 +44,6 @@ __all__ = [
     "ReplyReview",
     "RunState",
     "SavedView",
+    "TeamTimeZone",
     "ToolCall",
 ]

@@ -201,3 +201,26 @@ def test_a_view_is_the_users_own_unless_it_is_shared(
     assert [name for name, _ in views(owner)] == ["Shared"]
     stranger = browser(program_a.tenant, "view_agent")
     assert save(stranger, "x", "").status_code == 403
+
+
+def test_a_long_id_is_cut_with_a_button_that_copies_all_of_it(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    long = '"><script>' + "u" * 190
+    add(program_a, "one", user_id=long)
+    add(program_a, "two", user_id="maria")
+    page = browser(program_a.tenant).get(MESSAGES).text
+    escaped = "&quot;&gt;&lt;script&gt;" + "u" * 190
+    assert f'data-text="{escaped}"' in page
+    assert f">{escaped}<" not in page
+    assert "<bdi>maria</bdi>" in page
+    assert '"><script>' not in page
+
+
+def test_messages_are_ordered_by_time(program_a: Program, browser: Callable[..., Client]) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    for hours in (2, 1, 3):
+        add(program_a, str(hours), created_at=start + timedelta(hours=hours))
+    client = browser(program_a.tenant)
+    shown = [row.content for row in client.get(f"{MESSAGES}?o=1").context["cl"].result_list]
+    assert shown == ["1", "2", "3"]

@@ -194,6 +194,7 @@ def test_who_has_no_role_opens_nothing(
             "fact_review": "facts/review/",
             "reply_review": "replies/review/",
             "activity": "activity/",
+            "time_zone": "time-zone/",
             "retry_job": f"jobs/reply/{NOBODY}/retry/",
             "assign_escalation": f"escalations/{NOBODY}/assign/",
             "decide_fact": f"facts/{NOBODY}/decide/",

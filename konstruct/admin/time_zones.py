@@ -1,0 +1,121 @@
+"""The time zone of a page: the user's own, or the tenant's, or the browser's, or UTC."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+from urllib.parse import unquote
+from zoneinfo import ZoneInfo, available_timezones
+
+from django import forms
+from django.contrib import messages
+from django.db.models import F, Q
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+
+from konstruct.admin.access import note
+from konstruct.orchestrator.models import TeamTimeZone
+from tenants import transaction
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
+
+COOKIE: Final = "time_zone"
+# The permission to set the time zone of those who have chosen none.
+MANAGE: Final = "auth.change_user"
+_IN_SESSION: Final = "time_zone"
+
+
+@cache
+def known_zones() -> frozenset[str]:
+    """Return the names of all time zones."""
+    return frozenset(available_timezones() - {"localtime"})
+
+
+class TimeZoneMiddleware:
+    """Shows the times of a tenant's admin in the time zone of its user."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        name = _zone_of(request)
+        if not name:
+            return self.get_response(request)
+        with timezone.override(ZoneInfo(name)):
+            return self.get_response(request)
+
+
+def _zone_of(request: HttpRequest) -> str:
+    """Return the name of the time zone; empty for UTC and outside of a tenant's admin."""
+    of_admin = request.path.startswith("/admin/") and getattr(request, "tenant", None) is not None
+    if not of_admin or not request.user.is_authenticated:
+        return ""
+    chosen = request.session.get(_IN_SESSION)
+    if chosen is None:
+        # Once a session.
+        of_user = TeamTimeZone.objects.filter(Q(member_id=request.user.pk) | Q(member_id=None))
+        first = of_user.order_by(F("member_id").asc(nulls_last=True)).first()
+        chosen = request.session[_IN_SESSION] = first.name if first else ""
+    name = chosen or unquote(request.COOKIES.get(COOKIE, ""))
+    return name if name in known_zones() else ""
+
+
+class ZoneForm(forms.Form):
+    """The choice of a time zone; empty: none."""
+
+    zone = forms.ChoiceField(
+        required=False,
+        widget=forms.Select(attrs={"class": "k-input"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [(name, name) for name in sorted(known_zones())]
+        self.fields["zone"].choices = [("", "None"), *choices]  # type: ignore[attr-defined]
+
+
+@tenant_site.page("time-zone/", name="time_zone", permission="memory.view_message")
+def time_zone(request: HttpRequest) -> HttpResponseBase:
+    """Choose the time zone of one's own pages, or of all who have chosen none."""
+    for_all = request.POST.get("for") == "all" and request.user.has_perm(MANAGE)
+    member_id = None if for_all else request.user.pk
+    form = ZoneForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        name = form.cleaned_data["zone"]
+        with transaction.atomic():
+            rows = TeamTimeZone.objects.filter(member_id=member_id)
+            note(request, Action.EDIT, "time zone", subject_id=member_id or "all", zone=name)
+            if name:
+                TeamTimeZone.objects.update_or_create(member_id=member_id, defaults={"name": name})
+            else:
+                rows.delete()
+        request.session.pop(_IN_SESSION, None)
+        messages.success(request, f"Times are shown in {name or 'the time zone of the browser'}.")
+        return redirect(reverse("admin:time_zone"))
+    zones = dict(
+        TeamTimeZone.objects.filter(Q(member_id=request.user.pk) | Q(member_id=None)).values_list(
+            "member_id", "name"
+        )
+    )
+    note(request, Action.VIEW, "time zone")
+    own, every = zones.get(request.user.pk, ""), zones.get(None, "")
+    return tenant_site.render(
+        request,
+        "konstruct/time_zone.html",
+        title="Time zone",
+        forms=[
+            ("me", "Yours", ZoneForm(initial={"zone": own}, auto_id="own_%s")),
+            *(
+                [
+                    (
+                        "all",
+                        "Of all who have chosen none",
+                        ZoneForm(initial={"zone": every}, auto_id="all_%s"),
+                    )
+                ]
+                if request.user.has_perm(MANAGE)
+                else []
+            ),
+        ],
+    )
