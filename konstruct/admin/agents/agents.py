@@ -1,42 +1,27 @@
-"""Agents: their prompt, language model and recall settings, and a page to try them."""
+"""Agents: their prompt, language model and recall settings."""
 
-import logging
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin
 from django.contrib.postgres.forms import SimpleArrayField
-from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
-from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404
+from django.core.validators import ProhibitNullCharactersValidator
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from konstruct.admin.access import AuditedAdmin, note_row
+from konstruct.admin.access import AuditedAdmin
 from konstruct.admin.lists import agent_names
-from konstruct.admin.memory.recall_events import why_from
-from konstruct.admin.memory.sources import with_sources
-from konstruct.llm.exceptions import LLMError
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.extraction import queue
-from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.pipeline.respond import draft_reply
 from konstruct.orchestrator.tool_catalog import TOOLS
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import Action
-from tenants.context import required_tenant_id
-from tenants.exceptions import detail_of
-
-logger = logging.getLogger(__name__)
-
-TRY = "audit.try_agent"
-MAX_TRIAL_CHARACTERS = 32_768
 
 
 def _help(name: str) -> str:
@@ -209,11 +194,11 @@ class AgentAdmin(AuditedAdmin):
 
     @display(description="Try it")
     def trial(self, agent: Agent) -> SafeString | str:
-        """A link to the page that answers a message without storing it."""
+        """A link to the dry runs."""
         if agent._state.adding:
             return "Once it is saved."
         return format_html(
-            '<a class="k-link" href="{}">Send it a message that is answered and not stored</a>',
+            '<a class="k-link" href="{}">Try it, and compare a draft: nothing is stored</a>',
             reverse("admin:try_agent", args=[agent.pk]),
         )
 
@@ -232,63 +217,3 @@ class AgentAdmin(AuditedAdmin):
             counts["queued"],
             counts["failed"],
         )
-
-
-class TrialForm(forms.Form):
-    """A message to try an agent with."""
-
-    user_id = forms.CharField(
-        label="As the user",
-        required=False,
-        strip=False,
-        max_length=255,
-        help_text="The user whose memories the agent recalls. Blank: an unknown user.",
-        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
-    )
-    content = forms.CharField(
-        label="Message",
-        validators=[MaxLengthValidator(MAX_TRIAL_CHARACTERS)],
-        widget=forms.Textarea(attrs={"class": "k-input"}),
-    )
-
-
-@tenant_site.page("agents/<uuid:agent_id>/try/", name="try_agent", permission=TRY)
-def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
-    """Answer a message as the pipeline does, and store nothing."""
-    agent = get_object_or_404(Agent, pk=agent_id)
-    form = TrialForm(request.POST or None)
-    tried: dict[str, Any] = {}
-    if request.method == "POST" and form.is_valid():
-        tried = _answer(request, agent, form)
-    return tenant_site.render(
-        request,
-        "konstruct/try_agent.html",
-        title=f"Try {agent.name}",
-        agent=agent,
-        form=form,
-        **tried,
-    )
-
-
-def _answer(request: HttpRequest, agent: Agent, form: TrialForm) -> dict[str, Any]:
-    """Return the reply and its sources, or the problem."""
-    given = form.cleaned_data
-    note_row(request, Action.TRY, agent, user_id=given["user_id"] or None, query=given["content"])
-    message = KonstructMessage(
-        id=uuid4(),
-        tenant_id=required_tenant_id(),
-        agent_id=agent.pk,
-        user_id=given["user_id"] or f"nobody-{uuid4()}",
-        thread_id=f"trial-{uuid4()}",
-        channel="trial",
-        content=given["content"],
-    )
-    try:
-        draft = draft_reply(message, agent)
-    except LLMError as error:
-        logger.warning("The trial of agent %s failed: %s", agent.pk, detail_of(error))
-        return {"problem": str(error)}
-    if draft.prompt is None:
-        return {"reply": draft.content, "why": None}
-    why = with_sources(why_from(draft.prompt.trace()), agent_id=agent.pk, user_id=message.user_id)
-    return {"reply": draft.content, "why": why}

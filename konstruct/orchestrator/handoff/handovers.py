@@ -5,7 +5,7 @@ addressed to the thread's own agent, and the other agent answers them. A circle 
 a person.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -31,6 +31,7 @@ HAND_TO_AGENT: Final = "hand_to_agent"
 HAND_BACK: Final = "hand_back"
 NAMES: Final = frozenset({HAND_TO_AGENT, HAND_BACK})
 MAX_REASON_CHARACTERS = 500
+NOT_DONE: Final = "Error: not done, for the conversation was to be handed over."
 
 
 class ClockTimestamp(Func):
@@ -54,7 +55,7 @@ REMEMBERED = timedelta(days=1)
 def offered(agent: Agent, *, can_hand_back: bool) -> list[dict[str, Any]]:
     """Return the handover tools that the agent can use, in OpenAI's format."""
     tools = []
-    if agent.hands_to and (names := _targets(agent)):
+    if agent.hands_to and (names := targets(agent)):
         tools.append(
             _tool(
                 HAND_TO_AGENT,
@@ -96,7 +97,7 @@ def follow(
         return False
     with transaction.atomic():
         done, what = _done(message, agent, requested[place])
-        results = ["Error: not done, for the conversation was to be handed over."] * len(requested)
+        results = [NOT_DONE] * len(requested)
         results[place] = what
         tool_calls.note(
             message,
@@ -116,7 +117,7 @@ def _done(message: KonstructMessage, agent: Agent, asked: Requested) -> tuple[bo
         if hand_back(Thread.of(message), agent):
             return True, "Handed back."
         return False, "Error: this conversation was not handed to you."
-    names = _targets(agent)
+    names = targets(agent)
     wanted, reason = arguments.get("agent"), arguments.get("reason")
     if not isinstance(wanted, str) or wanted not in names:
         known = ", ".join(sorted(names)) or "none"
@@ -137,7 +138,7 @@ def _done(message: KonstructMessage, agent: Agent, asked: Requested) -> tuple[bo
     return True, f"Handed to {wanted}."
 
 
-def _targets(agent: Agent) -> dict[str, Agent]:
+def targets(agent: Agent) -> dict[str, Agent]:
     """Return the active agents that the agent may hand a conversation to, by name."""
     return {each.name: each for each in Agent.objects.active().filter(pk__in=agent.hands_to)}
 
@@ -259,15 +260,8 @@ def pass_on(
         has_it = thread.agent_id if existing is None else existing.to_agent_id
         if has_it != from_agent.id:
             return None
-        had = agents_since_a_person(thread)
-        agent = Agent.objects.active().filter(pk=to_agent).first()
-        if agent is None:
-            why = "the agent is not there, or not active"
-        elif agent.id in had:
-            why = f"{agent.name} had this conversation already"
-        elif len(had) >= MAX_AGENTS:
-            why = f"{len(had)} agents had this conversation already"
-        else:
+        agent, why = next_agent(to_agent, agents_since_a_person(thread))
+        if agent is not None:
             return _hand(
                 thread,
                 agent,
@@ -277,7 +271,29 @@ def pass_on(
                 reason=reason,
                 message=message,
             )
-        return call_person(message, f"{from_agent.name} could not hand over ({why}): {reason}")
+        return call_person(message, could_not_hand_over(from_agent, why, reason))
+
+
+def next_agent(to_agent: UUID, had: Collection[UUID]) -> tuple[Agent | None, str]:
+    """Return the agent that a thread is handed to, or None and why a person is called instead.
+
+    Args:
+        to_agent: the agent that a rule or a language model names.
+        had: the agents that had the thread since a person decided about it.
+    """
+    agent = Agent.objects.active().filter(pk=to_agent).first()
+    if agent is None:
+        return None, "the agent is not there, or not active"
+    if agent.id in had:
+        return None, f"{agent.name} had this conversation already"
+    if len(had) >= MAX_AGENTS:
+        return None, f"{len(had)} agents had this conversation already"
+    return agent, ""
+
+
+def could_not_hand_over(from_agent: Agent, why: str, reason: str) -> str:
+    """Return the reason of the escalation to a person instead of a handover."""
+    return f"{from_agent.name} could not hand over ({why}): {reason}"
 
 
 def hand_back(thread: Thread, agent: Agent) -> bool:

@@ -4,7 +4,7 @@ Its window has its own turns with this user. Where the thread was handed to it, 
 people speak in it, the thread's own turns follow those, with the names of who said them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -53,10 +53,22 @@ def session_of(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
     is_guest = agent.id != message.agent_id
     is_shared = are_shared(message.channel)
     turns = [turn for turn in _turns(message, is_shared) if _is_before(turn, message)]
-    speakers = {turn["user_id"] for turn in turns if turn["role"] == Role.USER}
-    are_several = bool(speakers - {message.user_id})
-    if not is_guest and not are_several:
+    if not is_guest and not _are_several(turns, message):
         return None
+    return with_turns(message, agent, turns)
+
+
+def with_turns(
+    message: KonstructMessage, agent: Agent, turns: Sequence[Mapping[str, Any]]
+) -> PromptTurns:
+    """The agent's own window with the user, and then the turns of the thread.
+
+    Args:
+        message: the message to answer.
+        agent: the agent that answers it.
+        turns: the thread's turns before the message, as `ThreadTurn.as_dict` has them.
+    """
+    is_guest, are_several = agent.id != message.agent_id, _are_several(turns, message)
     clauses = []
     if is_guest:
         clauses.append(HANDED_OVER_CLAUSE.format(name=agent.name))
@@ -65,6 +77,11 @@ def session_of(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
         clauses.append(SEVERAL_SPEAKERS_CLAUSE.format(speaker=speaker))
     shown = [_shown(turn, agent, is_guest, are_several) for turn in turns]
     return PromptTurns(_after_window(message, agent, shown), tuple(clauses))
+
+
+def _are_several(turns: Sequence[Mapping[str, Any]], message: KonstructMessage) -> bool:
+    speakers = {turn["user_id"] for turn in turns if turn["role"] == Role.USER}
+    return bool(speakers - {message.user_id})
 
 
 def _turns(message: KonstructMessage, is_shared: bool) -> list[dict[str, Any]]:

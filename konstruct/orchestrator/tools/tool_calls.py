@@ -63,6 +63,30 @@ def record(
     Args:
         of_program: names of the tools that the program has which sent the message.
     """
+    rows = checked(message, agent, completion, round_number=round_number, of_program=of_program)
+    states = {row.state for row in rows}
+    held_for = next((held for state, held in HELD_FOR.items() if state in states), None)
+    with transaction.atomic():
+        _mark_changing(message.thread_id)
+        ToolCall.objects.bulk_create(rows, ignore_conflicts=True)
+        if held_for is not None:
+            queue.hold(message, held_for)
+    return held_for is not None
+
+
+def checked(
+    message: KonstructMessage,
+    agent: Agent,
+    completion: Completion,
+    *,
+    round_number: int,
+    of_program: Collection[str] = (),
+) -> list[ToolCall]:
+    """Return the calls of a completion as rows that are not stored: waiting, or failed at once.
+
+    A call that waits for consent has the question to the user; a failed one has the reason for the
+    language model.
+    """
     rows = _blank(message, agent, completion, round_number)
     for row in rows:
         if row.name in of_program:
@@ -72,14 +96,7 @@ def record(
             row.question = _question(agent, row.name, row.arguments)
         except ToolRefused as refusal:
             row.state, row.result, row.done_at = ToolCallState.FAILED, f"Error: {refusal}", Now()
-    states = {row.state for row in rows}
-    held_for = next((held for state, held in HELD_FOR.items() if state in states), None)
-    with transaction.atomic():
-        _mark_changing(message.thread_id)
-        ToolCall.objects.bulk_create(rows, ignore_conflicts=True)
-        if held_for is not None:
-            queue.hold(message, held_for)
-    return held_for is not None
+    return rows
 
 
 def note(

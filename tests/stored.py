@@ -1,0 +1,22 @@
+"""Row counts of all tables, for tests that nothing is stored."""
+
+from tenants.context import fetch_value, tenant_connection
+from tenants.personal_data import PUBLIC, tables_of
+
+
+def row_counts(*, without: tuple[str, ...] = ()) -> dict[str, int]:
+    """Return the number of rows of each table that the current tenant has rows in.
+
+    Args:
+        without: tables that may change.
+    """
+    connection = tenant_connection()
+    with connection.cursor() as cursor:
+        tables = [
+            f'"{schema}"."{table}"'
+            for schema in (connection.schema_name, PUBLIC)
+            for table in tables_of(cursor, schema)
+            if table not in without
+            and fetch_value("SELECT has_table_privilege(%s, 'SELECT')", [f'"{schema}"."{table}"'])
+        ]
+    return {table: fetch_value(f"SELECT count(*) FROM {table}") for table in tables}
