@@ -149,7 +149,7 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
         form=form,
         draft_form=draft_form,
         changes=changes,
-        is_draft_open=bool(changes) or not is_draft_valid,
+        is_draft_open=not is_draft_valid,
         state=state,
         is_full=len(state) > MAX_STATE_CHARACTERS
         or any(thread.is_full for thread in threads.values()),
