@@ -12,8 +12,10 @@ what was theirs.
 
 import argparse
 import json
+import math
 import statistics
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,9 @@ from uuid import UUID
 
 from benchmarks.facts.harness import dump, extract_all, make_agent, operate
 from benchmarks.facts.model_server import Session, read_recordings, serving
+from benchmarks.facts.recall_with_facts import negatives
 from benchmarks.recall.quality import DEPTHS, Scope, embed_questions, import_dialogues, quality
-from benchmarks.tools.locomo import numbers, read_dialogues
+from benchmarks.tools.locomo import Dialogue, numbers, read_dialogues
 from benchmarks.tools.throwaway import set_up, throwaway_tenant
 
 SETTINGS = {"fact_review": "none", "extraction_batch_size": 40}
@@ -36,12 +39,7 @@ def main() -> None:
     parser.add_argument("--dialogues", type=numbers, help="such as 0-3; by default all")
     parser.add_argument("--json", type=Path, help="write the figures there")
     arguments = parser.parse_args()
-    dialogues = read_dialogues(arguments.data, arguments.dialogues)
-    texts: dict[tuple[int, str], dict[str, str]] = {}
-    for dialogue in dialogues:
-        for turn in dialogue.turns:
-            texts.setdefault((dialogue.number, turn.session), {})[turn.id] = turn.content
-    sessions = read_recordings(arguments.facts, texts)
+    dialogues, sessions = read(arguments.data, arguments.facts, arguments.dialogues)
     set_up()
     with throwaway_tenant() as tenant_id:
         from tenants.context import tenant_scope
@@ -52,6 +50,16 @@ def main() -> None:
             report = run(tenant_id, scopes, sessions)
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=2, default=str) + "\n")
+
+
+def read(data: Path, facts: Path, of: Iterable[int] | None) -> tuple[list[Dialogue], list[Session]]:
+    """The dialogues, and the recorded answers about their sessions."""
+    dialogues = read_dialogues(data, of)
+    texts: dict[tuple[int, str], dict[str, str]] = {}
+    for dialogue in dialogues:
+        for turn in dialogue.turns:
+            texts.setdefault((dialogue.number, turn.session), {})[turn.id] = turn.content
+    return dialogues, read_recordings(facts, texts)
 
 
 def run(tenant_id: UUID, scopes: list[Scope], sessions: list[Session]) -> dict[str, Any]:
@@ -182,7 +190,7 @@ def ask(tenant_id: UUID, scopes: list[Scope], vectors: dict[str, Any]) -> dict[s
     from memory.recall.policy import DEFAULT_POLICY
 
     deep = replace(DEFAULT_POLICY, gate=False, top_k=max(DEPTHS))
-    found, prompts = [], []
+    found, prompts, opened = [], [], []
     for scope in scopes:
         named: dict[str, Any] = {"agent_id": scope.agent_id, "user_id": scope.user_id}
         ids = dict(Message.objects.filter(**named).values_list("id", "external_id"))
@@ -204,9 +212,13 @@ def ask(tenant_id: UUID, scopes: list[Scope], vectors: dict[str, Any]) -> dict[s
                     "tokens given": count("\n".join(gathered.lines)),
                 }
             )
+        for text in negatives(scopes, scope.dialogue):
+            asked = (tenant_id, scope.agent_id, scope.user_id, text)
+            opened.append(bool(recall(*asked, query_embedding=vectors[text]).hits))
     measured = quality(found)
     return {name: measured[name] for name in ("R@1", "R@5", "R@10")} | {
-        name: statistics.fmean(row[name] for row in prompts) for name in prompts[0]
+        "hard negatives": statistics.fmean(opened) if opened else math.nan,
+        **{name: statistics.fmean(row[name] for row in prompts) for name in prompts[0]},
     }
 
 

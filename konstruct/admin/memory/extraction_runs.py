@@ -64,7 +64,9 @@ class ReplayForm(forms.Form):
         required=False,
         max_length=200,
         validators=[ProhibitNullCharactersValidator()],
-        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+        widget=forms.TextInput(
+            attrs={"class": "k-input", "autocomplete": "off", "placeholder": "The agent's model"}
+        ),
     )
 
 
@@ -165,7 +167,12 @@ def _decide(request: HttpRequest, run_id: UUID, decision: str) -> HttpResponseBa
     except KonstructError as error:
         messages.warning(request, str(error))
     else:
-        messages.success(request, "Applied." if decision == "apply" else "Rolled back.")
+        counts = now.result.get("rolled_back", {})
+        parts = ", ".join(
+            f"{counts.get(name, 0)} {name}" for name in ("removed", "restored", "kept")
+        )
+        done = "Applied." if decision == "apply" else f"Rolled back. Facts: {parts}."
+        messages.success(request, done)
     return _to_run(run_id)
 
 

@@ -228,7 +228,7 @@ def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) 
         change = {"reject": reject, "retract": retract, "restore": restore}[decision]
         now = change(fact.pk, author=author, reason=reason)
     note_row(request, Action.DECIDE, now, before=was, after=row_state(now), decision=decision)
-    messages.success(request, f"{DONE[decision]}: {fact.content[:80]}")
+    messages.success(request, f"{DONE[decision]}: {now.content[:80]}")
     return now
 
 

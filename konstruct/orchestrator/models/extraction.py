@@ -77,7 +77,7 @@ class ExtractionCursor(AgentUserModel):
     )
 
     class Meta:
-        verbose_name = "extraction cursor"
+        verbose_name = "extraction"
         constraints = [
             models.UniqueConstraint(
                 fields=["user_id", "agent_id", "thread_id"], name="extraction_cursor_thread"

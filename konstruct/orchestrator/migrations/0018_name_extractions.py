@@ -1,0 +1,15 @@
+"""The name of rows of extraction in the admin."""
+
+from django.db import migrations
+
+
+class Migration(migrations.Migration):
+    """Name them as the page does."""
+
+    dependencies = [("orchestrator", "0017_show_today")]
+
+    operations = [
+        migrations.AlterModelOptions(
+            name="extractioncursor", options={"verbose_name": "extraction"}
+        ),
+    ]
