@@ -6,7 +6,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
     """Name them as the page does."""
 
-    dependencies = [("orchestrator", "0017_show_today")]
+    dependencies = [("orchestrator", "0018_save_views")]
 
     operations = [
         migrations.AlterModelOptions(
