@@ -6,7 +6,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
     """Name them as the page does."""
 
-    dependencies = [("orchestrator", "0018_save_views")]
+    dependencies = [("orchestrator", "0019_choose_time_zones")]
 
     operations = [
         migrations.AlterModelOptions(
