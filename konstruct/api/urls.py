@@ -5,6 +5,7 @@ from django.urls import path
 from konstruct.api.resources.agents.agents import AgentsView, AgentView
 from konstruct.api.resources.memory.checkpoints import CheckpointsView, CheckpointWritesView
 from konstruct.api.resources.memory.conversations import ConversationsView, TranscriptView
+from konstruct.api.resources.memory.exclusions import ExclusionsView, ExclusionView
 from konstruct.api.resources.memory.extraction_runs import (
     ApplicationView,
     ComparisonView,
@@ -108,6 +109,12 @@ urlpatterns = [
     path("sessions/", SessionsView.as_view(), name="sessions"),
     path("sessions/<path:thread_id>/", SessionView.as_view(), name="session"),
     path("memories/search/", MemorySearchView.as_view(), name="search-memories"),
+    path("messages/<uuid:message_id>/exclusions/", ExclusionsView.as_view(), name="exclusions"),
+    path(
+        "messages/<uuid:message_id>/exclusions/<uuid:exclusion_id>/",
+        ExclusionView.as_view(),
+        name="exclusion",
+    ),
     path("recall-events/", RecallEventsView.as_view(), name="recall-events"),
     path("recall-events/<uuid:event_id>/", RecallEventView.as_view(), name="recall-event"),
     path("reply-reviews/", ReplyReviewsView.as_view(), name="reply-reviews"),

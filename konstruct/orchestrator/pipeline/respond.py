@@ -34,7 +34,7 @@ from konstruct.orchestrator.runner import RunOptions
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager
 from memory.context.prompt import Gathered, Prompt
-from memory.conversations.short_term import get_recent_messages
+from memory.conversations import short_term
 from tenants.jobs import Lease
 
 # One agent may hand the message to the next, out and back; each other change happens once.
@@ -139,7 +139,7 @@ def draft_reply(
     """
     session = None
     if without:
-        turns = get_recent_messages(message.tenant_id, agent.id, message.user_id)
+        turns = short_term.get_recent_messages(message.tenant_id, agent.id, message.user_id)
         hidden = set(map(str, without))
         session = PromptTurns([turn for turn in turns if turn.get("message_id") not in hidden])
     gathered = gather_context(message, agent, session, exclude=without)

@@ -79,6 +79,25 @@ CASES: dict[tuple[str, str], Case] = {
     ("message", "DELETE"): Case(
         lambda said: f"{V1}messages/{said.sent['id']}/", foreign=404, messages=4, stranger=404
     ),
+    ("exclusions", "GET"): Case(
+        lambda said: f"{V1}messages/{said.excluded}/exclusions/",
+        foreign=404,
+        messages=3,
+        stranger=404,
+    ),
+    ("exclusions", "POST"): Case(
+        lambda said: f"{V1}messages/{said.excluded}/exclusions/",
+        foreign=404,
+        messages=6,
+        body=lambda said: {"start": 5, "end": 6, "reason": "A joke."},
+        stranger=404,
+    ),
+    ("exclusion", "DELETE"): Case(
+        lambda said: f"{V1}messages/{said.excluded}/exclusions/{said.exclusion}/",
+        foreign=404,
+        messages=7,
+        stranger=404,
+    ),
     ("transcript", "DELETE"): Case(
         at("conversations/transcript/", **OF_MARIA, thread_id=lambda said: "t1"),
         foreign=422,
@@ -379,6 +398,7 @@ LONG: dict[str, Callable[[Said], str]] = {
     "reply-reviews": at("reply-reviews/"),
     "tool-calls": at("tool-calls/"),
     "users": at("users/"),
+    "exclusions": lambda said: f"{V1}messages/{said.excluded}/exclusions/",
 }
 
 

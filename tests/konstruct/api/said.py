@@ -20,7 +20,7 @@ from konstruct.orchestrator.reply_reviews import review_reply
 from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.transcript import record_message
-from memory.facts import Author, LongTermMemory, reject
+from memory.facts import Author, LongTermMemory, exclude_from_recall, reject
 from memory.indexing import embedding_jobs as embeddings
 from memory.models import ConversationItem, MemoryEntry, Message, RecallEvent
 from memory.models.facts import AuthorKind
@@ -81,6 +81,8 @@ class Said:
     call: UUID
     identity: UUID
     item: UUID
+    excluded: UUID
+    exclusion: UUID
 
 
 def said_something(program: Program, *, secret: str = "") -> Said:
@@ -119,6 +121,12 @@ def said_something(program: Program, *, secret: str = "") -> Said:
     embeddings.drain(program.tenant.id)
     with tenant_scope(program.tenant.id):
         event = RecallEvent.objects.get(reply=reply)
+        line = Message.objects.get(external_id="e0")
+        author = Author(AuthorKind.PERSON, "1", "ada")
+        exclusion, _ = [
+            exclude_from_recall(line, author=author, start=start, end=4, reason=f"Noise.{secret}")
+            for start in (0, 1)
+        ]
         erasure = ErasureRequest.objects.create(user_id="theo", requested_by="tests").pk
         escalation, *_ = [_escalated(program, secret, thread) for thread in ("a", "b")]
         call, *_ = [_asked_for(reply.in_reply_to, secret, place) for place in (0, 1)]
@@ -146,7 +154,7 @@ def said_something(program: Program, *, secret: str = "") -> Said:
             review_reply(reply.pk, mark="wrong", by=by, note=f"No tea.{secret}")
     return Said(
         program, other, sent, reply, event, fact, proposed, rejected, run, extraction, preview,
-        erasure, escalation.pk, call.pk, identity.pk, item,
+        erasure, escalation.pk, call.pk, identity.pk, item, line.pk, exclusion.pk,
     )  # fmt: skip
 
 

@@ -370,6 +370,28 @@ class Evidence(TypedDict):
     """The extraction run that found it."""
 
 
+class Exclusion(TypedDict):
+    """A message, or words of it, that recall leaves out."""
+
+    id: str
+    message_id: str
+    """The message."""
+    start: int | None
+    """First character of the words; null: the whole message."""
+    end: int | None
+    """Position after the last character of the words."""
+    memory_id: str | None
+    """The corrected fact that excluded it, or its old version; null: it was excluded by
+    itself."""
+    reason: str
+    """The author's reason."""
+    author_kind: Literal["person", "program", "operator", "run", "system"]
+    author_name: str
+    """Name of the author."""
+    created_at: str
+    """When it was excluded."""
+
+
 class Extraction(TypedDict):
     """How far the facts of a conversation are extracted."""
 

@@ -113,6 +113,32 @@ class Messages(Resource[S]):
             filters=filters, since=since, until=until, ordering=ordering, limit=limit,
         )  # fmt: skip
 
+    @pages
+    def exclusions(
+        self, message_id: str, *, limit: int | None = None
+    ) -> Call[Page[documents.Exclusion]]:
+        """List what of a message is excluded from recall, newest first."""
+        return listing(f"messages/{segment(message_id)}/exclusions/", limit=limit)
+
+    @call
+    def exclude(
+        self,
+        message_id: str,
+        *,
+        start: int | None = None,
+        end: int | None = None,
+        reason: str | None = None,
+    ) -> Call[documents.Exclusion]:
+        """Exclude a message from recall, or its words from `start` to before `end`."""
+        body = given(start=start, end=end, reason=reason)
+        return Call("POST", f"messages/{segment(message_id)}/exclusions/", body=body)
+
+    @call
+    def include(self, message_id: str, exclusion_id: str) -> Call[None]:
+        """Remove an exclusion from recall."""
+        address = f"messages/{segment(message_id)}/exclusions/{segment(exclusion_id)}/"
+        return Call("DELETE", address)
+
     @call
     def import_history(
         self,

@@ -1,0 +1,136 @@
+"""Exclusions of messages and of their words from recall by REST."""
+
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404
+from django.shortcuts import get_object_or_404
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from konstruct.api.http.bodies import StrictIntegerField
+from konstruct.api.http.lists import ByCreation, PageQuerySerializer
+from konstruct.api.http.views import ApiView, no_content, operation
+from konstruct.api.resources.memory.facts import ReasonSerializer
+from memory.exceptions import InvalidArgument
+from memory.facts import exclude_from_recall, include_again
+from memory.facts.exclusions import SUBJECT
+from memory.models import AuthorKind, Message, RecallExclusion
+from tenants.audit.models import Action
+
+
+class NewExclusionSerializer(ReasonSerializer):
+    """What of a message is excluded, and why."""
+
+    start = StrictIntegerField(
+        required=False,
+        min_value=0,
+        help_text="First character of the words. Default, with `end`: the whole message.",
+    )
+    end = StrictIntegerField(
+        required=False, min_value=1, help_text="Position after the last character of the words."
+    )
+
+
+class ExclusionSerializer(serializers.Serializer):
+    """A message, or words of it, that recall leaves out."""
+
+    id = serializers.UUIDField()
+    message_id = serializers.UUIDField(help_text="The message.")
+    start = serializers.IntegerField(
+        allow_null=True, help_text="First character of the words; null: the whole message."
+    )
+    end = serializers.IntegerField(
+        allow_null=True, help_text="Position after the last character of the words."
+    )
+    memory_id = serializers.UUIDField(
+        allow_null=True,
+        help_text="The corrected fact that excluded it, or its old version; null: it was excluded "
+        "by itself.",
+    )
+    reason = serializers.CharField(help_text="The author's reason.")
+    author_kind = serializers.ChoiceField(choices=AuthorKind.choices)
+    author_name = serializers.CharField(help_text="Name of the author.")
+    created_at = serializers.DateTimeField(help_text="When it was excluded.")
+
+
+def _message(view: ApiView, message_id: UUID) -> Message:
+    """Return a message that the caller may see. Raises Http404."""
+    return get_object_or_404(view.caller.rows(Message.objects.all()), pk=message_id)
+
+
+class ExclusionsView(ApiView):
+    """The exclusions of a message from recall."""
+
+    tag = "messages"
+    keeps_to_binding = True
+
+    @operation(
+        Action.LIST,
+        SUBJECT,
+        permission="memory.view_recallexclusion",
+        query=PageQuerySerializer,
+        id="list_exclusions",
+        page=ExclusionSerializer,
+    )
+    def get(self, request: Request, message_id: UUID) -> Response:
+        """List what of a message is excluded from recall, newest first."""
+        rows = RecallExclusion.objects.filter(message=_message(self, message_id))
+        return self.page(rows, ByCreation(), ExclusionSerializer)
+
+    @operation(
+        Action.CREATE,
+        SUBJECT,
+        permission="memory.add_recallexclusion",
+        body=NewExclusionSerializer,
+        id="exclude_from_recall",
+        returns=ExclusionSerializer,
+    )
+    def post(self, request: Request, message_id: UUID) -> Response:
+        """Exclude a message, or words of it, from recall.
+
+        Agents no longer recall it. The transcript keeps it, and so do the recent turns. Words that
+        are excluded already stay so: the answer is their exclusion.
+        """
+        fields: dict[str, Any] = self.fields
+        message, author = _message(self, message_id), self.caller.author
+        words = {"start": fields.get("start"), "end": fields.get("end")}
+        existing = RecallExclusion.objects.filter(message=message, memory_id=None, **words).first()
+        try:
+            exclusion = existing or exclude_from_recall(message, author=author, **fields)
+        except InvalidArgument as error:
+            raise ValidationError({"start": str(error)}) from error
+        if existing is None:
+            self.is_recorded()
+        else:
+            self.note(existing)
+        return Response(self.document(exclusion, ExclusionSerializer))
+
+
+class ExclusionView(ApiView):
+    """One exclusion of a message."""
+
+    tag = "messages"
+    keeps_to_binding = True
+
+    @operation(
+        Action.DELETE,
+        SUBJECT,
+        permission="memory.delete_recallexclusion",
+        id="include_again",
+        returns=no_content("Recall can find it again."),
+    )
+    def delete(self, request: Request, message_id: UUID, exclusion_id: UUID) -> Response:
+        """Remove an exclusion, also one that the correction of a fact has made.
+
+        Recall can find the message, or its words, again.
+        """
+        message = _message(self, message_id)
+        found = RecallExclusion.objects.filter(message=message, pk=exclusion_id).first()
+        author = self.caller.author
+        if found is None or not include_again(message, author=author, exclusion_id=exclusion_id):
+            raise Http404
+        self.is_recorded()
+        return Response(status=204)

@@ -1,0 +1,96 @@
+"""Exclusions from recall by REST: of whole messages and of words, undone, and recorded once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from konstruct.api.auth.keys import issue_key
+from memory.indexing.embedding_jobs import drain
+from memory.models import RecallExclusion
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+V1 = "/api/v1"
+SAID = "I live in Rome. My cat is called Tom."
+
+
+@pytest.fixture
+def sent(program_a: Program) -> str:
+    message: str = program_a.send(SAID, thread_id="t1").json()["id"]
+    drain(program_a.tenant.id)
+    return f"{V1}/messages/{message}/exclusions/"
+
+
+def found(program: Program, query: str) -> list[str]:
+    body = {"agent": program.agent.name, "user_id": "maria", "query": query}
+    hits = program.post(f"{V1}/memories/search/", body).json()["results"]
+    return [hit["content"] for hit in hits]
+
+
+def test_a_message_is_excluded_listed_and_included_again(program_a: Program, sent: str) -> None:
+    assert any("Rome" in each for each in found(program_a, "Where do I live?"))
+    excluded = program_a.post(sent, {"reason": "A joke."})
+    assert excluded.status_code == 200
+    document = excluded.json()
+    assert (document["start"], document["reason"], document["author_kind"]) == (
+        None,
+        "A joke.",
+        "program",
+    )
+    assert found(program_a, "Where do I live?") == []
+    # The same again is the same exclusion.
+    assert program_a.post(sent, {"reason": "Other."}).json() == document
+    assert program_a.get(sent).json()["results"] == [document]
+    assert program_a.request("DELETE", f"{sent}{document['id']}/").status_code == 204
+    assert program_a.request("DELETE", f"{sent}{document['id']}/").status_code == 404
+    assert any("Rome" in each for each in found(program_a, "Where do I live?"))
+    with tenant_scope(program_a.tenant.id):
+        events = AccessEvent.objects.filter(subject="recall exclusions").order_by("id")
+        actions = [event.action for event in events]
+    assert actions == ["create", "create", "list", "delete", "refuse"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"start": 3}, "start"),
+        ({"end": 3}, "start"),
+        ({"start": 5, "end": 5}, "start"),
+        ({"start": 0, "end": 9999}, "start"),
+        ({"start": -1, "end": 3}, "start"),
+        ({"start": "0", "end": 3}, "start"),
+        ({"reason": "x" * 2001}, "reason"),
+        ({"words": "Rome"}, "words"),
+    ],
+)
+def test_what_is_no_part_of_the_message_is_refused(
+    program_a: Program, sent: str, body: dict[str, Any], field: str
+) -> None:
+    answer = program_a.post(sent, body)
+    assert answer.status_code in (400, 422)
+    assert field in answer.content.decode()
+    with tenant_scope(program_a.tenant.id):
+        assert not RecallExclusion.objects.exists()
+
+
+def test_words_of_a_message_are_excluded_alone(program_a: Program, sent: str) -> None:
+    words = "I live in Rome."
+    assert program_a.post(sent, {"start": 0, "end": len(words)}).status_code == 200
+    (content,) = found(program_a, "What is my cat called?")
+    assert "Tom" in content
+    assert "Rome" not in content
+
+
+def test_nobody_excludes_messages_of_others(
+    program_a: Program, program_b: Program, sent: str, make_program: Callable[..., Program]
+) -> None:
+    assert program_b.post(sent, {}).status_code == 404
+    with tenant_scope(program_a.tenant.id):
+        _, key = issue_key(
+            tenant_id=program_a.tenant.id, name="k", scopes=["read", "write"], user_id="eve"
+        )
+    bound = Program(program_a.tenant, program_a.agent, str(key))
+    assert bound.post(sent, {}).status_code == 404
+    assert bound.get(sent).status_code == 404
