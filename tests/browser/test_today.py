@@ -1,0 +1,44 @@
+"""Today, lists and the review of replies in a real browser."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+from konstruct.orchestrator.models import Escalation, ReplyReview
+from tenants.context import tenant_scope
+from tests.browser.conftest import Aurora, Visitor
+
+
+def test_a_click_on_a_day_of_a_chart_opens_its_rows(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(standing_aurora.host)
+    admin.log_in("admin")
+    page = admin.open("/admin/?days=7")
+    chart = page.get_by_role("region", name="Messages").locator("canvas")
+    chart.scroll_into_view_if_needed()
+    page.wait_for_function("Chart.getChart(document.querySelector('[data-chart] canvas'))")
+    size = chart.bounding_box()
+    assert size is not None
+    chart.click(position={"x": size["width"] - 20, "y": size["height"] / 2})
+    page.wait_for_url(re.compile("/admin/memory/message/.*created_at__gte"))
+    expect(page.get_by_role("link", name="CSV")).to_be_visible()
+
+
+def test_an_escalation_is_assigned_on_today_and_a_reply_marked_by_a_key(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(standing_aurora.host)
+    admin.log_in("admin")
+    page = admin.open("/admin/")
+    page.get_by_role("region", name="Escalations").get_by_role("button", name="Assign").click()
+    expect(page.get_by_text("Assigned to admin.")).to_be_visible()
+    with tenant_scope(standing_aurora.tenant.id):
+        assert Escalation.objects.get(pk=standing_aurora.escalation.pk).assigned_to == "admin"
+    page.get_by_role("link", name="Review replies").click()
+    expect(page.get_by_role("button", name="Unsure")).to_be_visible()
+    page.keyboard.press("w")
+    expect(page.get_by_text("Marked as wrong.")).to_be_visible()
+    with tenant_scope(standing_aurora.tenant.id):
+        assert ReplyReview.objects.get().mark == "wrong"
