@@ -7,7 +7,7 @@ from django.db.models import OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from unfold.decorators import display
 
-from konstruct.admin.access import AuditedReadOnlyAdmin, note_row
+from konstruct.admin.access import AuditedAdmin, AuditedReadOnlyAdmin, note_row
 from tenants import transaction
 from tenants.audit.models import Action
 from tenants.jobs import JobKind
@@ -45,7 +45,7 @@ class JobStateFilter(admin.SimpleListFilter):
         return queryset if condition is None else queryset.filter(condition)
 
 
-class JobAdmin(AuditedReadOnlyAdmin):
+class JobListAdmin(AuditedAdmin):
     """Rows with the state of their job. Jobs that were given up can be retried."""
 
     kind: ClassVar[JobKind]
@@ -54,8 +54,7 @@ class JobAdmin(AuditedReadOnlyAdmin):
     states: ClassVar[tuple[str, ...]] = ("queued", "failed")
     """Of rows without a job the last one."""
     list_filter: Any = (JobStateFilter,)
-    list_select_related: Any = ("message",)
-    actions = ("retry",)
+    actions: Any = ("retry",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
@@ -110,3 +109,9 @@ class JobAdmin(AuditedReadOnlyAdmin):
     def retry_job(self, row: Any) -> bool:
         """Enqueue the row's job if it was given up."""
         return self.kind.retry(row.pk)
+
+
+class JobAdmin(JobListAdmin, AuditedReadOnlyAdmin):
+    """Read-only rows about a message, with the state of their job."""
+
+    list_select_related: Any = ("message",)

@@ -49,6 +49,7 @@ TENANT_MENU = (
             ("Reply reviews", "reviews", "orchestrator.replyreview"),
             ("Identities", "fingerprint", "orchestrator.channelidentity"),
             ("Conversation items", "data_object", "memory.conversationitem"),
+            ("Sent notifications", "mark_email_read", "orchestrator.notification"),
             ("Cleared turns", "backspace", "memory.windowclear"),
         ),
     ),
@@ -60,7 +61,9 @@ TENANT_MENU = (
             ("API keys", "key", "api.apikey"),
             ("Time zone", "schedule", "time_zone", "memory.view_message"),
             ("Retention", "auto_delete", "audit.retentionrule"),
+            ("Notifications", "notifications", "orchestrator.notificationrecipient"),
             ("Slack", "tag", "channels.slackinstallation"),
+            ("Slack accounts", "alternate_email", "channels.slackmember"),
         ),
     ),
 )

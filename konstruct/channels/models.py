@@ -3,6 +3,7 @@
 import uuid
 from typing import Any, Self
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
@@ -126,6 +127,48 @@ class SlackUser(TenantModel):
 
     def __str__(self) -> str:
         return self.name or self.slack_id
+
+
+class SlackMember(TenantModel):
+    """Which member of the team a Slack user is, so that they can answer users from Slack."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    installation = models.ForeignKey(
+        SlackInstallation,
+        on_delete=models.CASCADE,
+        verbose_name="workspace",
+        db_index=False,  # the constraint has one
+        help_text="The workspace.",
+    )
+    slack_id = models.CharField(
+        "Slack user",
+        max_length=50,
+        help_text="Slack's id of the person: Profile, Copy member ID, such as U024BE7LH.",
+    )
+    member = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        # Members are deactivated, not deleted. Operators are users too, and have no such table.
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_index=False,  # a tenant has few of them
+        help_text="What they do in Slack is recorded as this member, with this member's"
+        " permissions.",
+    )
+
+    personal_data = NoPersonalData("the tenant's own people")
+
+    class Meta:
+        verbose_name = "Slack account of the team"
+        verbose_name_plural = "Slack accounts of the team"
+        ordering = ["slack_id"]
+        constraints = [
+            models.UniqueConstraint(fields=["installation", "slack_id"], name="slack_member")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.slack_id} is {self.member}"
 
 
 def arrival_key(number: Any) -> models.Func:

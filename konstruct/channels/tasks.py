@@ -6,11 +6,19 @@ from celery import shared_task
 
 from konstruct.channels import inbox
 from konstruct.channels.delivery import worker
+from konstruct.channels.notifications import looking, sending
 from konstruct.channels.slack import inbound
 from konstruct.channels.slack.users import learn_name
 from tenants.serving import TenantTask
 
-__all__ = ["deliver", "learn_name", "process", "process_arrival"]
+__all__ = [
+    "deliver",
+    "learn_name",
+    "look",
+    "process",
+    "process_arrival",
+    "send_notifications",
+]
 
 # Functions that make messages of events, by channel.
 HANDLERS = {inbound.CHANNEL: inbound.handle}
@@ -33,3 +41,15 @@ def process_arrival(tenant_id: str, key: str) -> None:
 def deliver(tenant_id: str, message_id: str) -> None:
     """Show a message in its channel. Safe to run twice, at once or later."""
     worker.deliver(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
+
+
+@shared_task(base=TenantTask)
+def look(tenant_id: str, key: str) -> None:
+    """Queue the notifications of a row. Safe to run twice, at once or later."""
+    looking.look(UUID(key))
+
+
+@shared_task(base=TenantTask)
+def send_notifications(tenant_id: str, recipient_id: str) -> None:
+    """Send a recipient what is new. Safe to run twice; a mail may be sent twice after a kill."""
+    sending.send(UUID(recipient_id))

@@ -9,6 +9,7 @@ from django.db.models import QuerySet, Value
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery, arrival_key
+from konstruct.channels.notifications.looking import SENDING
 from konstruct.consistency.records import Finding
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS, PREVIEWS
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
@@ -17,6 +18,7 @@ from konstruct.orchestrator.models import (
     ExtractionCursor,
     ExtractionRun,
     HistoryMerge,
+    Notification,
     RunState,
 )
 from konstruct.orchestrator.replies.queue import REPLIES
@@ -55,6 +57,7 @@ WAITING: Final[tuple[tuple[JobKind, Keys], ...]] = (
             .values_list("id")
         ),
     ),
+    (SENDING, lambda: Notification.objects.pending().values_list("recipient_id").distinct()),
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(OF_THE_TENANT)).distinct()),
 )

@@ -9,3 +9,10 @@ class OrchestratorConfig(AppConfig):
     name = "konstruct.orchestrator"
     label = "orchestrator"
     verbose_name = "Agents and replies"
+
+    def ready(self) -> None:
+        """Notify people of jobs that fail for good."""
+        from konstruct.orchestrator.notifications import notify  # models, which need the apps
+        from tenants.jobs import on_given_up
+
+        on_given_up(notify)

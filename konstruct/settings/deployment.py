@@ -69,6 +69,8 @@ if PRODUCTION and not ALLOWED_HOSTS:
     sys.exit("konstruct: ALLOWED_HOSTS is not set; name the hosts that this deployment serves.")
 # A new tenant's domain is SLUG.<this>.
 TENANT_DOMAIN_SUFFIX = text("TENANT_DOMAIN_SUFFIX", "localhost")
+# Port in the links of notifications. 0: that of the scheme.
+ADMIN_PORT = number("ADMIN_PORT", 0 if PRODUCTION else 8000, least=0)
 CSRF_TRUSTED_ORIGINS = names("CSRF_TRUSTED_ORIGINS", "")
 if PRODUCTION:
     refuse(

@@ -34,6 +34,8 @@ _READ: Final = frozenset(
         "orchestrator.view_modelcall",
         "orchestrator.view_replyreview",
         "orchestrator.export_list",
+        "orchestrator.view_notification",
+        "orchestrator.view_notificationrecipient",
         "audit.view_accessevent",
         "audit.view_erasurerequest",
         "audit.view_messageerasure",
@@ -44,6 +46,7 @@ _READ: Final = frozenset(
         "channels.view_delivery",
         "channels.view_slackinstallation",
         "channels.view_slackuser",
+        "channels.view_slackmember",
     }
 )
 _CURATE: Final = frozenset(
@@ -74,6 +77,9 @@ _RULE: Final = frozenset(
         "orchestrator.change_agent",
         "orchestrator.change_pendingreply",
         "orchestrator.change_channelidentity",
+        "orchestrator.add_notificationrecipient",
+        "orchestrator.change_notificationrecipient",
+        "orchestrator.delete_notificationrecipient",
         "audit.add_erasurerequest",
         "audit.add_retentionrule",
         "audit.change_retentionrule",
@@ -87,6 +93,9 @@ _RULE: Final = frozenset(
         "channels.change_delivery",
         "channels.add_slackinstallation",
         "channels.change_slackinstallation",
+        "channels.add_slackmember",
+        "channels.change_slackmember",
+        "channels.delete_slackmember",
         "auth.view_user",
         "auth.add_user",
         "auth.change_user",

@@ -9,6 +9,7 @@ from tenants.jobs.kind import (
     WORK,
     JobKind,
     enqueue_task,
+    on_given_up,
     owner_kind,
 )
 from tenants.jobs.lease import Lease, LeaseLost, WorkerLost
@@ -27,6 +28,7 @@ __all__ = [
     "claim",
     "claim_of_all_servers",
     "enqueue_task",
+    "on_given_up",
     "owner_kind",
     "sweep",
 ]

@@ -106,6 +106,15 @@ RETURNING job.lease, free.is_lost
 KINDS: Final[dict[str, "JobKind"]] = {}
 
 
+# Called with the key of a job that failed for good, in the transaction that records it.
+_watchers: list[Callable[[UUID], None]] = []
+
+
+def on_given_up(watcher: Callable[[UUID], None]) -> None:
+    """Call a function with the key of each job that fails for good. An app registers it once."""
+    _watchers.append(watcher)
+
+
 # Codes of failures after which a part of the work may be done.
 INTERRUPTED = frozenset({WorkerLost.code})
 
@@ -293,6 +302,9 @@ class JobKind:
                 last_error=reason_of(error),
                 **when,
             )
+            if is_given_up:
+                for watcher in _watchers:
+                    watcher(key)
         logger.log(
             logging.ERROR if is_given_up else logging.WARNING,
             "The %s of %s %s: %s",
@@ -309,9 +321,9 @@ class JobKind:
     # --- Later, never, again ---------------------------------------------------------------------
 
     def postpone(self, key: UUID, pause: timedelta) -> None:
-        """Do the job, which went well, once more after a pause."""
+        """Do the job, which went well, once more after a pause. Its lease ends."""
         later = Now() + pause
-        self.jobs([key]).update(**_RESET, due_at=later, sweep_at=later)
+        self.jobs([key]).update(**_RESET, **NOT_BEGUN, due_at=later, sweep_at=later)
 
     def requeue(self, key: UUID) -> None:
         """Let another worker claim the job at once."""

@@ -1,1 +1,1 @@
-"""Servers that tests start on loopback: a language model's, Slack, Postgres servers, a pooler."""
+"""Servers that tests start on loopback: a language model, Slack, mail, Postgres, a pooler."""

@@ -33,6 +33,7 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {
     "conversations.replies": ({"channel", "ts"}, READ),
     "conversations.history": ({"channel"}, READ),
     "users.info": ({"user"}, set()),
+    "views.open": ({"trigger_id", "view"}, set()),
     "oauth.v2.access": ({"code"}, {"redirect_uri"}),
 }
 
@@ -49,6 +50,7 @@ class Workspace:
     archived: set[str] = field(default_factory=set)
     revoked: bool = False
     posts: list[dict[str, Any]] = field(default_factory=list)
+    forms: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -234,6 +236,12 @@ class SlackServer:
         if name is None:
             return _failure("user_not_found")
         return {"user": {"id": arguments["user"], "profile": {"display_name": name}}}
+
+    def _views_open(self, workspace: Workspace, arguments: Any) -> dict[str, Any]:
+        view = arguments["view"]
+        form = json.loads(view) if isinstance(view, str) else view
+        workspace.forms.append({**form, "id": f"V{next(self._numbers)}"})
+        return {"view": workspace.forms[-1]}
 
     def _access(self, headers: Mapping[str, str], arguments: dict[str, Any]) -> dict[str, Any]:
         self.calls.append(Call("oauth.v2.access", arguments))

@@ -8,6 +8,7 @@ from konstruct.admin.operations import (
     inbox,
     installations,
     model_calls,
+    notifications,
     replies,
     tool_calls,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "inbox",
     "installations",
     "model_calls",
+    "notifications",
     "replies",
     "tool_calls",
 ]

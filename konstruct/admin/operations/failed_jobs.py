@@ -14,6 +14,7 @@ from django.urls import reverse
 from konstruct.admin.access import note
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
+from konstruct.channels.notifications.looking import SENDING
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.pipeline.accept import retry_reply
@@ -76,6 +77,13 @@ KINDS: Final = {
         EXTRACTIONS.retry,
         "orchestrator.change_extractioncursor",
         "admin:orchestrator_extractioncursor_changelist",
+    ),
+    SENDING.name: FailedKind(
+        "Notification",
+        "orchestrator.view_notificationrecipient",
+        SENDING.retry,
+        "orchestrator.change_notificationrecipient",
+        "admin:orchestrator_notificationrecipient_changelist",
     ),
 }
 

@@ -39,7 +39,7 @@ class SlackAdapter:
         """Post in the thread, or in the direct messages, and return the post's id."""
         answer = ask(
             "chat_postMessage",
-            token=_token(address),
+            token=token_of_workspace(address["workspace"]),
             channel=address["channel"],
             thread_ts=address.get("thread_ts") or None,
             unfurl_links=False,
@@ -52,7 +52,7 @@ class SlackAdapter:
         """Replace the text and the buttons of a post."""
         ask(
             "chat_update",
-            token=_token(address),
+            token=token_of_workspace(address["workspace"]),
             channel=address["channel"],
             ts=posted,
             **_content(part, mark),
@@ -60,15 +60,15 @@ class SlackAdapter:
 
     def find(self, address: Address, mark: Mark) -> str | None:
         """Return the id of the post after the message that has the mark, or None."""
-        wanted = _metadata(mark)
+        wanted = metadata_of(mark)
         for message in _later_messages(address):
             if message.get("metadata") == wanted:
                 return str(message["ts"])
         return None
 
 
-def _token(address: Address) -> str:
-    workspace = address["workspace"]
+def token_of_workspace(workspace: str) -> str:
+    """Return the bot's token. Raises ChannelRefused if the workspace is not connected."""
     installation = SlackInstallation.objects.connected().filter(workspace=workspace).first()
     if installation is None:
         raise ChannelRefused(f"The Slack workspace {workspace} is not connected any more.")
@@ -78,7 +78,7 @@ def _token(address: Address) -> str:
 def _later_messages(address: Address) -> Iterator[dict[str, Any]]:
     thread = address.get("thread_ts")
     arguments: dict[str, Any] = {
-        "token": _token(address),
+        "token": token_of_workspace(address["workspace"]),
         "channel": address["channel"],
         "oldest": address["ts"],
         "include_all_metadata": True,
@@ -101,10 +101,11 @@ def _later_messages(address: Address) -> Iterator[dict[str, Any]]:
 
 
 def _content(part: Part, mark: Mark) -> dict[str, Any]:
-    return {"text": part.text, "blocks": _blocks(part), "metadata": _metadata(mark)}
+    return {"text": part.text, "blocks": _blocks(part), "metadata": metadata_of(mark)}
 
 
-def _metadata(mark: Mark) -> dict[str, Any]:
+def metadata_of(mark: Mark) -> dict[str, Any]:
+    """Return a mark as Slack stores it with a post."""
     return {
         "event_type": EVENT_TYPE,
         "event_payload": {"message": str(mark.message_id), "part": mark.part},

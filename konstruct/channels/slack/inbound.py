@@ -78,7 +78,7 @@ def receive_event(envelope: Envelope) -> WebhookResult:
 
     Raises what `refuse_unless_serving` raises: then Slack sends the event again.
     """
-    tenant = _serving_tenant(envelope.workspace)
+    tenant = serving_tenant(envelope.workspace)
     if tenant is None:
         return WebhookResult(EventOutcome.IGNORED)
     seen_key = idempotency_key(tenant.id, envelope.event_id)
@@ -92,7 +92,7 @@ def receive_event(envelope: Envelope) -> WebhookResult:
         return result
 
 
-def _serving_tenant(workspace: str) -> Tenant | None:
+def serving_tenant(workspace: str) -> Tenant | None:
     """Return the active tenant that has claimed a workspace. Raises if it cannot serve now."""
     claim = find_claim(CHANNEL, workspace)
     if claim is None:
@@ -161,7 +161,7 @@ def receive_interaction(payload: Mapping[str, Any]) -> bool:
     call_id, pressed = action.get("value"), action.get("action_id")
     if not (workspace and user and isinstance(call_id, str)) or pressed not in (APPROVE, DENY):
         return False
-    tenant = _serving_tenant(workspace)
+    tenant = serving_tenant(workspace)
     if tenant is None:
         return False
     with tenant_scope(tenant.id, pinned=True):

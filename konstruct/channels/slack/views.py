@@ -21,6 +21,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from konstruct.channels.exceptions import InstallationInvalid
+from konstruct.channels.slack import answering
 from konstruct.channels.slack.events import open_envelope
 from konstruct.channels.slack.inbound import EventOutcome, receive_event, receive_interaction
 from konstruct.channels.slack.oauth import admin_url
@@ -64,13 +65,15 @@ def events(request: HttpRequest, body: bytes) -> HttpResponse:
 
 @_signed
 def interactions(request: HttpRequest, body: bytes) -> HttpResponse:
-    """Receive a button that a user has pressed."""
+    """Receive a button that was pressed, or a form that was sent."""
     form = QueryDict(body, encoding="utf-8")
     payload = _document(form.get("payload") or "")
     if payload is None:
         return _plain("The body is not a form with a payload in JSON.", 400)
-    receive_interaction(payload)
-    return HttpResponse(status=200)
+    answer = answering.receive(payload)
+    if answer is None:
+        receive_interaction(payload)
+    return JsonResponse(answer) if answer else HttpResponse(status=200)
 
 
 @require_safe

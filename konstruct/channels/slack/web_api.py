@@ -55,7 +55,13 @@ REMEDIES: Final = {
 }
 
 
-def ask(method: str, *, token: str | None = None, **arguments: Any) -> dict[str, Any]:
+def ask(
+    method: str,
+    *,
+    token: str | None = None,
+    timeout_seconds: int = TIMEOUT_SECONDS,
+    **arguments: Any,
+) -> dict[str, Any]:
     """Call a method of the Web API (`chat_postMessage`) once, and return its response.
 
     Not in a transaction: this thread holds no connection of a pool (DATABASE_POOL_SIZE) meanwhile.
@@ -67,7 +73,7 @@ def ask(method: str, *, token: str | None = None, **arguments: Any) -> dict[str,
     """
     # The outbox retries.
     client = WebClient(
-        token, base_url=settings.SLACK_API_URL, timeout=TIMEOUT_SECONDS, retry_handlers=[]
+        token, base_url=settings.SLACK_API_URL, timeout=timeout_seconds, retry_handlers=[]
     )
     try:
         with connections_released():

@@ -11,7 +11,8 @@ from konstruct.orchestrator.extraction.asking import Answer, Batch, known_facts
 from konstruct.orchestrator.extraction.candidates import Accepted, Policy, check
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import ExtractionRun, RunState
-from memory.facts import Author, Quote, record_candidate
+from konstruct.orchestrator.notifications import notify_of_reviews
+from memory.facts import Author, Outcome, Quote, record_candidate
 from memory.models import AuthorKind, MemoryEntry
 from tenants.context import required_tenant_id
 
@@ -60,6 +61,8 @@ def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> N
         {"id": each.id, "fact": each.fact, "outcome": "refused", "reason": each.reason}
         for each in all_refused
     ]
+    if counts[Outcome.PROPOSED]:
+        notify_of_reviews()
     run.candidates = documents
     run.result = {
         "candidates": len(documents),

@@ -32,6 +32,7 @@ from konstruct.orchestrator.messages import (
     locked_windows,
 )
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
+from konstruct.orchestrator.notifications import notify
 from konstruct.orchestrator.replies import delivery_hooks, queue
 from memory import short_term
 from memory.arguments import id_argument, text_argument
@@ -192,6 +193,7 @@ def open_escalation(
         for pending in _waiting_in(thread).exclude(pk=message_id):
             # A message that a worker answers at this moment is not held.
             queue.hold(konstruct_message(pending.message), HeldFor.PERSON)
+        notify(escalation.pk)
     return escalation, True
 
 
@@ -234,9 +236,11 @@ def hold_for_person(message: KonstructMessage) -> bool:
     """
     with transaction.atomic():
         rows = Escalation.objects.select_for_update().open().to_people()
-        if rows.filter(**Thread.of(message).named).first() is None:
+        escalation = rows.filter(**Thread.of(message).named).first()
+        if escalation is None:
             return False
         queue.hold(message, HeldFor.PERSON)
+        notify(escalation.pk)
     return True
 
 
@@ -312,6 +316,7 @@ def answer_as_person(
     content: str,
     *,
     name: str,
+    idempotency_key: str | None = None,
     on_change: Callable[[Message], object] = lambda turn: None,
 ) -> Message:
     """Write a person's answer into the escalated thread, and return its message.
@@ -323,6 +328,7 @@ def answer_as_person(
         escalation_id: the escalation.
         content: the text.
         name: the person's name.
+        idempotency_key: an answer with a key that an earlier one has is not written again.
         on_change: called with the message in the same transaction.
 
     Raises:
@@ -341,10 +347,15 @@ def answer_as_person(
             raise WithAnotherAgent(
                 "Another agent answers in this thread. Let a person answer there first."
             )
+        given = Message.objects.filter(
+            **Thread.of(escalation).named, idempotency_key=idempotency_key
+        )
+        if idempotency_key is not None and (existing := given.first()) is not None:
+            return existing
         earlier = held_in(Thread.of(escalation))
         newest = earlier.pop() if earlier else None
         asked = None if newest is None else konstruct_message(newest.message)
-        turn = _record(escalation, content, name=name, asked=asked)
+        turn = _record(escalation, content, name=name, asked=asked, idempotency_key=idempotency_key)
         if asked is not None:
             queue.REPLIES.finish(asked.id)
             queue.announce_change(asked)
@@ -361,7 +372,12 @@ def answer_as_person(
 
 
 def _record(
-    escalation: Escalation, content: str, *, name: str, asked: KonstructMessage | None
+    escalation: Escalation,
+    content: str,
+    *,
+    name: str,
+    asked: KonstructMessage | None,
+    idempotency_key: str | None,
 ) -> Message:
     turn, _ = transcript.record_message(
         tenant_id=required_tenant_id(),
@@ -371,6 +387,7 @@ def _record(
         name=name,
         content=content,
         in_reply_to=None if asked is None else asked.id,
+        idempotency_key=idempotency_key,
         appended=True,
     )
     thread_turns.note(turn)

@@ -8,6 +8,7 @@ from django.db import IntegrityError
 
 from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.orchestrator.identities.person_threads import threads_of
+from konstruct.orchestrator.notifications import notify
 from memory.arguments import id_argument, text_argument
 from tenants import transaction
 from tenants.audit.access_log import Actor, record_access
@@ -71,6 +72,7 @@ def request_erasure(
                 by_bound_key=by_bound_key,
             )
             ERASURES.enqueue(request.pk)
+            notify(request.pk)
             record_access(
                 Action.ERASE,
                 "person",
@@ -120,6 +122,7 @@ def request_message_erasure(
         with transaction.atomic():
             request = MessageErasure.objects.create(**what, **asked)
             MESSAGE_ERASURES.enqueue(request.pk)
+            notify(request.pk)
     except IntegrityError:
         existing = MessageErasure.objects.filter(**what, done_at__isnull=True).first()
         if existing is None:

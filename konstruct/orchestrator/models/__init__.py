@@ -19,6 +19,12 @@ from konstruct.orchestrator.models.extraction import (
     RunState,
 )
 from konstruct.orchestrator.models.identities import ChannelIdentity, HistoryMerge
+from konstruct.orchestrator.models.notifications import (
+    Destination,
+    Event,
+    Notification,
+    NotificationRecipient,
+)
 from konstruct.orchestrator.models.reply_reviews import ReplyMark, ReplyReview
 from konstruct.orchestrator.models.saved_views import SavedView
 from konstruct.orchestrator.models.time_zones import TeamTimeZone
@@ -30,7 +36,9 @@ __all__ = [
     "CallOutcome",
     "ChannelIdentity",
     "DailyActivity",
+    "Destination",
     "Escalation",
+    "Event",
     "ExtractionCursor",
     "ExtractionRun",
     "FactReview",
@@ -38,6 +46,8 @@ __all__ = [
     "HistoryMerge",
     "ModelCall",
     "ModelTier",
+    "Notification",
+    "NotificationRecipient",
     "PendingReply",
     "RecallMode",
     "ReplyMark",

@@ -21,6 +21,7 @@ from konstruct.orchestrator.exceptions import AlreadyDecided, ToolCallNotFound
 from konstruct.orchestrator.messages import KonstructMessage, konstruct_message
 from konstruct.orchestrator.models import Agent, AnswerOptions, HeldFor, PendingReply, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
+from konstruct.orchestrator.notifications import notify_many
 from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
 from memory.models import Message
@@ -71,6 +72,8 @@ def record(
         ToolCall.objects.bulk_create(rows, ignore_conflicts=True)
         if held_for is not None:
             queue.hold(message, held_for)
+        if held_for == HeldFor.CONSENT:
+            notify_many(row.pk for row in rows if row.state == ToolCallState.WAITING)
     return held_for is not None
 
 

@@ -1,0 +1,271 @@
+"""Notifications: who gets what, when and where; what was sent; and who answers from Slack."""
+
+import re
+from typing import Any, Final
+from zoneinfo import available_timezones
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.db.models import OuterRef, QuerySet
+from django.http import HttpRequest
+from unfold.decorators import display
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTimeWidget,
+)
+
+from konstruct.admin.access import AgentRowsAdmin, AuditedAdmin, note_row
+from konstruct.admin.jobs import JobListAdmin, JobStateFilter
+from konstruct.admin.lists import AgentFilter, UserFilter
+from konstruct.channels.models import SlackInstallation, SlackMember
+from konstruct.channels.notifications import mail
+from konstruct.channels.notifications.looking import SENDING
+from konstruct.channels.notifications.sending import send_test
+from konstruct.orchestrator.models import (
+    Destination,
+    Event,
+    Notification,
+    NotificationRecipient,
+)
+from konstruct.orchestrator.notifications import notify_of_all_open
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
+from tenants.exceptions import KonstructError
+
+CHANNEL_ID: Final = re.compile(r"[CG][A-Z0-9]{5,49}")
+USER_ID: Final = re.compile(r"[UW][A-Z0-9]{5,49}")
+
+
+def workspace_choices() -> list[tuple[str, str]]:
+    """Return the connected workspaces, for a form."""
+    rows = SlackInstallation.objects.connected()
+    return [("", "-"), *((row.workspace, f"{row.name} ({row.workspace})") for row in rows)]
+
+
+def time_zone_choices() -> list[tuple[str, str]]:
+    """Return all time zones, for a form."""
+    return [(name, name) for name in sorted(available_timezones())]
+
+
+class RecipientForm(forms.ModelForm):
+    """A recipient. Of the three ways to name it, the chosen one is kept."""
+
+    events = forms.MultipleChoiceField(
+        label="Notify of",
+        choices=Event.choices,
+        initial=Event.values,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+    )
+    workspace = forms.ChoiceField(
+        label="Slack workspace",
+        required=False,
+        choices=workspace_choices,
+        widget=UnfoldAdminSelectWidget,
+        help_text="A connected workspace.",
+    )
+    time_zone = forms.ChoiceField(
+        initial="UTC", choices=time_zone_choices, widget=UnfoldAdminSelectWidget
+    )
+    quiet_from = forms.TimeField(
+        label="Quiet from",
+        required=False,
+        widget=UnfoldAdminTimeWidget,
+        help_text="Nothing is sent from this time of day on. Blank: there are no quiet hours.",
+    )
+    quiet_until = forms.TimeField(
+        label="Quiet until",
+        required=False,
+        widget=UnfoldAdminTimeWidget,
+        help_text="What has waited is sent at this time.",
+    )
+
+    class Meta:
+        model = NotificationRecipient
+        fields = (
+            "destination", "member", "email", "workspace", "slack_channel", "events",
+            "wait_minutes", "review_threshold", "includes_question", "digest_minutes",
+            "quiet_from", "quiet_until", "time_zone", "is_active",
+        )  # fmt: skip
+
+    def clean(self) -> dict[str, Any]:
+        """Require what the destination needs, and both quiet hours or none."""
+        values: dict[str, Any] = super().clean() or {}
+        needed = {
+            Destination.MEMBER: {"member": "Choose the member of the team."},
+            Destination.MAIL: {"email": "Give the address."},
+            Destination.SLACK: {
+                "workspace": "Choose a connected workspace. Others are connected under Slack.",
+                "slack_channel": "Give Slack's id of the channel.",
+            },
+        }
+        chosen = values.get("destination")
+        for destination, fields in needed.items():
+            for name, problem in fields.items():
+                if destination != chosen:
+                    values[name] = None if name == "member" else ""
+                elif not values.get(name) and name not in self.errors:
+                    self.add_error(name, problem)
+        member = values.get("member")
+        if member is not None and not member.email:
+            self.add_error("member", f"{member} has no mail address: add it under Team.")
+        channel = values.get("slack_channel")
+        if channel and not CHANNEL_ID.fullmatch(channel):
+            self.add_error(
+                "slack_channel",
+                f"{channel!r} is no id of a Slack channel, such as C024BE7LR. Slack shows it at the"
+                " end of the channel's details.",
+            )
+        begins, ends = values.get("quiet_from"), values.get("quiet_until")
+        if "quiet_from" not in self.errors and "quiet_until" not in self.errors:
+            if (begins is None) != (ends is None):
+                missing = "quiet_from" if begins is None else "quiet_until"
+                self.add_error(missing, "Give both times, or none.")
+            elif begins is not None and begins == ends:
+                self.add_error("quiet_until", "The quiet hours end when they begin.")
+        return values
+
+
+@admin.register(NotificationRecipient, site=tenant_site)
+class NotificationRecipientAdmin(JobListAdmin):
+    """Who is notified of what. A test shows whether it arrives."""
+
+    form = RecipientForm
+    kind = SENDING
+    job_key = OuterRef("pk")
+    states = ("queued", "failed")
+    list_display = (
+        "recipient", "state", "notified_of", "quiet_hours", "last_sent_at", "last_error", "due_at",
+    )  # fmt: skip
+    list_filter = (JobStateFilter, "is_active", "destination")
+    list_select_related = ("member",)
+    ordering = ("created_at", "id")
+    sortable_by = ()
+    actions = ("send_test", "retry")
+    fieldsets = (
+        ("Recipient", {"fields": (
+            "destination", "member", "email", "workspace", "slack_channel", "is_active",
+        )}),
+        ("Events", {"fields": (
+            "events", "wait_minutes", "review_threshold", "includes_question",
+        )}),
+        ("Times", {"fields": ("digest_minutes", "quiet_from", "quiet_until", "time_zone")}),
+    )  # fmt: skip
+    conditional_fields = {
+        "member": "destination == 'member'",
+        "email": "destination == 'mail'",
+        "workspace": "destination == 'slack'",
+        "slack_channel": "destination == 'slack'",
+    }
+
+    @display(description="Recipient")
+    def recipient(self, row: NotificationRecipient) -> str:
+        """The person or channel."""
+        return str(row)
+
+    @display(description="State", label={"off": "warning", "failed": "danger", "queued": "info"})
+    def state(self, row: Any) -> str:
+        """Return whether something is queued or has failed."""
+        if not row.is_active:
+            return "off"
+        return "ready" if row.due_at is None else super().state(row)
+
+    @display(description="Notified of")
+    def notified_of(self, row: NotificationRecipient) -> str:
+        """The events."""
+        labels = dict(Event.choices)
+        if len(row.events) == len(labels):
+            return "everything"
+        return "; ".join(labels.get(event, event) for event in row.events)
+
+    @display(description="Quiet hours", empty_value="-")
+    def quiet_hours(self, row: NotificationRecipient) -> str | None:
+        """The quiet hours, with their time zone."""
+        if row.quiet_from is None:
+            return None
+        return f"{row.quiet_from:%H:%M} to {row.quiet_until:%H:%M} {row.time_zone}"
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Offer active members of the team."""
+        if db_field.name == "member":
+            kwargs["queryset"] = User.objects.filter(is_active=True).order_by("username")
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Save the recipient, and notify it of what is open."""
+        super().save_model(request, obj, form, change)
+        notify_of_all_open()
+        if obj.destination != Destination.SLACK and not mail.is_configured():
+            text = "This deployment cannot send mail yet: an operator sets EMAIL_HOST."
+            self.message_user(request, text, messages.WARNING)
+
+    def has_send_test_permission(self, request: HttpRequest) -> bool:
+        """Who may change recipients may send tests to them."""
+        return self.has_retry_permission(request)
+
+    @admin.action(description="Send a test", permissions=["send_test"])
+    def send_test(self, request: HttpRequest, queryset: QuerySet[NotificationRecipient]) -> None:
+        """Send a test to each selected recipient now."""
+        for row in queryset[: self.list_per_page]:
+            try:
+                send_test(row)
+            except KonstructError as error:
+                self.message_user(request, f"{row}: {error}", messages.ERROR)
+                continue
+            note_row(request, Action.SEND, row)
+            self.message_user(request, f"A test was sent to {row}.", messages.SUCCESS)
+
+
+@admin.register(Notification, site=tenant_site)
+class NotificationAdmin(AgentRowsAdmin):
+    """Notifications that were sent, or are to be sent. Sent ones are kept for 90 days."""
+
+    list_display = ("created_at", "event", "recipient", "agent", "user_id", "sent_at")
+    list_filter = ("event", "recipient", AgentFilter, UserFilter)
+    list_select_related = ("recipient__member",)
+    ordering = ("-created_at", "id")
+    fields = (
+        "event", "recipient", "agent", "user_id", "subject_id", "occurred_at", "created_at",
+        "batch", "sent_at",
+    )  # fmt: skip
+    readonly_fields = ("agent",)
+
+
+class SlackMemberForm(forms.ModelForm):
+    """A Slack user, and the member of the team that they are."""
+
+    class Meta:
+        model = SlackMember
+        fields = ("installation", "slack_id", "member")
+
+    def clean_slack_id(self) -> str:
+        """Require an id, not a name."""
+        slack_id: str = self.cleaned_data["slack_id"].strip()
+        if not USER_ID.fullmatch(slack_id):
+            raise forms.ValidationError(
+                f"{slack_id!r} is no id of a Slack user, such as U024BE7LH. Slack copies it in the"
+                " person's profile: More, Copy member ID."
+            )
+        return slack_id
+
+
+@admin.register(SlackMember, site=tenant_site)
+class SlackMemberAdmin(AuditedAdmin):
+    """Members of the team who answer users from Slack, by the permissions of their accounts."""
+
+    form = SlackMemberForm
+    list_display = ("slack_id", "installation", "member")
+    list_select_related = ("installation", "member")
+    search_fields = ("slack_id", "member__username")
+    ordering = ("slack_id", "id")
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """Offer connected workspaces, and active members; superusers only to superusers."""
+        if db_field.name == "installation":
+            kwargs["queryset"] = SlackInstallation.objects.connected()
+        elif db_field.name == "member":
+            members = User.objects.filter(is_active=True).order_by("username")
+            may_all = bool(getattr(request.user, "is_superuser", False))
+            kwargs["queryset"] = members if may_all else members.filter(is_superuser=False)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)

@@ -1,0 +1,182 @@
+"""What a notification says: one line for each row that is still open, with a link to its page."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.urls import reverse
+
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import (
+    Agent,
+    Escalation,
+    Event,
+    Notification,
+    NotificationRecipient,
+    ToolCall,
+)
+from memory.models import MemoryEntry, Message, Role
+from memory.models.facts import FactState
+from tenants.audit.models import ErasureRequest, MessageErasure
+from tenants.context import public_scope, required_tenant_id
+from tenants.models import Domain, Job, Tenant
+
+MAX_QUESTION_CHARACTERS: Final = 500
+# Lists of jobs in the admin, by kind. Other kinds are on the dashboard.
+JOB_PAGES: Final[Mapping[str, str]] = {
+    "reply": "orchestrator_pendingreply_changelist",
+    "delivery": "channels_delivery_changelist",
+    "embedding": "memory_pendingembedding_changelist",
+    "arrival": "channels_arrival_changelist",
+    "extraction": "orchestrator_extractioncursor_changelist",
+    "notification": "orchestrator_notificationrecipient_changelist",
+}
+ESCALATIONS: Final = (Event.ESCALATION_OPENED, Event.ESCALATION_WAITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One line of a notification, as plain text."""
+
+    text: str
+    url: str
+    escalation_id: UUID | None = None
+    """The escalation, if a person can answer it."""
+    question: str = ""
+    """What the user wrote last, if the recipient wants it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What is sent at once: to a recipient of a tenant."""
+
+    batch: UUID
+    tenant: str
+    items: Sequence[Item]
+
+    @property
+    def title(self) -> str:
+        """One line that says what it is about."""
+        only = self.items[0].text if len(self.items) == 1 else f"{len(self.items)} notifications"
+        return one_line(f"[{self.tenant}] {only}")
+
+
+def one_line(text: str) -> str:
+    """Return text without line breaks and other characters that are not shown."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def digest_of(
+    batch: UUID, rows: Sequence[Notification], recipient: NotificationRecipient
+) -> Digest:
+    """Return what to send of these notifications. What is settled by now is left out.
+
+    Of an escalation there is one line, however many events of it there are.
+    """
+    latest = {(row.subject_id, row.event in ESCALATIONS or row.event): row for row in rows}
+    writer = _Writer(recipient)
+    items = [item for row in latest.values() if (item := writer.item(row)) is not None]
+    return Digest(batch, tenant_name(), items)
+
+
+def tenant_name() -> str:
+    """Return the name of the current tenant."""
+    tenant_id = required_tenant_id()
+    with public_scope():
+        return Tenant.objects.values_list("name", flat=True).get(pk=tenant_id)
+
+
+def base_url() -> str:
+    """Return the address of the current tenant's admin."""
+    tenant_id = required_tenant_id()
+    with public_scope():
+        domain = Domain.objects.filter(tenant_id=tenant_id).order_by("-is_primary", "pk").first()
+    host = domain.domain if domain is not None else settings.PUBLIC_HOSTS[0]
+    scheme = "http" if settings.PLAIN_HTTP else "https"
+    port = f":{settings.ADMIN_PORT}" if settings.ADMIN_PORT else ""
+    return f"{scheme}://{host}{port}"
+
+
+class _Writer:
+    """Writes items for one recipient: in its time zone, and with questions only if it wants."""
+
+    def __init__(self, recipient: NotificationRecipient) -> None:
+        self._recipient = recipient
+        self._base = base_url()
+        self._agents: dict[UUID, str] = dict(Agent.objects.values_list("pk", "name"))
+
+    def item(self, row: Notification) -> Item | None:
+        """Return the item of a notification, or None if the row is settled or erased."""
+        write: Callable[[Notification], Item | None] = {
+            Event.ESCALATION_OPENED: self._escalation,
+            Event.ESCALATION_WAITS: self._escalation,
+            Event.CONSENT_WAITS: self._tool_call,
+            Event.JOB_FAILED: self._job,
+            Event.ERASURE_DUE: self._erasure,
+            Event.REVIEW_QUEUE: self._review,
+        }[Event(row.event)]
+        return write(row)
+
+    def _escalation(self, row: Notification) -> Item | None:
+        found = Escalation.objects.open().to_people().filter(pk=row.subject_id).first()
+        if found is None:
+            return None
+        waits = "still waits" if row.event == Event.ESCALATION_WAITS else "waits"
+        text = f"A user of {self._agent(found.agent_id)} {waits} for a person, since "
+        return Item(
+            text + self._time(row),
+            self._url("escalation", found.pk),
+            found.pk,
+            last_question(found) if self._recipient.includes_question else "",
+        )
+
+    def _tool_call(self, row: Notification) -> Item | None:
+        found = ToolCall.objects.waiting().filter(pk=row.subject_id).first()
+        if found is None:
+            return None
+        text = f"A tool call of {self._agent(found.agent_id)} ({one_line(found.name)}) waits for"
+        url = self._url("orchestrator_toolcall_change", found.pk)
+        return Item(f"{text} the user's consent, since {self._time(row)}", url)
+
+    def _job(self, row: Notification) -> Item | None:
+        jobs = Job.objects.filter(tenant_id=required_tenant_id(), key=row.subject_id).failed()
+        job = jobs.filter(failed_at=row.occurred_at).first()
+        if job is None:
+            return None
+        page = JOB_PAGES.get(job.kind)
+        url = f"{self._url(page)}?state=failed" if page else self._url("index")
+        return Item(f"The {job.kind} failed for good at {self._time(row)}", url)
+
+    def _erasure(self, row: Notification) -> Item | None:
+        for model in (ErasureRequest, MessageErasure):
+            if model.objects.filter(pk=row.subject_id, done_at__isnull=True).exists():
+                url = self._url(f"audit_{model._meta.model_name}_change", row.subject_id)
+                return Item(f"An erasure is not done, requested at {self._time(row)}", url)
+        return None
+
+    def _review(self, row: Notification) -> Item | None:
+        least = self._recipient.review_threshold
+        proposed = MemoryEntry.objects.entries().filter(state=FactState.PROPOSED).order_by()
+        if proposed.values("pk")[:least].count() < least:
+            return None
+        return Item(f"{least} or more proposed facts wait for a review", self._url("fact_review"))
+
+    def _agent(self, agent_id: UUID) -> str:
+        return one_line(self._agents.get(agent_id, "an agent"))
+
+    def _time(self, row: Notification) -> str:
+        zone = ZoneInfo(self._recipient.time_zone)
+        return f"{row.occurred_at.astimezone(zone):%Y-%m-%d %H:%M %Z}"
+
+    def _url(self, page: str, *arguments: Any) -> str:
+        return self._base + reverse(f"admin:{page}", "konstruct.urls.tenant", args=arguments)
+
+
+def last_question(escalation: Escalation, limit: int = MAX_QUESTION_CHARACTERS) -> str:
+    """Return the last message of the user in the thread of an escalation, up to a limit."""
+    said = Message.objects.filter(**Thread.of(escalation).named, role=Role.USER)
+    content = said.order_by("-number").values_list("content", flat=True).first() or ""
+    return content if len(content) <= limit else f"{content[: limit - 1]}…"

@@ -1,0 +1,185 @@
+"""Looking at a row: queueing what recipients want to know of it.
+
+One statement for each event compares the row with all recipients, by the row's id. Notifications
+are unique by recipient, event, row and time, so that a look can be repeated.
+"""
+
+import logging
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+
+from konstruct.channels.exceptions import ChannelBusy, ChannelRefused
+from konstruct.orchestrator.models import Event, NotificationRecipient
+from tenants.context import fetch_value, required_tenant_id
+from tenants.jobs import JobKind, LeaseLost
+
+logger = logging.getLogger(__name__)
+
+# The tasks are given by name: they import this module.
+LOOKS: Final = JobKind(
+    "notification_look",
+    task="konstruct.channels.tasks.look",
+    queue="deliveries",
+    max_attempts=lambda: settings.DELIVERY_MAX_ATTEMPTS,
+)
+SENDING: Final = JobKind(
+    "notification",
+    task="konstruct.channels.tasks.send_notifications",
+    queue="deliveries",
+    max_attempts=lambda: settings.DELIVERY_MAX_ATTEMPTS,
+    first_backoff=10.0,
+    max_backoff=3600.0,
+    is_final=lambda error: isinstance(error, ChannelRefused),
+    is_busy=lambda error: isinstance(error, ChannelBusy),
+)
+# Of an open escalation: since when its user waits for a person. Empty once a person has answered
+# all messages.
+_WAITS_SINCE: Final = """
+coalesce(
+    (SELECT min(message.created_at) FROM memory_message AS message
+     JOIN tenants_job AS held ON held.tenant_id = message.tenant_id AND held.kind = 'reply'
+      AND held.key = message.id AND held.held_for = 'person'
+     WHERE message.agent_id = waiting.agent_id AND message.user_id = waiting.user_id
+       AND message.thread_id = waiting.thread_id),
+    CASE WHEN NOT EXISTS (
+        SELECT FROM memory_message AS answer
+        WHERE answer.agent_id = waiting.agent_id AND answer.user_id = waiting.user_id
+          AND answer.thread_id = waiting.thread_id AND answer.role = 'assistant'
+          AND answer.created_at > waiting.opened_at
+          AND answer.in_reply_to_id IS DISTINCT FROM waiting.message_id
+    ) THEN waiting.opened_at END
+)
+"""
+# By event: the row with this key while it is not settled, with since when it is so; and whether
+# recipients are notified after their `wait_minutes`, or at once.
+_SOURCES: Final[dict[Event, tuple[str, bool]]] = {
+    Event.ESCALATION_OPENED: (
+        "SELECT opened_at AS since, agent_id, user_id FROM orchestrator_escalation"
+        " WHERE id = %(key)s AND resolved_at IS NULL AND to_agent_id IS NULL",
+        False,
+    ),
+    Event.ESCALATION_WAITS: (
+        f"SELECT {_WAITS_SINCE} AS since, agent_id, user_id FROM orchestrator_escalation AS waiting"  # noqa: S608
+        " WHERE id = %(key)s AND resolved_at IS NULL AND to_agent_id IS NULL",
+        True,
+    ),
+    Event.CONSENT_WAITS: (
+        "SELECT created_at AS since, agent_id, user_id FROM orchestrator_toolcall"
+        " WHERE id = %(key)s AND state = 'waiting' AND expires_at > now()",
+        True,
+    ),
+    # Most jobs have the id of a message. A recipient is not notified of its own failure.
+    Event.JOB_FAILED: (
+        "SELECT failed_at AS since, message.agent_id, message.user_id FROM tenants_job AS job"
+        " LEFT JOIN memory_message AS message ON message.id = job.key"
+        " WHERE job.tenant_id = %(tenant_id)s AND job.key = %(key)s AND failed_at IS NOT NULL"
+        " AND error_code <> 'closed'",
+        False,
+    ),
+    Event.ERASURE_DUE: (
+        "SELECT created_at AS since, agent_id, user_id FROM audit_erasurerequest"
+        " WHERE id = %(key)s AND done_at IS NULL UNION ALL"
+        " SELECT created_at, agent_id, user_id FROM audit_messageerasure"
+        " WHERE id = %(key)s AND done_at IS NULL",
+        True,
+    ),
+}
+# Creates what is new and enqueues the sending, and returns when a recipient has waited long enough.
+# A sending that was given up is tried again with what is new, once an hour.
+_QUEUE: Final = """
+WITH open AS ({source}), wanted AS (
+    SELECT recipient.id, recipient.created_at, open.*,
+           open.since + make_interval(mins => {wait}) AS at
+    FROM open CROSS JOIN orchestrator_notificationrecipient AS recipient
+    WHERE recipient.is_active AND %(event)s = ANY(recipient.events) AND open.since IS NOT NULL
+      AND recipient.id <> %(key)s
+      AND (%(event)s <> 'job_failed' OR open.since >= recipient.created_at)
+), created AS (
+    INSERT INTO orchestrator_notification
+        (recipient_id, event, subject_id, occurred_at, agent_id, user_id)
+    SELECT id, %(event)s, %(key)s, since, agent_id, coalesce(user_id, '')
+    FROM wanted WHERE at <= statement_timestamp() ORDER BY id
+    ON CONFLICT DO NOTHING
+    RETURNING recipient_id
+), queued AS (
+    INSERT INTO tenants_job AS job (tenant_id, kind, key)
+    SELECT DISTINCT %(tenant_id)s::uuid, 'notification', recipient_id FROM created ORDER BY 3
+    ON CONFLICT (tenant_id, kind, key) DO UPDATE SET
+        attempts = CASE WHEN job.failed_at < now() - interval '1 hour' THEN 0
+                        ELSE job.attempts END,
+        due_at = CASE WHEN job.failed_at < now() - interval '1 hour' THEN now()
+                      ELSE job.due_at END,
+        sweep_at = CASE WHEN job.failed_at < now() - interval '1 hour' THEN now()
+                        ELSE job.sweep_at END,
+        failed_at = CASE WHEN job.failed_at < now() - interval '1 hour' THEN NULL
+                         ELSE job.failed_at END
+)
+SELECT min(at) - statement_timestamp() FROM wanted WHERE at > statement_timestamp()
+"""
+_REVIEW: Final = """
+    SELECT date_trunc('day', now(), 'UTC') AS since, NULL::uuid AS agent_id, NULL AS user_id
+    WHERE %(key)s::uuid = %(tenant_id)s
+"""
+_PROPOSED: Final = """
+SELECT count(*) FROM (
+    SELECT FROM memory_memoryentry WHERE state = 'proposed' AND version_of IS NULL LIMIT %(limit)s
+) AS proposed
+"""
+
+
+def look(key: UUID) -> None:
+    """Queue what recipients want to know of a row, and look again when it will have waited long.
+
+    Safe to run twice: a recipient is notified once of each event. One worker at a time.
+    """
+    try:
+        with LOOKS.leased(key) as lease:
+            if lease is None:
+                return
+            try:
+                lease.refuse_lost()
+                with lease.transaction():
+                    _look(key)
+            except LeaseLost:
+                raise
+            except Exception as error:  # any error is for people to read
+                with lease.transaction():
+                    LOOKS.record_failure(key, error, unless_requeued=True)
+    except LeaseLost as error:
+        logger.warning("%s", error)
+
+
+def _look(key: UUID) -> None:
+    pauses = [
+        pause
+        for event, (source, waits) in _SOURCES.items()
+        if (pause := _queue(event, key, source, "wait_minutes" if waits else "0")) is not None
+    ]
+    if key == required_tenant_id():
+        _queue_reviews(key)
+    SENDING.wake_on_commit()
+    if pauses and not LOOKS.jobs([key]).filter(begun_at__isnull=True).exists():
+        LOOKS.postpone(key, min(pauses))
+    else:
+        LOOKS.finish(key, unless_requeued=True)
+
+
+def _queue(event: Event, key: UUID, source: str, wait: str) -> timedelta | None:
+    values: dict[str, Any] = {"event": event, "key": key, "tenant_id": required_tenant_id()}
+    return fetch_value(_QUEUE.format(source=source, wait=wait), values)
+
+
+def _queue_reviews(key: UUID) -> None:
+    """Notify recipients of the queue of proposed facts that have as few as this as a threshold."""
+    wanted = NotificationRecipient.objects.active().filter(events__contains=[Event.REVIEW_QUEUE])
+    thresholds = list(wanted.values_list("review_threshold", flat=True))
+    if not thresholds:
+        return
+    # Counted up to the highest threshold.
+    count = fetch_value(_PROPOSED, {"limit": max(thresholds)})
+    source = f"{_REVIEW} AND {int(count)} > 0"
+    reached = f"CASE WHEN review_threshold <= {int(count)} THEN 0 END"
+    _queue(Event.REVIEW_QUEUE, key, source, reached)

@@ -1,0 +1,152 @@
+"""Sending what a recipient has not been notified of yet: one digest at a time.
+
+Before a digest is sent, its notifications get the id of a batch. A worker that finds notifications
+with a batch sends the same batch again: another may have been killed after it had sent it. In Slack
+it looks for the post first. A mail may be sent twice then, with the same Message-ID.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+from uuid import UUID, uuid4
+
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from konstruct.channels.models import SlackInstallation
+from konstruct.channels.notifications import mail, slack
+from konstruct.channels.notifications.items import Digest, Item, base_url, digest_of, tenant_name
+from konstruct.channels.notifications.looking import SENDING
+from konstruct.orchestrator.models import (
+    Destination,
+    Event,
+    Notification,
+    NotificationRecipient,
+)
+from tenants.jobs import Lease, LeaseLost
+
+logger = logging.getLogger(__name__)
+
+# Notifications of a digest.
+MAX_BATCH: Final = 200
+# Sent notifications are kept for so long, so that what is still open is not sent again.
+KEPT: Final = timedelta(days=90)
+MAX_REMOVED: Final = 1000
+
+
+def has_recipients(event: Event = Event.ESCALATION_OPENED) -> bool:
+    """Return whether anyone who can be reached is notified of an event in the current tenant.
+
+    A mail recipient can be reached if the deployment can send mail and there is an address, a Slack
+    channel if its workspace is connected.
+    """
+    recipients = NotificationRecipient.objects.active().filter(events__contains=[event])
+    workspaces = set(SlackInstallation.objects.connected().values_list("workspace", flat=True))
+    return any(
+        each.workspace in workspaces
+        if each.destination == Destination.SLACK
+        else mail.is_configured() and (each.email or (each.member and each.member.email))
+        for each in recipients.select_related("member")
+    )
+
+
+def send(recipient_id: UUID) -> None:
+    """Send the recipient a digest, or find out when to. Safe to run twice; one worker at a time."""
+    try:
+        with SENDING.leased(recipient_id) as lease:
+            if lease is None:
+                return
+            try:
+                lease.refuse_lost()
+                _send(recipient_id, lease)
+            except LeaseLost:
+                raise
+            except Exception as error:  # any error is for people to read
+                with lease.transaction():
+                    SENDING.record_failure(recipient_id, error)
+    except LeaseLost as error:
+        logger.warning("%s", error)
+
+
+def _send(recipient_id: UUID, lease: Lease) -> None:
+    recipients = NotificationRecipient.objects.active().select_related("member")
+    recipient = recipients.filter(pk=recipient_id).first()
+    pending = Notification.objects.pending().filter(recipient_id=recipient_id)
+    if recipient is None:
+        with lease.transaction():
+            pending.delete()
+            lease.finish()
+        return
+    if pause := recipient.pause(timezone.now()):
+        with lease.transaction():
+            SENDING.postpone(recipient_id, pause)
+        return
+    with lease.transaction():
+        rows, was_begun = _take_batch(pending)
+    if rows and rows[0].batch is not None:
+        digest = digest_of(rows[0].batch, rows, recipient)
+        if digest.items:
+            deliver(recipient, digest, repeats=rows if was_begun else [])
+            recipient.last_sent_at = timezone.now()
+    with lease.transaction():
+        _finish(recipient, [row.pk for row in rows], pending, lease)
+
+
+def _take_batch(pending: QuerySet[Notification]) -> tuple[list[Notification], bool]:
+    """Return the notifications of the next digest, and whether a worker has begun it before."""
+    begun = list(pending.filter(batch__isnull=False)[:MAX_BATCH])
+    if begun:
+        return [row for row in begun if row.batch == begun[0].batch], True
+    rows, batch = list(pending[:MAX_BATCH]), uuid4()
+    Notification.objects.filter(pk__in=[row.pk for row in rows]).update(batch=batch)
+    for row in rows:
+        row.batch = batch
+    return rows, False
+
+
+def deliver(
+    recipient: NotificationRecipient, digest: Digest, *, repeats: Sequence[Notification] = ()
+) -> None:
+    """Send a digest by mail or to Slack. Not in a transaction.
+
+    Args:
+        recipient: who is notified.
+        digest: what is sent.
+        repeats: the notifications of a batch that a worker has begun before.
+
+    Raises:
+        ChannelError: it was not sent, or perhaps not.
+    """
+    if recipient.destination != Destination.SLACK:
+        mail.send(recipient, digest)
+    else:
+        since = min((row.created_at for row in repeats), default=None)
+        slack.send(recipient, digest, since=since)
+
+
+def send_test(recipient: NotificationRecipient) -> None:
+    """Send a test at once, also in quiet hours. Not in a transaction. Raises as `deliver` does."""
+    item = Item("This is a test: notifications reach you here", f"{base_url()}/admin/")
+    deliver(recipient, Digest(uuid4(), tenant_name(), [item]))
+
+
+def _finish(
+    recipient: NotificationRecipient,
+    sent: Sequence[UUID],
+    pending: QuerySet[Notification],
+    lease: Lease,
+) -> None:
+    """Record that a batch was sent. What came meanwhile is sent after the pause of a digest."""
+    if sent:
+        Notification.objects.filter(pk__in=sent).update(sent_at=Now())
+        recipient.save(update_fields=["last_sent_at"])
+        old = Notification.objects.filter(
+            recipient=recipient, sent_at__lt=timezone.now() - KEPT
+        ).values("pk")[:MAX_REMOVED]
+        Notification.objects.filter(pk__in=old).delete()
+    if pending.exists():
+        SENDING.postpone(recipient.pk, recipient.pause(timezone.now()))
+    else:
+        lease.finish()

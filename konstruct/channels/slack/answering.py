@@ -1,0 +1,219 @@
+"""Answering the user of an escalation from Slack: a button opens a form, the form is an answer.
+
+Slack signs both requests. Who may answer is a member of the team, by `SlackMember`, with the
+permission of the admin's own page; the answer and the look at the question are recorded as that
+member's.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from konstruct.channels.exceptions import ChannelError
+from konstruct.channels.models import SlackMember
+from konstruct.channels.slack.adapter import token_of_workspace
+from konstruct.channels.slack.events import native_id
+from konstruct.channels.slack.inbound import serving_tenant
+from konstruct.channels.slack.web_api import ask
+from konstruct.orchestrator.handoff.escalations import answer_as_person
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import Agent, Escalation
+from memory.models import Message, Role
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import Action
+from tenants.context import tenant_scope
+from tenants.exceptions import KonstructError
+
+logger = logging.getLogger(__name__)
+
+# The id of the button, and of the form and its field.
+ANSWER: Final = "answer_escalation"
+MAY_ANSWER: Final = "orchestrator.change_escalation"
+MAY_READ: Final = "memory.view_message"
+# Slack's limits of a field, and of a text in a block.
+MAX_ANSWER_CHARACTERS: Final = 3000
+# Slack accepts a form for three seconds after the button.
+TIMEOUT_SECONDS: Final = 2
+UNKNOWN: Final = (
+    "You cannot answer here: your Slack account {user} belongs to no member of the team who may"
+    " answer users. An admin can add it in Konstruct, under Access, Slack accounts."
+)
+SENT: Final = "The answer is on its way to the user."
+
+
+def receive(payload: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Handle a request of Slack's about the answer to an escalation.
+
+    Returns:
+        The document that Slack is answered with, which may be empty. None if the request is about
+        something else.
+    """
+    if payload.get("type") == "block_actions":
+        actions = payload.get("actions")
+        action = actions[0] if isinstance(actions, list) and actions else None
+        if isinstance(action, Mapping) and action.get("action_id") == ANSWER:
+            _open_form(payload, action.get("value"))
+            return {}
+    view = payload.get("view")
+    if payload.get("type") != "view_submission" or not isinstance(view, Mapping):
+        return None
+    return _answer(payload, view) if view.get("callback_id") == ANSWER else None
+
+
+def _open_form(payload: Mapping[str, Any], value: object) -> None:
+    """Show the form to a member who may answer, and to others why they may not."""
+    workspace, user = _sender(payload)
+    tenant, trigger = serving_tenant(workspace), payload.get("trigger_id")
+    if tenant is None or not user or not isinstance(trigger, str):
+        return
+    with tenant_scope(tenant.id, pinned=True):
+        member, found = member_of(workspace, user), _escalation(value)
+        if member is None:
+            form = _message(UNKNOWN.format(user=user))
+        elif found is None:
+            form = _message("This escalation is resolved, or was erased.")
+        else:
+            form = _form(found, member)
+        try:
+            ask(
+                "views_open",
+                token=token_of_workspace(workspace),
+                timeout_seconds=TIMEOUT_SECONDS,
+                trigger_id=trigger,
+                view=form,
+            )
+        except ChannelError as error:  # the person can press again, or use the link
+            logger.warning("The form of an answer was not opened in Slack: %s", error)
+
+
+def _answer(payload: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the user. Slack may send the form twice: its id is the answer's idempotency key."""
+    workspace, user = _sender(payload)
+    tenant, view_id = serving_tenant(workspace), native_id(view, "id")
+    if tenant is None or not user or not view_id:
+        return _error("This workspace is not connected any more.")
+    with tenant_scope(tenant.id, pinned=True):
+        member, found = member_of(workspace, user), _escalation(view.get("private_metadata"))
+        if member is None:
+            return _error(UNKNOWN.format(user=user))
+        if found is None:
+            return _error("This escalation is resolved, or was erased.")
+        try:
+            answer_as_person(
+                found.pk,
+                _text_of(view),
+                name=member.get_username(),
+                idempotency_key=f"slack/{workspace}/{view_id}",
+                on_change=lambda turn: _note(Action.ANSWER, member, found, message=str(turn.pk)),
+            )
+        except KonstructError as error:
+            return _error(str(error))
+    return {"response_action": "update", "view": _message(SENT)}
+
+
+def member_of(workspace: str, slack_id: str) -> Any:
+    """Return the member of the team that a Slack user is, if they may answer; else None."""
+    rows = SlackMember.objects.filter(
+        installation__workspace=workspace, installation__state="connected", slack_id=slack_id
+    )
+    found = rows.select_related("member").first()
+    if found is None or not found.member.is_active or not found.member.has_perm(MAY_ANSWER):
+        return None
+    return found.member
+
+
+def _sender(payload: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the workspace and the user of a request; no user if they are of another workspace."""
+    workspace, user = native_id(payload.get("team"), "id"), native_id(payload.get("user"), "id")
+    home = native_id(payload.get("user"), "team_id")
+    return workspace, user if home in ("", workspace) else ""
+
+
+def _escalation(value: object) -> Escalation | None:
+    try:
+        key = UUID(str(value))
+    except ValueError:
+        return None
+    return Escalation.objects.open().to_people().filter(pk=key).first()
+
+
+def _note(action: Action, member: Any, found: Escalation, **detail: Any) -> None:
+    record_access(
+        action,
+        "escalation",
+        by=Actor.person(member),
+        subject_id=found.pk,
+        agent_id=found.agent_id,
+        user_id=found.user_id,
+        thread_id=found.thread_id,
+        way="Slack",
+        **detail,
+    )
+
+
+def _form(found: Escalation, member: Any) -> dict[str, Any]:
+    """Return the form, with what the user said last if the member may read conversations."""
+    blocks: list[dict[str, Any]] = []
+    if member.has_perm(MAY_READ):
+        said = Message.objects.filter(**Thread.of(found).named, role=Role.USER)
+        content = said.order_by("-number").values_list("content", flat=True).first()
+        if content:
+            blocks.append(_plain(content))
+        _note(Action.VIEW, member, found)
+    agent = Agent.objects.filter(pk=found.agent_id).values_list("name", flat=True).first()
+    blocks.append(
+        {
+            "type": "input",
+            "block_id": ANSWER,
+            "label": {"type": "plain_text", "text": "Your answer"},
+            "hint": {
+                "type": "plain_text",
+                "text": f"The user of {agent or 'the agent'} reads it under your name,"
+                f" {member.get_username()}.",
+            },
+            "element": {
+                "type": "plain_text_input",
+                "action_id": ANSWER,
+                "multiline": True,
+                "max_length": MAX_ANSWER_CHARACTERS,
+            },
+        }
+    )
+    return {
+        **_view(blocks),
+        "callback_id": ANSWER,
+        "private_metadata": str(found.pk),
+        "submit": {"type": "plain_text", "text": "Send"},
+    }
+
+
+def _message(text: str) -> dict[str, Any]:
+    return _view([_plain(text)])
+
+
+def _view(blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "type": "modal",
+        "title": {"type": "plain_text", "text": "Answer as a person"},
+        "close": {"type": "plain_text", "text": "Close"},
+        "blocks": blocks,
+    }
+
+
+def _plain(text: str) -> dict[str, Any]:
+    """A block of plain text, in which Slack reads no mention and no markup."""
+    shown = text if len(text) <= MAX_ANSWER_CHARACTERS else f"{text[: MAX_ANSWER_CHARACTERS - 1]}…"
+    return {"type": "section", "text": {"type": "plain_text", "text": shown, "emoji": False}}
+
+
+def _error(text: str) -> dict[str, Any]:
+    return {"response_action": "errors", "errors": {ANSWER: text}}
+
+
+def _text_of(view: Mapping[str, Any]) -> str:
+    """Return the answer of a form that was sent; empty if it has none."""
+    value: Any = view
+    for name in ("state", "values", ANSWER, ANSWER, "value"):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, str) else ""

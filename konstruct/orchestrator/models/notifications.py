@@ -1,0 +1,252 @@
+"""Tables of notifications: who gets what, and what was sent or is to be sent."""
+
+import uuid
+from datetime import datetime, time, timedelta
+from typing import Final, Self
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models.functions import Now
+
+from tenants.models import TenantModel
+from tenants.personal_data import NoPersonalData, PersonalData
+
+MAX_WAIT_MINUTES: Final = 7 * 24 * 60
+
+
+class Event(models.TextChoices):
+    """What people are notified of."""
+
+    ESCALATION_OPENED = "escalation_opened", "A user waits for a person"
+    ESCALATION_WAITS = "escalation_waits", "A user waits too long for a person"
+    CONSENT_WAITS = "consent_waits", "A tool call waits too long for the user's consent"
+    JOB_FAILED = "job_failed", "A reply, delivery or other job failed for good"
+    ERASURE_DUE = "erasure_due", "An erasure was requested and is not done"
+    REVIEW_QUEUE = "review_queue", "Many proposed facts wait for a review"
+
+
+class Destination(models.TextChoices):
+    """How a recipient is reached."""
+
+    MEMBER = "member", "mail to a member of the team"
+    MAIL = "mail", "mail to another address"
+    SLACK = "slack", "Slack channel"
+
+
+class NotificationRecipientQuerySet(models.QuerySet["NotificationRecipient"]):
+    """Recipients of a tenant."""
+
+    def active(self) -> Self:
+        """Those that are notified: switched on, and not a member who was deactivated."""
+        is_gone = models.Q(destination=Destination.MEMBER, member__is_active=False)
+        return self.filter(is_active=True).exclude(is_gone)
+
+
+class NotificationRecipient(TenantModel):
+    """A person or a Slack channel, of what they are notified, and when.
+
+    The job of the kind "notification" has its id as a key.
+    """
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    destination = models.TextField(
+        choices=Destination,
+        default=Destination.MEMBER,
+        db_default=Destination.MEMBER,
+        help_text="Where notifications are sent.",
+    )
+    member = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        # Members are deactivated, not deleted. Operators are users too, and have no such table.
+        on_delete=models.DO_NOTHING,
+        null=True,
+        blank=True,
+        db_index=False,  # a tenant has few recipients
+        related_name="+",
+        help_text="The member of the team, at the address of their account.",
+    )
+    email = models.EmailField(
+        "address", blank=True, default="", db_default="", help_text="The address."
+    )
+    workspace = models.CharField(
+        max_length=50,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Slack's id of a connected workspace.",
+    )
+    slack_channel = models.CharField(
+        "Slack channel",
+        max_length=50,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Slack's id of the channel, such as C024BE7LR. Invite the bot to it.",
+    )
+    events = ArrayField(models.TextField(choices=Event), help_text="What is notified.")
+    wait_minutes = models.PositiveIntegerField(
+        "minutes that are too long",
+        default=15,
+        db_default=15,
+        help_text="After how many minutes a user waits too long for a person, a tool call for"
+        " consent, and an erasure for its end.",
+    )
+    review_threshold = models.PositiveIntegerField(
+        "proposed facts",
+        default=20,
+        db_default=20,
+        help_text="From how many proposed facts on, once a day (UTC).",
+    )
+    digest_minutes = models.PositiveIntegerField(
+        "minutes between two notifications",
+        default=5,
+        db_default=5,
+        help_text="At most one notification in so many minutes, which lists all that is new. 0: at"
+        " once.",
+    )
+    quiet_from = models.TimeField(
+        null=True, blank=True, help_text="Nothing is sent from this time of day on …"
+    )
+    quiet_until = models.TimeField(
+        null=True, blank=True, help_text="… until this one. It is sent then."
+    )
+    time_zone = models.TextField(
+        default="UTC", db_default="UTC", help_text="Of these times, such as Europe/Berlin."
+    )
+    includes_question = models.BooleanField(
+        "include the question",
+        default=False,
+        db_default=False,
+        help_text="Include what the user wrote last. Otherwise there is a link, and nothing of a"
+        " conversation.",
+    )
+    is_active = models.BooleanField(
+        "active", default=True, db_default=True, help_text="Whether anything is sent."
+    )
+    last_sent_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When a notification was sent last."
+    )
+    created_at = models.DateTimeField(
+        db_default=Now(), editable=False, help_text="Since when. Jobs that failed before are not"
+        " notified.",
+    )  # fmt: skip
+
+    objects = NotificationRecipientQuerySet.as_manager()
+
+    personal_data = NoPersonalData("addresses of the tenant's own people, and channels")
+
+    class Meta:
+        verbose_name = "notification recipient"
+        verbose_name_plural = "notifications"
+        ordering = ["created_at", "id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(destination=Destination.MEMBER, member__isnull=False)
+                | (models.Q(destination=Destination.MAIL) & ~models.Q(email=""))
+                | (
+                    models.Q(destination=Destination.SLACK)
+                    & ~models.Q(workspace="")
+                    & ~models.Q(slack_channel="")
+                ),
+                name="notification_destination",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(quiet_from__isnull=True, quiet_until__isnull=True)
+                | models.Q(quiet_from__isnull=False, quiet_until__isnull=False),
+                name="notification_quiet_hours",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(wait_minutes__range=(1, MAX_WAIT_MINUTES))
+                & models.Q(digest_minutes__lte=MAX_WAIT_MINUTES)
+                & models.Q(review_threshold__range=(1, 10_000)),
+                name="notification_limits",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        if self.destination == Destination.SLACK:
+            return f"{self.slack_channel} in {self.workspace}"
+        return str(self.member) if self.destination == Destination.MEMBER else self.email
+
+    def pause(self, now: datetime) -> timedelta:
+        """Return the time until a notification may be sent: after quiet hours, and the last one."""
+        at = now
+        if self.last_sent_at is not None:
+            at = max(now, self.last_sent_at + timedelta(minutes=self.digest_minutes))
+        if self.quiet_from is not None and self.quiet_until is not None:
+            at = _after(at.astimezone(ZoneInfo(self.time_zone)), self.quiet_from, self.quiet_until)
+        return max(at - now, timedelta(0))
+
+
+def _after(local: datetime, quiet_from: time, quiet_until: time) -> datetime:
+    """Return the time itself, or the end of the quiet hours that it is in."""
+    now = local.time()
+    spans_midnight = quiet_from > quiet_until
+    is_evening = spans_midnight and now >= quiet_from
+    if not (is_evening or (now < quiet_until and (spans_midnight or now >= quiet_from))):
+        return local
+    ends = local.date() + timedelta(days=is_evening)
+    return datetime.combine(ends, quiet_until, tzinfo=local.tzinfo)
+
+
+class NotificationQuerySet(models.QuerySet["Notification"]):
+    """Notifications of a tenant."""
+
+    def pending(self) -> Self:
+        """Those that are not sent, the oldest first."""
+        return self.filter(sent_at__isnull=True).order_by("created_at", "id")
+
+
+class Notification(TenantModel):
+    """That a recipient is notified of an event, once. It has nothing of what was said.
+
+    Notifications that are sent together have one `batch`, which is assigned before they are sent.
+    """
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    recipient = models.ForeignKey(
+        NotificationRecipient, on_delete=models.CASCADE, db_index=False, help_text="Who."
+    )
+    event = models.TextField(choices=Event, help_text="Of what.")
+    subject_id = models.UUIDField(help_text="The escalation, tool call, job or erasure.")
+    occurred_at = models.DateTimeField(help_text="Since when it is so.")
+    agent_id = models.UUIDField("agent", null=True, blank=True, help_text="The agent.")
+    user_id = models.TextField(
+        "user", blank=True, default="", db_default="", help_text="The user that it is about."
+    )
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was noticed.")
+    batch = models.UUIDField(
+        null=True, blank=True, help_text="Those that are sent together. Empty: not yet begun."
+    )
+    sent_at = models.DateTimeField(null=True, blank=True, help_text="When it was sent.")
+
+    objects = NotificationQuerySet.as_manager()
+
+    personal_data = PersonalData(subject="user_id", agent="agent_id", key="id")
+
+    class Meta:
+        verbose_name = "notification"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["recipient", "event", "subject_id", "occurred_at"],
+                name="notification_once",
+            )
+        ]
+        indexes = [
+            models.Index(
+                fields=["recipient", "created_at"],
+                condition=models.Q(sent_at__isnull=True),
+                name="notification_pending",
+            ),
+            models.Index(fields=["user_id"], name="notification_user"),
+        ]
+
+    def __str__(self) -> str:
+        return self.get_event_display()

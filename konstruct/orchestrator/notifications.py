@@ -1,0 +1,69 @@
+"""Notifications: a row that people should know of is looked at by a worker.
+
+The code that opens an escalation, asks for consent, gives a job up or asks for an erasure calls
+`notify` in the same transaction. It enqueues a job with the id of that row. The job
+(`konstruct.channels.notifications.looking`) queues what each recipient wants to know, and looks
+again when the row has waited too long. A tenant without recipients or events has no such jobs.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from tenants.context import fetch_column, required_tenant_id, tenant_connection
+
+# Proposed facts are counted after a pause, once for all that come meanwhile.
+REVIEW_PAUSE: Final = timedelta(minutes=1)
+# Open rows of each table that a recipient who is added or changed is notified of.
+MAX_OPEN: Final = 500
+
+_HAS_RECIPIENTS: Final = "EXISTS (SELECT FROM orchestrator_notificationrecipient WHERE is_active)"
+# A look that is under way is repeated: it may not have seen this.
+_NOTIFY: Final = f"""
+INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at)
+SELECT %(tenant_id)s, 'notification_look', key, statement_timestamp() + %(pause)s,
+       statement_timestamp() + %(pause)s
+FROM unnest(%(keys)s::uuid[]) AS key WHERE {_HAS_RECIPIENTS}
+ON CONFLICT (tenant_id, kind, key) DO UPDATE SET
+    attempts = 0, begun_at = NULL, failed_at = NULL, due_at = least(job.due_at, EXCLUDED.due_at),
+    sweep_at = least(job.due_at, EXCLUDED.due_at)
+"""  # noqa: S608
+_OPEN: Final = """
+(SELECT id FROM orchestrator_escalation WHERE resolved_at IS NULL AND to_agent_id IS NULL
+ ORDER BY opened_at DESC LIMIT %(limit)s)
+UNION (SELECT id FROM orchestrator_toolcall WHERE state = 'waiting' AND expires_at > now()
+       ORDER BY expires_at LIMIT %(limit)s)
+UNION (SELECT id FROM audit_erasurerequest WHERE done_at IS NULL LIMIT %(limit)s)
+UNION (SELECT id FROM audit_messageerasure WHERE done_at IS NULL LIMIT %(limit)s)
+"""
+
+
+def notify(key: UUID, *, pause: timedelta = timedelta(0)) -> None:
+    """Look whether people are to be notified of a row. Call it in the transaction that changes it.
+
+    One statement, which is sent with the next one. Without a recipient it does nothing.
+
+    Args:
+        key: the id of an escalation, a tool call, an erasure or a job; the tenant's id for the
+            queue of proposed facts.
+        pause: time until the look.
+    """
+    notify_many([key], pause=pause)
+
+
+def notify_many(keys: Iterable[UUID], *, pause: timedelta = timedelta(0)) -> None:
+    """Look at several rows, as `notify` does."""
+    values = {"tenant_id": required_tenant_id(), "keys": sorted(keys), "pause": pause}
+    # No worker is woken: most tenants have nothing to send, and the sweep finds it in seconds.
+    tenant_connection().queue(_NOTIFY, values)
+
+
+def notify_of_reviews() -> None:
+    """Look soon whether too many proposed facts wait for a review."""
+    notify(required_tenant_id(), pause=REVIEW_PAUSE)
+
+
+def notify_of_all_open() -> None:
+    """Look at all that is open, for a recipient that is new or wants something else."""
+    notify_many([*fetch_column(_OPEN, {"limit": MAX_OPEN}), required_tenant_id()])

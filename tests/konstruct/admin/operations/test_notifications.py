@@ -1,0 +1,242 @@
+"""Notifications in the admin: recipients are added, tried and retried; Slack accounts are added."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from konstruct.channels.models import SlackMember
+from konstruct.channels.notifications.looking import SENDING
+from konstruct.channels.slack.installations import connect
+from konstruct.orchestrator.models import Event, Notification, NotificationRecipient
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+from tests.servers.mail import MailServer, mail_server
+
+RECIPIENTS = "/admin/orchestrator/notificationrecipient/"
+ACCOUNTS = "/admin/channels/slackmember/"
+Browser = Callable[..., Client]
+FORM = {
+    "destination": "mail",
+    "member": "",
+    "email": "eva@example.com",
+    "workspace": "",
+    "slack_channel": "",
+    "events": list(Event.values),
+    "wait_minutes": "15",
+    "review_threshold": "20",
+    "digest_minutes": "5",
+    "quiet_from": "",
+    "quiet_until": "",
+    "time_zone": "Europe/Berlin",
+    "is_active": "on",
+}
+SLACK = {"destination": "slack", "email": "", "workspace": "T1", "slack_channel": "C024BE7LR"}
+
+
+@pytest.fixture
+def mail(settings: Any) -> Iterator[MailServer]:
+    """A mail server, as this process has it configured."""
+    with mail_server() as server:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
+        yield server
+
+
+def install(program: Program) -> None:
+    """Connect the workspace T1 to a tenant."""
+    connect(
+        tenant_id=program.tenant.id,
+        agent_id=program.agent.id,
+        workspace="T1",
+        bot_user_id="UBOT",
+        token="xoxb-1",
+        by="eva",
+    )
+
+
+def recipients(program: Program) -> list[NotificationRecipient]:
+    with tenant_scope(program.tenant.id):
+        return list(NotificationRecipient.objects.order_by("created_at"))
+
+
+def test_a_recipient_is_added_tried_changed_and_removed_and_all_of_it_is_logged(
+    program_a: Program, program_b: Program, browser: Browser, mail: MailServer
+) -> None:
+    client = browser(program_a.tenant)
+    client.post(f"{RECIPIENTS}add/", {**FORM, "quiet_from": "22:00", "quiet_until": "07:00"})
+    (row,) = recipients(program_a)
+    assert recipients(program_b) == []
+    page = client.get(RECIPIENTS).text
+    for shown in ("eva@example.com", "ready", "everything", "22:00 to 07:00 Europe/Berlin"):
+        assert shown in page
+    selected = {"action": "send_test", "_selected_action": [str(row.pk)]}
+    page = client.post(RECIPIENTS, selected, follow=True).text
+    assert "A test was sent to eva@example.com." in page
+    assert mail.recipients == [["eva@example.com"]]
+    client.post(f"{RECIPIENTS}{row.pk}/change/", {**FORM, "wait_minutes": "30"})
+    assert recipients(program_a)[0].wait_minutes == 30
+    client.post(f"{RECIPIENTS}{row.pk}/delete/", {"post": "yes"})
+    assert recipients(program_a) == []
+    with tenant_scope(program_a.tenant.id):
+        logged = AccessEvent.objects.filter(subject="notification recipient").order_by("id")
+        done = [event.action for event in logged if event.action not in ("list", "view")]
+    assert done == ["create", "send", "edit", "delete"]
+
+
+def test_a_test_that_fails_says_why(program_a: Program, browser: Browser, mail: MailServer) -> None:
+    client = browser(program_a.tenant)
+    client.post(f"{RECIPIENTS}add/", FORM)
+    mail.answers = ["550 no such user"]
+    selected = {"action": "send_test", "_selected_action": [str(recipients(program_a)[0].pk)]}
+    page = client.post(RECIPIENTS, selected, follow=True).text
+    assert "eva@example.com: The mail server refused the mail with the code 550." in page
+
+
+def test_without_mail_the_form_warns(program_a: Program, browser: Browser, settings: Any) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST = ""
+    page = browser(program_a.tenant).post(f"{RECIPIENTS}add/", FORM, follow=True).text
+    assert "This deployment cannot send mail yet: an operator sets EMAIL_HOST." in page
+
+
+def test_a_sending_that_was_given_up_is_shown_and_retried(
+    program_a: Program, browser: Browser
+) -> None:
+    client = browser(program_a.tenant)
+    client.post(f"{RECIPIENTS}add/", FORM)
+    (row,) = recipients(program_a)
+    with tenant_scope(program_a.tenant.id):
+        SENDING.enqueue_many([row.pk])
+        SENDING.give_up(row.pk, code="refused", reason="The mail server refused it.")
+    page = client.get(f"{RECIPIENTS}?state=failed").text
+    assert "The mail server refused it." in page
+    client.post(RECIPIENTS, {"action": "retry", "_selected_action": [str(row.pk)]})
+    with tenant_scope(program_a.tenant.id):
+        assert not SENDING.jobs().failed().exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"destination": "member"}, "Choose the member of the team."),
+        ({"email": ""}, "Give the address."),
+        ({"email": "eva"}, "Enter a valid email address."),
+        ({"email": "eva@example.com\r\nBcc: all@example.com"}, "Enter a valid email address."),
+        ({**SLACK, "workspace": ""}, "Choose a connected workspace."),
+        ({**SLACK, "workspace": "T9"}, "T9 is not one of the available choices"),
+        ({**SLACK, "slack_channel": "#general"}, "is no id of a Slack channel"),
+        ({"events": []}, "This field is required."),
+        ({"events": ["all"]}, "all is not one of the available choices"),
+        ({"wait_minutes": "0"}, "wait_minutes"),
+        ({"wait_minutes": "99999999"}, "wait_minutes"),
+        ({"review_threshold": "0"}, "review_threshold"),
+        ({"digest_minutes": "-1"}, "greater than or equal to 0"),
+        ({"quiet_from": "22:00"}, "Give both times, or none."),
+        ({"quiet_until": "22:00"}, "Give both times, or none."),
+        ({"quiet_from": "22:00", "quiet_until": "22:00"}, "The quiet hours end when they begin."),
+        ({"quiet_from": "25:00", "quiet_until": "7:00"}, "Enter a valid time."),
+        ({"time_zone": "Mars/Olympus"}, "Mars/Olympus is not one of the available choices"),
+    ],
+    ids=str,
+)
+def test_what_is_no_recipient_is_refused(
+    program_a: Program, browser: Browser, changed: dict[str, Any], said: str
+) -> None:
+    install(program_a)
+    response = browser(program_a.tenant).post(f"{RECIPIENTS}add/", {**FORM, **changed})
+    assert response.status_code == 200
+    assert said in response.text
+    assert recipients(program_a) == []
+
+
+def test_a_member_without_an_address_is_refused(program_a: Program, browser: Browser) -> None:
+    client = browser(program_a.tenant)
+    with tenant_scope(program_a.tenant.id):
+        eva = User.objects.create_user("eva")
+    changed = {**FORM, "destination": "member", "member": str(eva.pk)}
+    assert "eva has no mail address" in client.post(f"{RECIPIENTS}add/", changed).text
+    with tenant_scope(program_a.tenant.id):
+        User.objects.filter(pk=eva.pk).update(email="eva@example.com")
+    client.post(f"{RECIPIENTS}add/", changed)
+    (row,) = recipients(program_a)
+    # What was typed for another destination is not kept.
+    assert (row.member_id, row.email) == (eva.pk, "")
+
+
+def test_a_slack_channel_of_a_connected_workspace(program_a: Program, browser: Browser) -> None:
+    install(program_a)
+    browser(program_a.tenant).post(f"{RECIPIENTS}add/", {**FORM, **SLACK})
+    (row,) = recipients(program_a)
+    assert (row.workspace, row.slack_channel, row.email) == ("T1", "C024BE7LR", "")
+
+
+def test_an_auditor_sees_recipients_and_changes_none(
+    program_a: Program, browser: Browser, mail: MailServer
+) -> None:
+    browser(program_a.tenant).post(f"{RECIPIENTS}add/", FORM)
+    (row,) = recipients(program_a)
+    auditor = browser(program_a.tenant, "view_notificationrecipient", "view_notification")
+    assert "eva@example.com" in auditor.get(RECIPIENTS).text
+    assert auditor.get(f"{RECIPIENTS}add/").status_code == 403
+    assert auditor.post(f"{RECIPIENTS}{row.pk}/change/", FORM).status_code == 403
+    selected = {"action": "send_test", "_selected_action": [str(row.pk)]}
+    auditor.post(RECIPIENTS, selected)
+    assert mail.mails == []
+
+
+def test_another_tenants_recipient_is_not_found(
+    program_a: Program, program_b: Program, browser: Browser, mail: MailServer
+) -> None:
+    browser(program_a.tenant).post(f"{RECIPIENTS}add/", FORM)
+    (row,) = recipients(program_a)
+    other = browser(program_b.tenant)
+    assert "eva@example.com" not in other.get(RECIPIENTS).text
+    assert other.get(f"{RECIPIENTS}{row.pk}/change/").status_code == 302
+    other.post(RECIPIENTS, {"action": "send_test", "_selected_action": [str(row.pk)]})
+    other.post(f"{RECIPIENTS}{row.pk}/delete/", {"post": "yes"})
+    assert mail.mails == []
+    assert recipients(program_a) == [row]
+
+
+def test_sent_notifications_are_listed(program_a: Program, browser: Browser) -> None:
+    client = browser(program_a.tenant)
+    client.post(f"{RECIPIENTS}add/", FORM)
+    (row,) = recipients(program_a)
+    with tenant_scope(program_a.tenant.id):
+        Notification.objects.create(
+            recipient=row,
+            event=Event.ESCALATION_OPENED,
+            subject_id=row.pk,
+            agent_id=program_a.agent.pk,
+            user_id="maria",
+            occurred_at=row.created_at,
+        )
+    page = client.get("/admin/orchestrator/notification/").text
+    assert "A user waits for a person" in page
+    assert "maria" in page
+
+
+def test_slack_accounts_are_added_by_id_and_of_superusers_by_superusers(
+    program_a: Program, browser: Browser
+) -> None:
+    install(program_a)
+    client = browser(program_a.tenant)
+    with tenant_scope(program_a.tenant.id):
+        installation = str(program_a.agent.slack_installations.get().pk)
+        eva, root = User.objects.create_user("eva"), User.objects.create_superuser("root")
+    form = {"installation": installation, "slack_id": "@eva", "member": str(eva.pk)}
+    assert "is no id of a Slack user" in client.post(f"{ACCOUNTS}add/", form).text
+    form["slack_id"] = "U024BE7LH"
+    client.post(f"{ACCOUNTS}add/", form)
+    assert "already exists" in client.post(f"{ACCOUNTS}add/", form).text
+    of_root = {**form, "slack_id": "U024BE7LK", "member": str(root.pk)}
+    admin = browser(program_a.tenant, "add_slackmember", "view_slackmember")
+    assert "not one of the available choices" in admin.post(f"{ACCOUNTS}add/", of_root).text
+    client.post(f"{ACCOUNTS}add/", of_root)
+    with tenant_scope(program_a.tenant.id):
+        rows = SlackMember.objects.values_list("slack_id", "member__username")
+        assert list(rows) == [("U024BE7LH", "eva"), ("U024BE7LK", "root")]

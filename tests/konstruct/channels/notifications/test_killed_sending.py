@@ -1,0 +1,107 @@
+"""Processes that are killed before any statement of a look or of a sending: nothing is lost.
+
+A mail can come twice, with the same Message-ID. In Slack there is one post.
+"""
+
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from konstruct.channels.notifications.looking import LOOKS, SENDING, look
+from konstruct.channels.notifications.sending import send
+from konstruct.consistency import verify
+from konstruct.consistency.jobs import NO_JOB, NO_ROW
+from konstruct.orchestrator.handoff.escalations import OpenedBy, open_escalation
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import Notification
+from memory.conversations.transcript import record_message
+from tenants.context import tenant_scope
+from tests.konstruct.channels.conftest import install
+from tests.konstruct.channels.notifications.conftest import recipient, slack_recipient
+from tests.konstruct.conftest import Program
+from tests.konstruct.privacy.test_killed_jobs import _status_of_child, _wait_until_unlocked
+from tests.servers.mail import MailServer
+from tests.servers.slack import SlackServer
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+MAX_STATEMENTS = 80
+
+
+@pytest.fixture
+def escalated(program_a: Program) -> Iterator[Program]:
+    """Somebody waits for a person; the block is in the tenant."""
+    with tenant_scope(program_a.tenant.id):
+        yield program_a
+
+
+def escalate(program: Program) -> Any:
+    """Open an escalation, and return its id."""
+    thread = Thread(program.agent.id, "maria", "t1")
+    record_message(
+        tenant_id=program.tenant.id, **thread.named, channel="rest", role="user", content="Hello"
+    )
+    return open_escalation(thread, opened_by=OpenedBy.PERSON, reason="")[0].pk
+
+
+def kill_everywhere(program: Program, work: Any) -> int:
+    """Kill a process before each statement of the work, then do the work; count the kills."""
+    for before in range(2, MAX_STATEMENTS):
+        status = _status_of_child(program.tenant, work, before)
+        if status != -signal.SIGKILL:
+            assert status == 0
+            return before - 2
+        _wait_until_unlocked()
+    raise AssertionError("the work has too many statements")
+
+
+def test_a_look_that_is_killed_notifies_once(escalated: Program) -> None:
+    row = recipient(events=["escalation_opened"])
+    key = escalate(escalated)
+
+    def work() -> None:
+        LOOKS.cancel_all_attempts()  # the worker before is dead
+        look(key)
+
+    assert kill_everywhere(escalated, work) > 5
+    assert Notification.objects.get().recipient_id == row.pk
+    assert SENDING.jobs().get().key == row.pk
+    assert not LOOKS.jobs([key]).exists()
+    findings = verify(escalated.tenant.id, "a").findings
+    assert [each for each in findings if each.kind in (NO_JOB, NO_ROW)] == []
+
+
+def test_a_sending_that_is_killed_sends_mails_of_one_id(
+    escalated: Program, mail: MailServer
+) -> None:
+    row = recipient(events=["escalation_opened"])
+    look(escalate(escalated))
+
+    def work() -> None:
+        SENDING.cancel_all_attempts()
+        send(row.pk)
+
+    assert kill_everywhere(escalated, work) > 10
+    assert len({each["Message-ID"] for each in mail.mails}) == 1
+    assert len({each.get_content() for each in mail.mails}) == 1
+    assert Notification.objects.get().sent_at is not None
+    assert not SENDING.jobs().exists()
+
+
+def test_a_sending_that_is_killed_posts_once_in_slack(
+    escalated: Program, slack: SlackServer
+) -> None:
+    install(escalated, slack, "T1")
+    row = slack_recipient(events=["escalation_opened"])
+    look(escalate(escalated))
+
+    def work() -> None:
+        SENDING.cancel_all_attempts()
+        send(row.pk)
+
+    assert kill_everywhere(escalated, work) > 10
+    assert len(slack.posts("T1")) == 1
+    assert "conversations.history" in slack.methods()
+    assert not SENDING.jobs().exists()

@@ -1,0 +1,251 @@
+"""What recipients are notified of: consents, failures, erasures and reviews; and of whom not."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from konstruct.channels.notifications import looking
+from konstruct.channels.notifications.looking import LOOKS, SENDING, look
+from konstruct.llm.exceptions import LLMRefused
+from konstruct.orchestrator.handoff.escalations import OpenedBy, open_escalation
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import (
+    Escalation,
+    Notification,
+    NotificationRecipient,
+    ToolCall,
+)
+from konstruct.orchestrator.notifications import notify, notify_of_reviews
+from konstruct.orchestrator.replies.queue import REPLIES
+from konstruct.orchestrator.tools.tool_calls import decide
+from konstruct.privacy.erasure import carry_out
+from memory.models import Message
+from tenants import transaction
+from tenants.audit.access_log import Actor
+from tenants.audit.models import ErasureRequest
+from tenants.context import tenant_scope
+from tests.konstruct.channels.notifications.conftest import ask, pass_time, recipient, work
+from tests.konstruct.conftest import Program
+from tests.konstruct.extracted import propose
+from tests.messages import statements
+from tests.servers.mail import MailServer
+
+OPERATOR = Actor.operator("olga")
+
+
+def subjects(mail: MailServer) -> list[str]:
+    return [str(each["Subject"]) for each in mail.mails]
+
+
+def ask_for_consent(program: Program) -> ToolCall:
+    """A tool call has waited for consent for an hour."""
+    ask(program, "I like tea")
+    message = Message.objects.get(content="I like tea")
+    call = ToolCall.objects.create(
+        message=message,
+        agent_id=message.agent_id,
+        user_id=message.user_id,
+        thread_id=message.thread_id,
+        round=0,
+        position=0,
+        call_id="c1",
+        name="remember_fact",
+        arguments={},
+        question="May I?",
+        state="waiting",
+        created_at=timezone.now() - timedelta(hours=1),
+        expires_at=timezone.now() + timedelta(hours=1),
+    )
+    notify(call.pk)
+    return call
+
+
+def test_a_consent_that_waits_is_mailed(team: Program, mail: MailServer) -> None:
+    recipient()
+    call = ask_for_consent(team)
+    work()
+    assert "A tool call of ada (remember_fact) waits for the user's consent" in subjects(mail)[0]
+    assert f"/admin/orchestrator/toolcall/{call.pk}/change/" in mail.mails[0].get_content()
+    assert "May I?" not in mail.mails[0].get_content()
+
+
+def test_a_consent_that_was_given_is_not_mailed(team: Program, mail: MailServer) -> None:
+    recipient(wait_minutes=1)
+    call = ask_for_consent(team)
+    decide(team.tenant.id, call.pk, False, by="tests")
+    work()
+    assert mail.mails == []
+
+
+def test_a_job_that_fails_for_good_is_mailed_once_and_again_when_it_fails_again(
+    team: Program, mail: MailServer
+) -> None:
+    recipient()
+    ask(team, "Hello")
+    message = Message.objects.get(content="Hello")
+    for _ in range(2):
+        REPLIES.enqueue_again(message.pk)
+        REPLIES.record_failure(message.pk, LLMRefused("refused"))
+        work()
+        pass_time()
+        work()
+    assert len(mail.mails) == 2
+    assert "The reply failed for good at " in subjects(mail)[0]
+    assert "/admin/orchestrator/pendingreply/?state=failed" in mail.mails[0].get_content()
+
+
+def test_failures_before_a_recipient_was_added_are_not_mailed(
+    team: Program, mail: MailServer
+) -> None:
+    ask(team, "Hello")
+    message = Message.objects.get(content="Hello")
+    REPLIES.enqueue_again(message.pk)
+    REPLIES.record_failure(message.pk, LLMRefused("refused"))
+    recipient()
+    notify(message.pk)
+    work()
+    assert mail.mails == []
+
+
+def test_an_erasure_that_is_not_done_is_mailed(team: Program, mail: MailServer) -> None:
+    recipient(wait_minutes=15)
+    ask(team, "Hello")
+    request = request_erasure("maria", by=OPERATOR)
+    work()
+    assert mail.mails == []
+    assert LOOKS.jobs([request.pk]).get().due_at > timezone.now() + timedelta(minutes=14)
+    old = timezone.now() - timedelta(hours=1)
+    other = ErasureRequest.objects.create(user_id="ole", requested_by="eva", created_at=old)
+    notify(other.pk)
+    work()
+    assert "An erasure is not done, requested at " in subjects(mail)[0]
+    assert "ole" not in mail.mails[0].get_content()
+
+
+def test_many_proposed_facts_are_mailed_once_a_day(team: Program, mail: MailServer) -> None:
+    recipient(review_threshold=2, email="two@example.com")
+    recipient(review_threshold=3, email="three@example.com")
+    ask(team, "My sister lives in Lisbon")
+    message = Message.objects.get(content="My sister lives in Lisbon")
+    for number in range(2):
+        propose(message, "Lisbon", f"Fact {number}")
+        notify_of_reviews()
+        pass_time()
+        work()
+    assert subjects(mail) == ["[Tenant-A] 2 or more proposed facts wait for a review"]
+    assert mail.recipients == [["two@example.com"]]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_nothing_of_an_erased_person_is_sent(
+    team: Program, mail: MailServer, as_owner: Callable[[], AbstractContextManager[None]]
+) -> None:
+    recipient(digest_minutes=60, last_sent_at=timezone.now(), includes_question=True)
+    ask(team)
+    for key in LOOKS.jobs().values_list("key", flat=True):
+        look(key)
+    assert Notification.objects.pending().get().user_id == "maria"
+    request = request_erasure("maria", by=OPERATOR)
+    with as_owner(), tenant_scope(team.tenant.id):
+        carry_out(request)
+    with tenant_scope(team.tenant.id):
+        assert not Notification.objects.filter(user_id="maria").exists()
+        NotificationRecipient.objects.update(last_sent_at=None)
+        pass_time()
+        work()
+        # The erasure was done in time: of it nothing is sent either.
+        assert mail.mails == []
+
+
+def test_a_member_who_was_deactivated_gets_nothing(team: Program, mail: MailServer) -> None:
+    eva = User.objects.create_user("eva", email="eva@example.com")
+    recipient(destination="member", member=eva, email="")
+    ask(team)
+    eva.is_active = False
+    eva.save()
+    work()
+    assert mail.mails == []
+    assert not SENDING.jobs().exists()
+    assert not Notification.objects.exists()
+
+
+def test_an_escalation_that_is_rolled_back_has_no_job(team: Program) -> None:
+    recipient()
+    ask(team, "Hello")
+    LOOKS.jobs().delete()
+    with transaction.atomic():
+        thread = Thread(team.agent.id, "maria", "t1")
+        open_escalation(thread, opened_by=OpenedBy.PERSON, reason="")
+        assert LOOKS.jobs().exists()
+        transaction.set_rollback(True)
+    assert not LOOKS.jobs().exists()
+
+
+def test_a_look_at_what_is_gone_ends(team: Program) -> None:
+    recipient()
+    key = uuid4()
+    notify(key)
+    look(key)
+    assert not LOOKS.jobs([key]).exists()
+    assert not Notification.objects.exists()
+
+
+def test_an_event_during_a_look_is_looked_at(team: Program, monkeypatch: Any) -> None:
+    recipient()
+    key = uuid4()
+    notify(key)
+    original = looking._queue
+
+    def queue_and_notify(*arguments: Any) -> Any:
+        monkeypatch.setattr(looking, "_queue", original)
+        notify(key)
+        return original(*arguments)
+
+    monkeypatch.setattr(looking, "_queue", queue_and_notify)
+    look(key)
+    assert LOOKS.jobs([key]).due().exists()
+    look(key)
+    assert not LOOKS.jobs([key]).exists()
+
+
+def test_a_look_asks_as_much_however_many_rows_and_recipients_there_are(
+    team: Program,
+) -> None:
+    recipient()
+
+    def cost() -> int:
+        ask(team, thread_id=str(uuid4()))
+        (key,) = LOOKS.jobs().due().values_list("key", flat=True)
+        with statements() as sent:
+            look(key)
+        LOOKS.jobs().delete()
+        return len(sent)
+
+    LOOKS.jobs().delete()
+    before = cost()
+    for number in range(20):
+        recipient(email=f"r{number}@example.com")
+        ask(team, thread_id=f"t{number}")
+    LOOKS.jobs().delete()
+    assert cost() == before
+
+
+def test_another_tenants_escalation_is_not_seen(
+    team: Program, program_b: Program, mail: MailServer
+) -> None:
+    ask(team)
+    with tenant_scope(program_b.tenant.id):
+        recipient()
+        with tenant_scope(team.tenant.id):
+            key = Escalation.objects.get().pk
+        notify(key)
+        work()
+    assert mail.mails == []

@@ -1,0 +1,300 @@
+"""Notifications by mail: what is sent, when, and what happens if the mail server is down."""
+
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from konstruct.channels.notifications import sending
+from konstruct.channels.notifications.looking import LOOKS, SENDING
+from konstruct.channels.notifications.sending import has_recipients, send, send_test
+from konstruct.orchestrator.handoff.escalations import answer_as_person, mark_changing, resolve
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import Agent, Escalation, Notification, NotificationRecipient
+from konstruct.orchestrator.notifications import notify
+from memory.models import Message
+from tenants import transaction
+from tenants.context import tenant_scope
+from tenants.models import Job
+from tests.konstruct.channels.notifications.conftest import ask, pass_time, recipient, work
+from tests.konstruct.conftest import Program
+from tests.servers.mail import MailServer
+
+
+def escalate_long_ago(program: Program) -> Escalation:
+    """Open an escalation an hour ago."""
+    ask(program, "Hello", thread_id="old")
+    thread = Thread(program.agent.id, "maria", "old")
+    with transaction.atomic():
+        mark_changing(thread)
+        escalation = Escalation.objects.create(
+            **thread.named,
+            channel="rest",
+            message_id=Message.objects.get(thread_id="old", role="user").pk,
+            opened_by="person",
+            reason="",
+            opened_at=timezone.now() - timedelta(hours=1),
+        )
+        notify(escalation.pk)
+    return escalation
+
+
+def text_of(mail: Any) -> str:
+    return str(mail.get_content())
+
+
+def test_an_escalation_is_mailed_with_a_link_and_nothing_of_the_conversation(
+    team: Program, mail: MailServer
+) -> None:
+    recipient()
+    ask(team)
+    work()
+    (sent,) = mail.mails
+    assert mail.recipients == [["eva@example.com"]]
+    escalation = Escalation.objects.get()
+    assert f"http://tenant-a.localhost:8000/admin/escalations/{escalation.pk}/" in text_of(sent)
+    assert sent["Subject"].startswith("[Tenant-A] A user of ada waits for a person, since ")
+    assert (sent["Auto-Submitted"], sent["From"]) == (
+        "auto-generated", "Konstruct <no-reply@konstruct.example>",
+    )  # fmt: skip
+    assert "Bello" not in sent.as_string()
+    assert "maria" not in sent.as_string()
+    work()
+    assert len(mail.mails) == 1
+    assert not SENDING.jobs().exists()
+
+
+def test_the_question_is_mailed_where_it_is_wanted(team: Program, mail: MailServer) -> None:
+    recipient(includes_question=True)
+    ask(team)
+    work()
+    assert "  > I want to talk to a human about <!channel> my dog Bello" in text_of(mail.mails[0])
+
+
+def test_without_recipients_there_is_no_job(team: Program) -> None:
+    ask(team)
+    assert Escalation.objects.count() == 1
+    assert not Job.objects.filter(kind__startswith="notification").exists()
+    assert not has_recipients()
+
+
+def test_a_recipient_that_is_added_is_notified_of_what_is_open(
+    team: Program, mail: MailServer
+) -> None:
+    ask(team)
+    recipient()
+    work()
+    assert len(mail.mails) == 1
+
+
+def test_who_waits_too_long_is_mailed_again_and_once(team: Program, mail: MailServer) -> None:
+    recipient(events=["escalation_waits"], wait_minutes=30)
+    ask(team)
+    work()
+    assert mail.mails == []
+    due = LOOKS.jobs().get().due_at - timezone.now()
+    assert timedelta(minutes=29) < due <= timedelta(minutes=30)
+    NotificationRecipient.objects.update(wait_minutes=1)
+    escalate_long_ago(team)
+    work()
+    (sent,) = mail.mails
+    assert "still waits for a person" in sent["Subject"]
+    assert LOOKS.jobs().count() == 1
+    work()
+    assert len(mail.mails) == 1
+
+
+def test_who_was_answered_does_not_wait_until_they_write_again(
+    team: Program, mail: MailServer
+) -> None:
+    recipient(events=["escalation_waits"], wait_minutes=30)
+    escalation = escalate_long_ago(team)
+    answer_as_person(escalation.pk, "Hello, this is Eva.", name="eva")
+    work()
+    assert mail.mails == []
+    assert not LOOKS.jobs().exists()
+    ask(team, "Are you there?", thread_id="old")
+    work()
+    assert LOOKS.jobs().get().due_at > timezone.now() + timedelta(minutes=29)
+
+
+def test_what_is_settled_before_the_mail_is_not_mailed(team: Program, mail: MailServer) -> None:
+    row = recipient(digest_minutes=60, last_sent_at=timezone.now())
+    ask(team)
+    work()
+    resolve(Escalation.objects.get().pk, by="eva", let_agent_answer=True)
+    NotificationRecipient.objects.update(last_sent_at=None)
+    pass_time()
+    work()
+    row.refresh_from_db()
+    assert mail.mails == []
+    assert row.last_sent_at is None
+    assert not Notification.objects.pending().exists()
+
+
+def test_many_escalations_are_one_mail_in_so_many_minutes(team: Program, mail: MailServer) -> None:
+    recipient(digest_minutes=10)
+    ask(team)
+    work()
+    for number in range(60):
+        ask(team, thread_id=f"t{number}", user_id=f"u{number}")
+    work()
+    assert len(mail.mails) == 1
+    pause = SENDING.jobs().get().due_at - timezone.now()
+    assert timedelta(minutes=9) < pause <= timedelta(minutes=10)
+    NotificationRecipient.objects.update(last_sent_at=timezone.now() - timedelta(minutes=10))
+    pass_time()
+    work()
+    assert len(mail.mails) == 2
+    assert mail.mails[1]["Subject"] == "[Tenant-A] 60 notifications"
+    text = text_of(mail.mails[1])
+    assert text.count("/admin/escalations/") == 50
+    assert "- and 10 more" in text
+
+
+@pytest.mark.parametrize(
+    ("now", "pause"),
+    [
+        ("2026-07-01T19:59", 0),  # 21:59 in Berlin
+        ("2026-07-01T20:00", 9 * 60),
+        ("2026-07-02T04:59", 1),
+        ("2026-07-02T05:00", 0),
+        ("2026-10-24T22:00", 8 * 60),  # the clocks go back at night
+        ("2026-03-28T22:00", 7 * 60),
+    ],
+)
+def test_quiet_hours_are_those_of_the_recipient(now: str, pause: int) -> None:
+    row = NotificationRecipient(
+        quiet_from=time(22), quiet_until=time(7), time_zone="Europe/Berlin", digest_minutes=0
+    )
+    at = datetime.fromisoformat(now).replace(tzinfo=UTC)
+    assert row.pause(at) == timedelta(minutes=pause)
+
+
+def test_quiet_hours_within_a_day() -> None:
+    row = NotificationRecipient(quiet_from=time(12), quiet_until=time(13))
+    assert row.pause(datetime(2026, 1, 1, 11, 59, tzinfo=UTC)) == timedelta(0)
+    assert row.pause(datetime(2026, 1, 1, 12, 30, tzinfo=UTC)) == timedelta(minutes=30)
+    assert row.pause(datetime(2026, 1, 1, 13, 0, tzinfo=UTC)) == timedelta(0)
+
+
+def test_a_mail_server_that_is_down_loses_nothing(team: Program, mail: MailServer) -> None:
+    recipient()
+    mail.stop()
+    ask(team)
+    work()
+    job = SENDING.jobs().get()
+    assert job.last_error == "The mail server could not be reached (ConnectionRefusedError)."
+    assert job.failed_at is None
+    assert job.attempts == 1
+    assert round((job.due_at - timezone.now()).total_seconds()) in (9, 10)
+
+
+def test_a_mail_that_is_to_be_tried_later_is_sent_later_with_the_same_id(
+    team: Program, mail: MailServer
+) -> None:
+    recipient()
+    mail.answers = ["451 busy"]
+    ask(team)
+    work()
+    assert SENDING.jobs().get().last_error == (
+        "The mail server asks to try later, with the code 451."
+    )
+    batch = Notification.objects.values_list("batch", flat=True).first()
+    pass_time()
+    work()
+    assert [each["Message-ID"] for each in mail.mails] == [f"<{batch}@konstruct.example>"]
+
+
+def test_a_mail_that_is_refused_is_given_up_and_others_are_notified(
+    team: Program, mail: MailServer
+) -> None:
+    recipient(email="gone@example.com", events=["escalation_opened"])
+    recipient(email="olga@example.com", events=["job_failed"])
+    mail.answers = ["550 no such user"]
+    ask(team)
+    work()
+    failed = SENDING.jobs().failed().get()
+    assert failed.last_error == "The mail server refused the mail with the code 550."
+    work()
+    (sent,) = mail.mails
+    assert mail.recipients == [["olga@example.com"]]
+    assert "The notification failed for good" in sent["Subject"]
+    assert "/admin/orchestrator/notificationrecipient/?state=failed" in text_of(sent)
+    SENDING.retry(failed.key)
+    work()
+    assert mail.recipients[1] == ["gone@example.com"]
+
+
+def test_a_worker_that_was_killed_after_sending_sends_the_same_mail_again(
+    team: Program, mail: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At least once, and with one Message-ID."""
+    row = recipient()
+    ask(team)
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*arguments: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sending, "_finish", kill)
+        with pytest.raises(Killed):
+            work()
+    ask(team, thread_id="t2", user_id="ole")
+    pass_time()
+    work()
+    send(row.pk)
+    first, second, third = mail.mails
+    assert first["Message-ID"] == second["Message-ID"] != third["Message-ID"]
+    assert text_of(first) == text_of(second)
+    assert not SENDING.jobs().exists()
+
+
+def test_names_break_no_header(team: Program, mail: MailServer) -> None:
+    recipient()
+    Agent.objects.update(name="Ada\r\nBcc: all@example.com\u202e\u2028x")
+    team.agent.refresh_from_db()
+    ask(team)
+    work()
+    (sent,) = mail.mails
+    assert sent["Bcc"] is None
+    assert mail.recipients == [["eva@example.com"]]
+    assert "Ada Bcc: all@example.com x waits" in sent["Subject"]
+
+
+def test_without_a_mail_server_it_is_given_up_with_the_reason(team: Program, settings: Any) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST = ""
+    recipient()
+    assert not has_recipients()
+    ask(team)
+    work()
+    assert SENDING.jobs().failed().get().last_error == (
+        "Mail is not configured on this deployment: EMAIL_HOST is not set."
+    )
+
+
+def test_recipients_of_another_tenant_get_nothing(
+    team: Program, program_b: Program, mail: MailServer
+) -> None:
+    with tenant_scope(program_b.tenant.id):
+        other = recipient(email="b@example.com")
+    ask(team)
+    work()
+    send(other.pk)  # another tenant's id does nothing
+    assert mail.mails == []
+    assert not has_recipients()
+    with tenant_scope(program_b.tenant.id):
+        assert has_recipients()
+        work()
+    assert mail.mails == []
+
+
+def test_a_test_is_sent_at_once(team: Program, mail: MailServer) -> None:
+    row = recipient(quiet_from=time(0), quiet_until=time(23, 59))
+    send_test(row)
+    assert mail.mails[0]["Subject"] == "[Tenant-A] This is a test: notifications reach you here"

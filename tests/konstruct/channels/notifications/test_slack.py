@@ -1,0 +1,367 @@
+"""Notifications in Slack: what is posted, and answering a user from there."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.utils import timezone
+
+from konstruct.channels.models import SlackInstallation, SlackMember
+from konstruct.channels.notifications import sending
+from konstruct.channels.notifications.looking import SENDING
+from konstruct.channels.notifications.sending import has_recipients
+from konstruct.channels.slack.answering import ANSWER, SENT
+from konstruct.channels.slack.installations import disconnect
+from konstruct.orchestrator.handoff.escalations import resolve
+from konstruct.orchestrator.models import Agent, Escalation
+from memory.models import Message
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.channels.conftest import install
+from tests.konstruct.channels.notifications.conftest import (
+    QUESTION,
+    ask,
+    member,
+    pass_time,
+    slack_recipient,
+    work,
+)
+from tests.konstruct.conftest import Program
+from tests.servers.slack import SlackServer, Trouble, signed
+
+INTERACTIONS = "/channels/slack/interactions/"
+FORM = "application/x-www-form-urlencoded"
+Post = Callable[..., Any]
+
+
+@pytest.fixture
+def asked(connected: Program, slack: SlackServer) -> Program:
+    """A user waits for a person, and the channel C9 is notified."""
+    with tenant_scope(connected.tenant.id):
+        Agent.objects.update(escalate_on=["human"])
+        slack_recipient()
+        ask(connected)
+        work()
+    return connected
+
+
+def send(post: Post, payload: Any) -> Any:
+    """Send an interaction as Slack does."""
+    body = urlencode({"payload": json.dumps(payload)}).encode()
+    return post(body, path=INTERACTIONS, content_type=FORM)
+
+
+def press(
+    post: Post, escalation: Any, user: str = "U7", workspace: str = "T1", **fields: Any
+) -> Any:
+    """Press the button of a notification."""
+    payload = {
+        "type": "block_actions",
+        "team": {"id": workspace},
+        "user": {"id": user, "team_id": workspace},
+        "trigger_id": "13345224609.738474920.8088930838d88f008e0",
+        "actions": [{"action_id": ANSWER, "value": str(escalation)}],
+        **fields,
+    }
+    return send(post, payload)
+
+
+def submit(
+    post: Post, escalation: Any, text: object, user: str = "U7", workspace: str = "T1", **view: Any
+) -> Any:
+    """Send the form."""
+    payload = {
+        "type": "view_submission",
+        "team": {"id": workspace},
+        "user": {"id": user, "team_id": workspace},
+        "view": {
+            "id": "V1",
+            "callback_id": ANSWER,
+            "private_metadata": str(escalation),
+            "state": {"values": {ANSWER: {ANSWER: {"value": text}}}},
+            **view,
+        },
+    }
+    return send(post, payload)
+
+
+def escalation_of(program: Program) -> Escalation:
+    with tenant_scope(program.tenant.id):
+        return Escalation.objects.get()
+
+
+def answers_of(program: Program) -> list[tuple[str, str]]:
+    """What people answered, with their names."""
+    with tenant_scope(program.tenant.id):
+        said = Message.objects.filter(role="assistant").exclude(name__in=["", "ada"])
+        return list(said.order_by("number").values_list("name", "content"))
+
+
+def error_of(response: Any) -> str:
+    return str(response.json()["errors"][ANSWER])
+
+
+def test_an_escalation_is_posted_with_a_link_and_a_button(
+    asked: Program, slack: SlackServer
+) -> None:
+    (posted,) = slack.workspaces["T1"].posts
+    found = escalation_of(asked)
+    (section,) = posted["blocks"]
+    assert posted["channel"] == "C9"
+    assert posted["text"].startswith("[Tenant-A] A user of ada waits for a person, since ")
+    link = f"<http://tenant-a.localhost:8000/admin/escalations/{found.pk}/|Open>"
+    assert section["text"]["text"].endswith(link)
+    assert section["accessory"]["value"] == str(found.pk)
+    assert "Bello" not in json.dumps(posted)
+
+
+def test_names_and_questions_notify_no_one(connected: Program, slack: SlackServer) -> None:
+    with tenant_scope(connected.tenant.id):
+        Agent.objects.update(escalate_on=["human"], name="<!channel> <@U1> *Ada*")
+        slack_recipient(includes_question=True)
+        ask(connected)
+        work()
+    (posted,) = slack.workspaces["T1"].posts
+    section, question = posted["blocks"]
+    assert "&lt;!channel&gt; &lt;@U1&gt; *Ada*" in section["text"]["text"]
+    assert "<!" not in posted["text"]
+    assert question["text"] == {"type": "plain_text", "text": QUESTION, "emoji": False}
+
+
+def test_a_member_answers_the_user_from_slack(
+    asked: Program, slack: SlackServer, post: Post
+) -> None:
+    found = escalation_of(asked)
+    with tenant_scope(asked.tenant.id):
+        eva = member("U7", "change_escalation", "view_message")
+    assert press(post, found.pk).content == b""
+    (form,) = slack.workspaces["T1"].forms
+    assert form["private_metadata"] == str(found.pk)
+    assert form["blocks"][0]["text"]["text"] == QUESTION
+    assert form["blocks"][1]["hint"]["text"].endswith("under your name, eva-u7.")
+    response = submit(post, found.pk, "Hello, this is Eva.")
+    assert response.json()["view"]["blocks"][0]["text"]["text"] == SENT
+    assert answers_of(asked) == [("eva-u7", "Hello, this is Eva.")]
+    with tenant_scope(asked.tenant.id):
+        noted = AccessEvent.objects.filter(subject="escalation").order_by("id")
+        assert [(each.actor_id, each.action, each.user_id) for each in noted] == [
+            (str(eva.pk), "view", "maria"), (str(eva.pk), "answer", "maria"),
+        ]  # fmt: skip
+
+
+def test_a_form_that_is_sent_twice_is_one_answer(asked: Program, post: Post) -> None:
+    found = escalation_of(asked)
+    with tenant_scope(asked.tenant.id):
+        member("U7", "change_escalation")
+    assert submit(post, found.pk, "Once").status_code == 200
+    assert submit(post, found.pk, "Once").json()["response_action"] == "update"
+    assert answers_of(asked) == [("eva-u7", "Once")]
+    submit(post, found.pk, "Twice", id="V2")
+    assert answers_of(asked) == [("eva-u7", "Once"), ("eva-u7", "Twice")]
+
+
+def test_who_may_not_read_conversations_sees_no_question(
+    asked: Program, slack: SlackServer, post: Post
+) -> None:
+    with tenant_scope(asked.tenant.id):
+        member("U7", "change_escalation")
+    press(post, escalation_of(asked).pk)
+    assert "Bello" not in json.dumps(slack.workspaces["T1"].forms)
+
+
+def test_who_may_not_answer_is_told_so(asked: Program, slack: SlackServer, post: Post) -> None:
+    found = escalation_of(asked)
+    with tenant_scope(asked.tenant.id):
+        member("U8", "view_escalation")
+        gone = member("U9", "change_escalation")
+        gone.is_active = False
+        gone.save()
+    for user in ("U7", "U8", "U9"):
+        press(post, found.pk, user)
+        assert "belongs to no member" in error_of(submit(post, found.pk, "Hello", user))
+    forms = slack.workspaces["T1"].forms
+    assert [len(form["blocks"]) for form in forms] == [1, 1, 1]
+    assert "U7 belongs to no member" in forms[0]["blocks"][0]["text"]["text"]
+    assert "Bello" not in json.dumps(forms)
+    assert answers_of(asked) == []
+
+
+def test_another_workspace_reaches_nothing(
+    asked: Program, program_b: Program, slack: SlackServer, post: Post
+) -> None:
+    install(program_b, slack, "T2")
+    found = escalation_of(asked)
+    with tenant_scope(program_b.tenant.id):
+        member("U7", "change_escalation", "view_message", workspace="T2")
+    with tenant_scope(asked.tenant.id):
+        member("U7", "change_escalation")
+    press(post, found.pk, workspace="T2")
+    assert "resolved, or was erased" in json.dumps(slack.workspaces["T2"].forms)
+    assert error_of(submit(post, found.pk, "Hello", workspace="T2")) == (
+        "This escalation is resolved, or was erased."
+    )
+    assert submit(post, found.pk, "Hello", workspace="T9").json()["response_action"] == "errors"
+    assert answers_of(asked) == []
+    assert slack.workspaces["T1"].forms == []
+
+
+def test_a_guest_of_another_workspace_does_not_answer(
+    asked: Program, slack: SlackServer, post: Post
+) -> None:
+    with tenant_scope(asked.tenant.id):
+        member("U7", "change_escalation")
+    payload = {
+        "type": "view_submission",
+        "team": {"id": "T1"},
+        "user": {"id": "U7", "team_id": "T2"},
+        "view": {
+            "id": "V1",
+            "callback_id": ANSWER,
+            "private_metadata": str(escalation_of(asked).pk),
+            "state": {"values": {ANSWER: {ANSWER: {"value": "Hello"}}}},
+        },
+    }
+    assert error_of(send(post, payload)) == "This workspace is not connected any more."
+    assert answers_of(asked) == []
+
+
+@pytest.mark.parametrize("text", ["", " \n", None, 5, ["x"], {"a": 1}, "a\0b", "\ud800"], ids=repr)
+def test_what_is_no_answer_is_refused(asked: Program, post: Post, text: object) -> None:
+    with tenant_scope(asked.tenant.id):
+        member("U7", "change_escalation")
+    response = submit(post, escalation_of(asked).pk, text)
+    assert response.status_code == 200
+    assert error_of(response) != ""
+    assert answers_of(asked) == []
+
+
+@pytest.mark.parametrize("value", ["", "x", None, 5, "a\0b", {"a": 1}], ids=repr)
+def test_an_id_that_is_none_is_no_escalation(
+    asked: Program, slack: SlackServer, post: Post, value: object
+) -> None:
+    with tenant_scope(asked.tenant.id):
+        member("U7", "change_escalation")
+    assert press(post, value).status_code == 200
+    assert "resolved, or was erased" in json.dumps(slack.workspaces["T1"].forms[-1])
+    assert submit(post, value, "Hello").json()["response_action"] == "errors"
+    assert submit(post, escalation_of(asked).pk, "Hello", state=7).status_code == 200
+    assert answers_of(asked) == []
+
+
+def test_a_forged_form_is_refused(asked: Program, post: Post) -> None:
+    with tenant_scope(asked.tenant.id):
+        member("U7", "change_escalation")
+    body = urlencode({"payload": json.dumps({"type": "view_submission"})}).encode()
+    forged = signed(body, secret="guessed")
+    answer = post(body, path=INTERACTIONS, content_type=FORM, headers=forged)
+    assert answer.status_code == 401
+
+
+def test_an_escalation_that_was_resolved_is_not_answered(
+    asked: Program, slack: SlackServer, post: Post
+) -> None:
+    found = escalation_of(asked)
+    with tenant_scope(asked.tenant.id):
+        member("U7", "change_escalation")
+        resolve(found.pk, by="eva", let_agent_answer=True)
+    press(post, found.pk)
+    assert "resolved, or was erased" in json.dumps(slack.workspaces["T1"].forms)
+    assert "resolved, or was erased" in error_of(submit(post, found.pk, "Hello"))
+
+
+def test_a_form_that_slack_does_not_open_is_no_error(
+    asked: Program, slack: SlackServer, post: Post
+) -> None:
+    slack.trouble("views.open", Trouble(error="expired_trigger_id"))
+    with tenant_scope(asked.tenant.id):
+        member("U7", "change_escalation")
+    assert press(post, escalation_of(asked).pk).status_code == 200
+
+
+def test_slack_that_is_busy_is_waited_for(connected: Program, slack: SlackServer) -> None:
+    slack.trouble("chat.postMessage", Trouble(429, headers={"Retry-After": "40"}))
+    with tenant_scope(connected.tenant.id):
+        Agent.objects.update(escalate_on=["human"])
+        slack_recipient()
+        ask(connected)
+        work()
+        job = SENDING.jobs().get()
+        assert (job.attempts, round((job.due_at - timezone.now()).total_seconds() + 0.4)) == (0, 40)
+        pass_time()
+        work()
+    assert len(slack.posts("T1")) == 1
+
+
+def test_a_post_of_which_the_answer_was_lost_is_found(
+    connected: Program, slack: SlackServer
+) -> None:
+    slack.trouble("chat.postMessage", Trouble(500, done=True))
+    with tenant_scope(connected.tenant.id):
+        Agent.objects.update(escalate_on=["human"])
+        slack_recipient()
+        ask(connected)
+        work()
+        pass_time()
+        work()
+        assert not SENDING.jobs().exists()
+    assert len(slack.posts("T1")) == 1
+
+
+def test_a_worker_that_was_killed_after_the_post_posts_once(
+    connected: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def kill(*arguments: Any) -> None:
+        raise Killed
+
+    with tenant_scope(connected.tenant.id):
+        Agent.objects.update(escalate_on=["human"])
+        slack_recipient()
+        ask(connected)
+        with monkeypatch.context() as patch:
+            patch.setattr(sending, "_finish", kill)
+            with pytest.raises(Killed):
+                work()
+        pass_time()
+        work()
+        assert not SENDING.jobs().exists()
+    assert len(slack.posts("T1")) == 1
+
+
+def test_what_slack_refuses_is_given_up_with_the_reason(
+    connected: Program, slack: SlackServer
+) -> None:
+    slack.workspaces["T1"].archived.add("C9")
+    with tenant_scope(connected.tenant.id):
+        Agent.objects.update(escalate_on=["human"])
+        slack_recipient()
+        ask(connected)
+        work()
+        assert SENDING.jobs().failed().get().last_error == (
+            "Slack refused chat.postMessage: is_archived. The conversation is archived."
+        )
+
+
+def test_a_workspace_that_was_disconnected_reaches_no_one(
+    connected: Program, slack: SlackServer, post: Post
+) -> None:
+    with tenant_scope(connected.tenant.id):
+        Agent.objects.update(escalate_on=["human"])
+        slack_recipient()
+        member("U7", "change_escalation")
+        assert has_recipients()
+        disconnect(SlackInstallation.objects.get(), by="eva")
+        assert not has_recipients()
+        ask(connected)
+        work()
+        assert SENDING.jobs().failed().get().last_error == (
+            "The Slack workspace T1 is not connected any more."
+        )
+        assert SlackMember.objects.count() == 1
+    assert error_of(submit(post, escalation_of(connected).pk, "Hello")) == (
+        "This workspace is not connected any more."
+    )
