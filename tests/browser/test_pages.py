@@ -43,6 +43,8 @@ def pages_of(aurora: Aurora) -> dict[str, str]:
         "fact-review": "/admin/facts/review/",
         "fact-decide": f"/admin/facts/{aurora.fact}/decide/?do=retract",
         "extraction-runs": "/admin/orchestrator/extractionrun/",
+        "extractions": "/admin/orchestrator/extractioncursor/",
+        "model-calls": "/admin/orchestrator/modelcall/",
         "agents": "/admin/orchestrator/agent/",
         "agent": f"/admin/orchestrator/agent/{aurora.agent.pk}/change/",
         "try-agent": f"/admin/agents/{aurora.agent.pk}/try/",
