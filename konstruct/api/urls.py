@@ -14,7 +14,6 @@ from konstruct.api.resources.memory.extraction_runs import (
     ReplayView,
     RollBackView,
 )
-from konstruct.api.resources.memory.extractions import ExtractionRetryView, ExtractionsView
 from konstruct.api.resources.memory.fact_review import (
     FactConfirmationView,
     FactEventsView,
@@ -42,7 +41,8 @@ from konstruct.api.resources.operations.escalations import (
     EscalationView,
     ResolutionView,
 )
-from konstruct.api.resources.operations.model_usage import ModelUsageView
+from konstruct.api.resources.operations.extractions import ExtractionRetryView, ExtractionsView
+from konstruct.api.resources.operations.model_calls import ModelUsageView
 from konstruct.api.resources.operations.tool_calls import DecisionView, ToolCallsView, ToolCallView
 from konstruct.api.resources.operations.usage import UsageByDayView, UsageView
 from konstruct.api.resources.people.erasures import ErasuresView, ErasureView
