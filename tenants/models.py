@@ -132,6 +132,25 @@ class Tenant(TenantMixin):
         " is tried.",
     )
 
+    deletion_asked_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="When an operator asked for its deletion; empty: it stays.",
+    )
+    delete_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="When it is deleted for good, unless it is restored before. The owner's worker"
+        " sets it.",
+    )
+    state_before = models.CharField(
+        max_length=12,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="State to which it is restored; empty: its deletion is not asked for.",
+    )
+
     objects = TenantQuerySet.as_manager()
 
     personal_data = NoPersonalData("the tenant's name")
@@ -276,6 +295,7 @@ class OperatorEvent(models.Model):
         SUSPEND = "suspend", "suspended"
         RESUME = "resume", "resumed"
         DELETE = "delete", "deleted"
+        RESTORE = "restore", "restored"
         LOGIN = "login", "logged in"
         LOGOUT = "logout", "logged out"
         LOGIN_FAILED = "login_failed", "failed to log in"

@@ -19,6 +19,8 @@ from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
 from tenants import transaction
+from tenants.admin.attention import attention
+from tenants.admin.first_admin import first_admin
 from tenants.admin.passwords import password_urls
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import LoginAttempt
@@ -252,6 +254,13 @@ class OperatorSite(PagedSite):
 
     index_title = "Tenants"
 
+    def index(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show what needs attention."""
+        context = {**(extra_context or {}), "attention": attention(request)}
+        return cast(HttpResponse, super().index(request, context))
+
     def has_permission(self, request: HttpRequest) -> bool:
         return _tenant_of(request) is None and super().has_permission(request)
 
@@ -264,6 +273,11 @@ class TenantSite(PagedSite):
     """Where a tenant's own users audit what its agents remember."""
 
     index_title = "Memory"
+
+    def get_urls(self) -> list[URLPattern | URLResolver]:
+        """With the page for the first admin, who has no login yet."""
+        invited = path("first-admin/<str:token>/", partial(first_admin, site=self))
+        return [invited, *super().get_urls()]
 
     def has_permission(self, request: HttpRequest) -> bool:
         return _tenant_of(request) is not None and super().has_permission(request)

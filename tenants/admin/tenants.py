@@ -1,71 +1,41 @@
 """Operators' admin of tenants with their sizes, of domains, and of the operators themselves."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
+from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.http import urlencode
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
 from unfold.admin import TabularInline
 from unfold.decorators import action, display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidget
 
 from tenants import transaction
+from tenants.admin.figures import add_figures
+from tenants.admin.lifecycle import admin_address
 from tenants.admin.record_columns import EventColumns
 from tenants.admin.recorded import RecordedAdmin, RecordedPeopleAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_by_person, record_of_site, state_of_tenant
-from tenants.context import fetch_all, server_scope
 from tenants.exceptions import InvalidTenant
 from tenants.models import Domain, OperatorEvent, Tenant
-from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas import provisioning
 from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
 from tenants.schemas.old_copies import KEPT, old_copies
-
-# Rows are Postgres' running estimate, which is near enough and costs nothing.
-_SIZES = """
-SELECT n.nspname, count(*), coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint,
-       coalesce(sum(s.n_live_tup) FILTER (WHERE c.relname = 'memory_message'), 0)::bigint,
-       coalesce(sum(s.n_live_tup) FILTER (WHERE c.relname = 'orchestrator_agent'), 0)::bigint
-FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p')
-LEFT JOIN pg_stat_all_tables AS s ON s.relid = c.oid
-WHERE n.nspname = ANY (%s)
-GROUP BY n.nspname
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """What one schema holds."""
-
-    tables: int = 0
-    bytes: int = 0
-    messages: int = 0
-    agents: int = 0
-
-
-def sizes_of(tenants: Iterable[Tenant]) -> dict[str, Size]:
-    """The sizes of tenants by the names of their schemas, in one query for each server.
-
-    None of a schema that is not there, or whose server is down.
-    """
-    on: dict[str, list[str]] = defaultdict(list)
-    for tenant in tenants:
-        on[tenant.server].append(tenant.schema_name)
-    found: dict[str, Size] = {}
-    for server, schema_names in on.items():
-        with suppress(ServerDown), server_scope(server):
-            found |= {name: Size(*numbers) for name, *numbers in fetch_all(_SIZES, [schema_names])}
-    return found
 
 
 class DomainInline(TabularInline):
@@ -73,7 +43,6 @@ class DomainInline(TabularInline):
 
     model = Domain
     extra = 0
-    min_num = 1
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """A table's heads are no labels to who cannot see them."""
@@ -101,14 +70,48 @@ class MigrationFilter(admin.SimpleListFilter):
 
 
 class SizedChangeList(ChangeList):
-    """A page of tenants, all of whose sizes are asked for at once."""
+    """A page of tenants, all of whose figures are asked for at once."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        sizes = sizes_of(self.result_list)
+        add_figures(self.result_list)
         for tenant in self.result_list:
-            tenant.size = sizes.get(tenant.schema_name, Size())
+            tenant.admin_address = admin_address(request, tenant)
+
+
+class NewTenantForm(forms.ModelForm):
+    """A tenant in one form: the host name and the first admin are optional."""
+
+    domain = forms.CharField(
+        required=False,
+        max_length=253,
+        label="Host name",
+        widget=UnfoldAdminTextInputWidget,
+        help_text=f"Empty: the slug, followed by .{settings.TENANT_DOMAIN_SUFFIX}.",
+    )
+    email = forms.EmailField(
+        required=False,
+        label="First admin",
+        widget=UnfoldAdminEmailInputWidget,
+        help_text="Mail address for the invitation, which the next page sends or shows as a link.",
+    )
+
+    class Meta:
+        model = Tenant
+        fields = ("slug", "name")
+
+    def clean(self) -> dict[str, Any]:
+        """Check the host name, or the default."""
+        cleaned: dict[str, Any] = super().clean() or {}
+        if "slug" in cleaned and "domain" in cleaned:
+            chosen = cleaned["domain"] or provisioning.default_domain(cleaned["slug"])
+            cleaned["domain"] = chosen
+            try:
+                Domain(domain=chosen).full_clean(exclude=["tenant"])
+            except forms.ValidationError as error:
+                self.add_error("domain", error.message_dict["domain"])
+        return cleaned
 
 
 class OperatorAdmin(RecordedAdmin):
@@ -125,25 +128,29 @@ class TenantAdmin(OperatorAdmin):
     """Registers, suspends and resumes tenants; what is inside them it cannot see.
 
     The web process cannot make a schema: a tenant added here is set up by `manage.py owner_worker`,
-    which `manage.py serve` runs, or by create_tenant. Deleting is a command (delete_tenant).
+    which `manage.py serve` runs, or by create_tenant. Suspending, deleting and restoring have pages
+    of their own (lifecycle.py).
     """
 
     list_display = (
-        *("slug", "name", "condition", "schema", "why", "host_names", "disk", "messages"),
-        "created_at",
+        *("slug", "name", "condition", "schema", "why", "host_names", "waiting", "failed"),
+        *("messages", "memories", "disk", "last_activity", "created_at", "its_admin"),
     )
     list_filter = ("state", MigrationFilter)
     search_fields = ("slug", "name", "domains__domain")
     readonly_fields = (
         *("id", "condition", "schema_name", "schema", "why", "disk", "messages", "agents"),
+        *("waiting", "failed", "memories", "last_activity"),
         *("created_at", "migrated_at", "server", "copies"),
     )
     fields = (
-        *("slug", "name", "condition", "schema", "why", "migrated_at", "disk", "messages"),
+        *("slug", "name", "condition", "schema", "why", "migrated_at", "waiting", "failed"),
+        *("messages", "memories", "disk", "last_activity"),
         *("agents", "id", "schema_name", "server", "copies", "created_at"),
     )
     inlines = (DomainInline,)
-    actions = ("suspend", "resume", "migrate_again")
+    actions = ("resume", "migrate_again")
+    change_form_outer_before_template = "konstruct/tenant_panel.html"
     list_per_page = 50
     show_full_result_count = False
 
@@ -162,12 +169,31 @@ class TenantAdmin(OperatorAdmin):
     ) -> Tenant | None:
         tenant: Any = super().get_object(request, object_id, from_field)
         if tenant is not None:
-            tenant.size = sizes_of([tenant]).get(tenant.schema_name, Size())
+            add_figures([tenant])
         found: Tenant | None = tenant
         return found
 
     def get_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
-        return self.fields if obj else ("slug", "name")
+        return self.fields if obj else ("slug", "name", "domain", "email")
+
+    def get_form(
+        self, request: HttpRequest, obj: Tenant | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        if obj is None:
+            kwargs["form"] = NewTenantForm
+        return super().get_form(request, obj, change=change, **kwargs)
+
+    def get_inlines(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
+        return self.inlines if obj else ()
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the tenant, with a link to its admin."""
+        if (obj := kwargs.get("obj")) is not None:
+            context["admin_address"] = admin_address(request, obj)
+        response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return response
 
     def get_readonly_fields(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
         return (*self.readonly_fields, "slug") if obj else self.readonly_fields
@@ -181,12 +207,20 @@ class TenantAdmin(OperatorAdmin):
             obj.save(update_fields=form.changed_data)
         else:
             super().save_model(request, obj, form, change)
+            Domain.objects.create(tenant=obj, domain=form.cleaned_data["domain"])
             self.message_user(
                 request,
                 f"{obj} is registered, and is being set up: it will be served in a moment, if"
                 f" manage.py owner_worker runs. If not, manage.py create_tenant {obj} does it.",
                 messages.WARNING,
             )
+
+    def response_add(
+        self, request: HttpRequest, obj: Tenant, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Lead to the invitation of the first admin."""
+        page = reverse("admin:invite_admin", args=[obj.pk])
+        return redirect(f"{page}?{urlencode({'email': request.POST.get('email', '')})}")
 
     @display(description="Host names")
     def host_names(self, obj: Tenant) -> str:
@@ -200,10 +234,16 @@ class TenantAdmin(OperatorAdmin):
             "being set up": "info",
             "being moved": "info",
             "could not be set up": "danger",
+            "to be deleted": "danger",
+            "server is down": "danger",
         },
     )
     def condition(self, obj: Any) -> str:
         """The state; of one that has no schema yet, whether it can be made."""
+        if obj.is_down:
+            return "server is down"
+        if obj.deletion_asked_at:
+            return "to be deleted"
         if obj.moving_to:
             return "being moved"
         if obj.state != Tenant.State.PROVISIONING:
@@ -250,6 +290,35 @@ class TenantAdmin(OperatorAdmin):
         """What the schema takes, indexes included."""
         return filesizeformat(obj.size.bytes)
 
+    @display(description="Jobs waiting")
+    def waiting(self, obj: Any) -> str:
+        """How many jobs wait, and since when the oldest is due."""
+        oldest = obj.backlog.oldest
+        age = f", the oldest {timesince(oldest)}" if oldest else ""
+        return f"{obj.backlog.waiting:,}{age}"
+
+    @display(description="Given up")
+    def failed(self, obj: Any) -> str:
+        """How many jobs were given up."""
+        return f"{obj.backlog.failed:,}"
+
+    @display(description="Memories")
+    def memories(self, obj: Any) -> str:
+        """About how many vectors and facts there are, by Postgres' statistics."""
+        return f"{obj.size.memories:,}"
+
+    @display(description="Last activity")
+    def last_activity(self, obj: Any) -> str:
+        """When its messages were last read or written, by Postgres' statistics."""
+        return f"{timesince(obj.size.last_activity)} ago" if obj.size.last_activity else "unknown"
+
+    @display(description="Admin")
+    def its_admin(self, obj: Any) -> SafeString | str:
+        """A link to the tenant's admin."""
+        if obj.state != Tenant.State.ACTIVE or obj.deletion_asked_at:
+            return ""
+        return format_html('<a class="k-link" href="{}">Open its admin</a>', obj.admin_address)
+
     @display(description="Messages")
     def messages(self, obj: Any) -> str:
         """About how many there are, by Postgres' statistics."""
@@ -259,10 +328,6 @@ class TenantAdmin(OperatorAdmin):
     def agents(self, obj: Any) -> str:
         """About how many there are, by Postgres' statistics."""
         return f"{obj.size.agents:,}"
-
-    @action(description="Suspend: stop serving, keep everything", permissions=["change"])
-    def suspend(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
-        self._set_state(request, queryset, provisioning.suspend_tenant, "suspend")
 
     @action(description="Resume: serve again", permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:

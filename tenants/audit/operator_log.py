@@ -110,6 +110,13 @@ def state_of_tenant(tenant: Tenant) -> RowState:
     return RowState({**shown.shown, "domains": list(domains.values_list("domain", flat=True))})
 
 
+def record_deletion(tenant: Tenant) -> None:
+    """Log that the owner's worker deletes a tenant whose grace period has ended."""
+    record_operation(
+        "delete", tenant, kind=Kind.COMMAND, actor="owner_worker", before=state_of_tenant(tenant)
+    )
+
+
 def operator_name() -> str:
     """Return the name of the account that runs this process."""
     try:

@@ -6,8 +6,9 @@ said here alone: every migrate sets it right again.
 
 from typing import Any, Final
 
-from django.contrib.auth.models import Group, Permission
-from django.db.models import Q
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from django.contrib.auth.models import Group, Permission, User
+from django.db.models import Q, QuerySet
 
 from tenants.context import current_tenant_id
 
@@ -113,6 +114,15 @@ MEANINGS: Final[dict[str, str]] = {
     "curator": "as an auditor; also changes and reviews facts, and answers as a person",
     "admin": "as a curator; also agents, API keys, retention, exports, erasures and the team",
 }
+
+
+def admins() -> QuerySet[User]:
+    """Return the people of the tenant who can log in and change the team."""
+    can_log_in = User.objects.filter(is_active=True, is_staff=True).exclude(
+        password__startswith=UNUSABLE_PASSWORD_PREFIX
+    )
+    in_group = Group.objects.filter(name="admin").values("user")
+    return can_log_in.filter(Q(is_superuser=True) | Q(pk__in=in_group))
 
 
 def keep_roles(**_: Any) -> None:

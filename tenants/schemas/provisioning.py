@@ -12,8 +12,9 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
+from tenants.cache_file import rewrite_cache_file
 from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
-from tenants.exceptions import InvalidTenant, ProvisioningFailed
+from tenants.exceptions import InvalidTenant, ProvisioningFailed, SchemaBusy
 from tenants.locking import refuse_a_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
 from tenants.postgresql.exceptions import ServerDown
@@ -214,6 +215,72 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
     drop_old_copies(tenant.id)
 
 
+def ask_to_delete(tenant: Tenant) -> None:
+    """Suspend a tenant and have the owner's worker delete it after DELETED_TENANT_DAYS.
+
+    Raises:
+        InvalidTenant: it is not set up yet, is being moved, or is to be deleted already.
+    """
+    with public_scope():
+        staying = Tenant.objects.provisioned().filter(deletion_asked_at__isnull=True, moving_to="")
+        asked = staying.filter(id=tenant.id).update(
+            deletion_asked_at=Now(), state_before=F("state"), state=Tenant.State.SUSPENDED
+        )
+        if not asked:
+            raise InvalidTenant(
+                f"tenant {tenant.slug!r} is not set up, is being moved, or is to be deleted already"
+            )
+        tenant.refresh_from_db()
+
+
+def restore_tenant(tenant: Tenant) -> None:
+    """Take back the deletion of a tenant: it is in the state that it was in before.
+
+    Raises:
+        InvalidTenant: its deletion was not asked for, or has begun.
+    """
+    with public_scope():
+        not_due = Q(delete_at__isnull=True) | Q(delete_at__gt=Now())
+        asked = Tenant.objects.filter(not_due, id=tenant.id, deletion_asked_at__isnull=False)
+        if not asked.update(deletion_asked_at=None, state=F("state_before"), state_before=""):
+            raise InvalidTenant(f"tenant {tenant.slug!r} is not to be deleted, or it has begun")
+        tenant.refresh_from_db()
+    if tenant.state == Tenant.State.ACTIVE:
+        with suppress(ServerDown), tenant_scope(tenant.id):
+            Job.objects.wake()
+
+
+def delete_due(on_delete: Recorded = _unrecorded) -> int:
+    """Delete the tenants whose grace period has ended. Needs the owner's role.
+
+    The period begins when this process finds the request: the application cannot shorten it.
+
+    Args:
+        on_delete: called with each tenant in the transaction that removes its row.
+
+    Returns:
+        The number of tenants that are deleted now.
+    """
+    with public_scope():
+        asked = Tenant.objects.filter(deletion_asked_at__isnull=False)
+        Tenant.objects.filter(deletion_asked_at=None, delete_at__isnull=False).update(
+            delete_at=None
+        )
+        grace = timedelta(days=settings.DELETED_TENANT_DAYS)
+        asked.filter(delete_at=None).update(delete_at=Now() + grace)
+        due = list(asked.filter(delete_at__lte=Now()))
+    deleted = 0
+    for tenant in due:
+        try:
+            delete_tenant(tenant, on_delete=on_delete)
+        except (InvalidTenant, SchemaBusy, ServerDown) as error:
+            logger.warning("tenant %s is not deleted yet: %s", tenant.slug, error)
+            continue
+        rewrite_cache_file()
+        deleted += 1
+    return deleted
+
+
 def forget_cache(tenant: Tenant) -> int:
     """Remove all cache keys of a tenant, and return their number."""
     client = get_redis_connection("default")
@@ -251,6 +318,8 @@ def _sentence(error: ValidationError) -> str:
 
 def _change_state(tenant: Tenant, before: str, after: str) -> None:
     with public_scope():
-        if not Tenant.objects.filter(id=tenant.id, state=before).update(state=after):
-            raise InvalidTenant(f"tenant {tenant.slug!r} is not {before}")
+        staying = Tenant.objects.filter(id=tenant.id, deletion_asked_at__isnull=True)
+        if not staying.filter(state=before).update(state=after):
+            deleted = "" if staying.exists() else ", or is to be deleted: restore it first"
+            raise InvalidTenant(f"tenant {tenant.slug!r} is not {before}{deleted}")
         tenant.refresh_from_db()

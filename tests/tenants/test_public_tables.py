@@ -31,7 +31,10 @@ WRITTEN = {
         "DELETE": EVERY,
     },
     "tenants_schemastate": {},
-    "tenants_tenant": {"INSERT": EVERY, "UPDATE": "migration_asked_at, name, state"},
+    "tenants_tenant": {
+        "INSERT": EVERY,
+        "UPDATE": "deletion_asked_at, migration_asked_at, name, state, state_before",
+    },
     "tenants_worker": {},
     "tenants_workspaceclaim": {"INSERT": ALL_BUT_ID, "DELETE": EVERY},
 }

@@ -1,5 +1,5 @@
 """Pages of people: their memories in one place, linked accounts, export and erasure."""
 
-from konstruct.admin.people import erasures, identities, person, users
+from konstruct.admin.people import erasures, identities, person, receipts, users
 
-__all__ = ["erasures", "identities", "person", "users"]
+__all__ = ["erasures", "identities", "person", "receipts", "users"]

@@ -8,6 +8,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, actor_of, note_row
@@ -63,16 +65,16 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
 class ErasureRequestAdmin(AgentRowsAdmin):
     """Requests to erase people, with their state and receipts."""
 
-    list_display = ("created_at", "user_id", "agent", "requested_by", "state", "done_at")
+    list_display = ("created_at", "user_id", "agent", "requested_by", "state", "done_at", "page")
     list_filter = (("done_at", admin.EmptyFieldListFilter), "created_at")
     search_fields = ("=user_id",)
     search_help_text = "The id of a person, also of one who was erased."
     ordering = ("-created_at",)
     fields = (
         *("user_id", "agent", "threads", "reason", "requested_by", "created_at"),
-        *("state", "how_far", "last_error", "done_at", "receipt"),
+        *("state", "how_far", "last_error", "done_at", "page", "receipt"),
     )
-    readonly_fields = ("agent", "state", "how_far")
+    readonly_fields = ("agent", "state", "how_far", "page")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -87,6 +89,15 @@ class ErasureRequestAdmin(AgentRowsAdmin):
     def agent(self, request: Any) -> str:
         """The agent of the erasure, or all agents."""
         return request.agent_name or "all agents"
+
+    @display(description="Receipt")
+    def page(self, request: ErasureRequest) -> SafeString:
+        """A link to the receipt, or to how far it is."""
+        return format_html(
+            '<a class="k-link" href="{}">{}</a>',
+            reverse("admin:erasure_receipt", args=[request.pk]),
+            "Receipt" if request.done_at else "Progress",
+        )
 
     @display(description="How far")
     def how_far(self, request: ErasureRequest) -> str:

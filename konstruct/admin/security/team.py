@@ -5,10 +5,9 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin
-from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -24,7 +23,7 @@ from tenants.admin.passwords import mail_link, password_link
 from tenants.admin.recorded import RecordedPeopleAdmin
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
-from tenants.audit.roles import MEANINGS
+from tenants.audit.roles import MEANINGS, admins
 
 SUPERUSER = "superuser"
 CHANGE = "auth.change_user"
@@ -78,15 +77,6 @@ class PersonForm(forms.ModelForm):
                     "This is the last admin who can log in: make another one first."
                 )
         return cleaned
-
-
-def admins() -> QuerySet[User]:
-    """Return the people who can log in and change the team."""
-    can_log_in = User.objects.filter(is_active=True, is_staff=True).exclude(
-        password__startswith=UNUSABLE_PASSWORD_PREFIX
-    )
-    in_group = Group.objects.filter(name="admin").values("user")
-    return can_log_in.filter(Q(is_superuser=True) | Q(pk__in=in_group))
 
 
 def _grantable(granter: User) -> list[Group]:

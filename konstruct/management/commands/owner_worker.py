@@ -5,17 +5,19 @@ import threading
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from django.core.management import CommandError
 
 from konstruct.heartbeats import OWNER, write_heartbeat
 from konstruct.privacy import jobs
+from tenants.audit.operator_log import record_deletion
 from tenants.context import connection
 from tenants.management.base import KonstructCommand
 from tenants.moving.moving import settle_moves
 from tenants.outages import OUTAGES, outage_reason
-from tenants.schemas.provisioning import migrate_asked, provision_registered
+from tenants.schemas.provisioning import delete_due, migrate_asked, provision_registered
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +34,7 @@ LOOPS: Final[tuple[Callable[[], int], ...]] = (
     jobs.ERASE_MESSAGES.do_all,
     jobs.RETAIN.do_all,
     settle_moves,
+    partial(delete_due, record_deletion),
 )
 
 
@@ -45,8 +48,8 @@ class Command(KonstructCommand):
     help = (
         "Sets up the tenants that operators register in the admin, migrates those for which they"
         " ask, carries out erasures that were asked for, moves what"
-        " was said by identities that were linked, and removes what is past its retention, until"
-        " it is ended."
+        " was said by identities that were linked, removes what is past its retention, and deletes"
+        " tenants whose grace period has ended, until it is ended."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -1,12 +1,16 @@
 """manage.py delete_tenant: a tenant and everything it has, after asking."""
 
+from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import CommandParser
 
+from tenants import transaction
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.cache_file import rewrite_cache_file
 from tenants.management.base import KonstructCommand, require_confirmation, tenant_of
+from tenants.models import Tenant
 from tenants.schemas import provisioning
 
 
@@ -18,14 +22,32 @@ class Command(KonstructCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="The tenant to delete.")
         parser.add_argument("--yes", action="store_true", help="Do not ask.")
+        parser.add_argument(
+            "--grace",
+            action="store_true",
+            help="Suspend it now, and have the owner's worker delete it after DELETED_TENANT_DAYS,"
+            " as the operators' admin does. Until then --restore takes it back.",
+        )
+        parser.add_argument(
+            "--restore", action="store_true", help="Take back a deletion with --grace."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["slug"], provisioned=False)
+        if options["restore"]:
+            self._mark(tenant, provisioning.restore_tenant, "restore")
+            self.stdout.write(f"restored tenant {tenant.slug}: it is {tenant.state}")
+            return
         if not options["yes"]:
             question = f"Delete tenant {tenant.slug} ({tenant.name}) and all its data?"
             require_confirmation(
                 f"{question} Type the slug to confirm: ", tenant.slug, "not deleted"
             )
+        if options["grace"]:
+            self._mark(tenant, provisioning.ask_to_delete, "suspend")
+            days = settings.DELETED_TENANT_DAYS
+            self.stdout.write(f"suspended tenant {tenant.slug}: it is deleted after {days} days")
+            return
         provisioning.delete_tenant(
             tenant,
             on_delete=lambda gone: record_command(
@@ -36,3 +58,9 @@ class Command(KonstructCommand):
         if file not in ("rewritten", "none"):
             self.stderr.write(f"the file of the cache still holds text of the tenant: {file}")
         self.stdout.write(f"deleted tenant {tenant.slug}")
+
+    def _mark(self, tenant: Tenant, change: Callable[[Tenant], None], action: str) -> None:
+        with transaction.atomic():
+            was = state_of_tenant(tenant)
+            change(tenant)
+            record_command(self.name, action, tenant, before=was, after=state_of_tenant(tenant))

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import ChannelIdentity, Escalation, ExtractionRun
@@ -15,6 +16,7 @@ from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message
 from tenants.admin.sites import tenant_site
+from tenants.audit.models import ErasureRequest
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.messages import statements
@@ -46,6 +48,8 @@ PAGES = {
     "try_agent": ("agents/{agent}/try/", 7),
     "slack_connect": ("slack/connect/", 7),
     "invite_person": ("team/{person}/invite/", 8),
+    "erasure_receipt": ("erasures/{erasure}/", 10),
+    "receipt_json": ("erasures/{erasure}/receipt.json", 8),
     "roll_key": ("api-keys/{key}/roll/", 8),
     "revoke_keys": ("api-keys/revoke/?key={key}", 8),
 }
@@ -106,6 +110,9 @@ def known(involved_a: Program) -> dict[str, Any]:
         escalation, identity = Escalation.objects.get().pk, ChannelIdentity.objects.get().pk
         key = ApiKey.objects.values_list("pk", flat=True)[0]
         person = User.objects.create_user("invited").pk
+        done = ErasureRequest(user_id="x", requested_by="eva", done_at=timezone.now(), receipt={})
+        done.save(force_insert=True)
+        erasure = done.pk
     return {
         "agent": involved_a.agent.pk,
         "message": reply.pk,
@@ -114,6 +121,7 @@ def known(involved_a: Program) -> dict[str, Any]:
         "identity": identity,
         "run": run,
         "key": key,
+        "erasure": erasure,
         "person": person,
     }
 

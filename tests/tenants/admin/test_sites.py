@@ -36,9 +36,8 @@ def people(tenant_a: Tenant, tenant_b: Tenant) -> Callable[[Tenant], Client]:
 
 
 def test_operators_see_tenants_and_their_own_users(operator: Client, tenant_a: Tenant) -> None:
-    page = operator.get("/admin/")
-    assert page.status_code == 200
-    listed = {model["object_name"] for app in page.context["app_list"] for model in app["models"]}
+    assert operator.get("/admin/").status_code == 200
+    listed = {model._meta.object_name for model in operator_site._registry}
     assert listed == {"Tenant", "User", "Group", "OperatorEvent"}
     tenants = operator.get("/admin/tenants/tenant/")
     assert "tenant-a.localhost" in tenants.content.decode()
@@ -47,9 +46,10 @@ def test_operators_see_tenants_and_their_own_users(operator: Client, tenant_a: T
 
 def test_an_operator_suspends_and_resumes(operator: Client, tenant_a: Tenant) -> None:
     chosen = {"_selected_action": [str(tenant_a.id)]}
-    operator.post("/admin/tenants/tenant/", {"action": "suspend", **chosen})
+    suspend = f"/admin/tenants/{tenant_a.id}/suspend/"
+    operator.post(suspend, {"typed": "tenant-a"})
     assert Tenant.objects.get(id=tenant_a.id).state == "suspended"
-    answer = operator.post("/admin/tenants/tenant/", {"action": "suspend", **chosen}, follow=True)
+    answer = operator.post(suspend, {"typed": "tenant-a"}, follow=True)
     assert "is not active" in answer.content.decode()
     operator.post("/admin/tenants/tenant/", {"action": "resume", **chosen})
     assert Tenant.objects.get(id=tenant_a.id).state == "active"
@@ -59,10 +59,7 @@ def form(slug: str, domain: str) -> dict[str, str]:
     return {
         "slug": slug,
         "name": "New",
-        "domains-TOTAL_FORMS": "1",
-        "domains-INITIAL_FORMS": "0",
-        "domains-0-domain": domain,
-        "domains-0-is_primary": "on",
+        "domain": domain,
     }
 
 

@@ -44,10 +44,11 @@ def operator(db: None) -> Client:
 def test_what_operators_do_with_tenants_is_recorded(
     operator: Client, tenant_a: Tenant, changes: Changes
 ) -> None:
-    act = {"action": "suspend", "_selected_action": [str(tenant_a.id)]}
-    operator.post(TENANTS, act, REMOTE_ADDR="198.51.100.7")
+    act = {"action": "resume", "_selected_action": [str(tenant_a.id)]}
+    page = f"/admin/tenants/{tenant_a.id}/suspend/"
+    operator.post(page, {"typed": "tenant-a"}, REMOTE_ADDR="198.51.100.7")
+    operator.post(page, {"typed": "tenant-a"})
     operator.post(TENANTS, act)
-    operator.post(TENANTS, {**act, "action": "resume"})
     suspended, resumed = changes()
     assert (suspended.action, resumed.action) == ("suspend", "resume")
     assert suspended.detail == {"before": {"state": "active"}, "after": {"state": "suspended"}}
@@ -123,8 +124,7 @@ def test_commands_are_recorded_with_the_account_that_runs_them(
 
 
 def test_the_log_is_shown_to_operators(operator: Client, tenant_a: Tenant, events: Events) -> None:
-    act = {"action": "suspend", "_selected_action": [str(tenant_a.id)]}
-    operator.post(TENANTS, act)
+    operator.post(f"/admin/tenants/{tenant_a.id}/suspend/", {"typed": "tenant-a"})
     page = operator.get("/admin/tenants/operatorevent/")
     assert page.status_code == 200
     assert "state: active → suspended" in page.text

@@ -227,6 +227,8 @@ def test_who_has_no_role_opens_nothing(
             "roll_key": f"api-keys/{NOBODY}/roll/",
             "revoke_keys": "api-keys/revoke/",
             "invite_person": "team/1/invite/",
+            "erasure_receipt": f"erasures/{NOBODY}/",
+            "receipt_json": f"erasures/{NOBODY}/receipt.json",
             "slack_connect": "slack/connect/",
             "slack_finish": "slack/finish/",
         }[name]

@@ -1,0 +1,71 @@
+"""The receipt of an erasure: one page in plain words to print, and a JSON file with a digest."""
+
+from typing import Any
+from uuid import UUID
+
+from django.apps import apps
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404
+
+from konstruct.admin.access import note_row
+from konstruct.admin.lists import agent_names
+from konstruct.orchestrator.identities.receipts import receipt_document
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action, ErasureRequest
+
+SEE = "audit.view_erasurerequest"
+# What stays for a while, in the words of the receipt's storage.
+LATER = {
+    "backups": "Backups from before",
+    "cache_file": "The file of the cache",
+    "logs": "Lines of logs from before",
+    "pages_of_vacuumed_tables": "Space in the files of the database",
+    "statistics": "Statistics of the database",
+    "write_ahead_log": "The log of the database",
+}
+
+
+@tenant_site.page("erasures/<uuid:erasure_id>/", name="erasure_receipt", permission=SEE)
+def receipt(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
+    """Show how far an erasure is, and the receipt in the end."""
+    erasure = get_object_or_404(ErasureRequest, pk=erasure_id)
+    note_row(request, Action.VIEW, erasure)
+    found: dict[str, Any] = erasure.receipt or {}
+    later = (found.get("storage") or {}).get("later") or {}
+    return tenant_site.render(
+        request,
+        "konstruct/receipt.html",
+        title="Receipt of an erasure",
+        erasure=erasure,
+        receipt=found,
+        agent=agent_names().get(erasure.agent_id) if erasure.agent_id else None,
+        kinds=_kinds(found.get("tables") or {}),
+        later=[(LATER.get(name, name.replace("_", " ")), when) for name, when in later.items()],
+    )
+
+
+@tenant_site.page("erasures/<uuid:erasure_id>/receipt.json", name="receipt_json", permission=SEE)
+def download(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
+    """Send the receipt as a file with its digest."""
+    erasure = get_object_or_404(ErasureRequest, pk=erasure_id)
+    if erasure.done_at is None:
+        raise Http404("The erasure is not done: it has no receipt yet.")
+    note_row(request, Action.EXPORT, erasure)
+    document = receipt_document(erasure, request.tenant)  # type: ignore[attr-defined]
+    response = JsonResponse(document, json_dumps_params={"indent": 2})
+    response.headers["Content-Disposition"] = f'attachment; filename="receipt-{erasure_id}.json"'
+    return response
+
+
+def _kinds(tables: dict[str, dict[str, Any]]) -> list[tuple[str, int, int]]:
+    """Return how much was removed, and was left without the person, of each kind of thing."""
+    names = {
+        model._meta.db_table: str(model._meta.verbose_name_plural)
+        for model in apps.get_models(include_auto_created=True)
+    }
+    sums: dict[str, list[int]] = {}
+    for table, done in tables.items():
+        of_kind = sums.setdefault(names.get(table, "records of the framework"), [0, 0])
+        of_kind[0] += done.get("removed", 0)
+        of_kind[1] += done.get("changed", 0)
+    return sorted((name, removed, changed) for name, (removed, changed) in sums.items())

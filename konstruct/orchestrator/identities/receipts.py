@@ -1,0 +1,99 @@
+"""Receipts of erasures as JSON, with a keyed digest that shows whether one was changed."""
+
+import hmac
+import json
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Any, Final
+
+from django.conf import settings
+
+from tenants.audit.models import ErasureRequest
+from tenants.exceptions import KonstructError
+from tenants.models import Tenant
+
+VERSION: Final = 1
+ALGORITHM: Final = "hmac-sha256"
+_SALT: Final = b"konstruct.receipts"
+MAX_RECEIPT_BYTES: Final = 20_000_000
+
+
+class ReceiptInvalid(KonstructError):
+    """A file is no receipt of this deployment, or was changed."""
+
+
+def receipt_document(erasure: ErasureRequest, tenant: Tenant) -> dict[str, Any]:
+    """Return the receipt of an erasure that is done, with its digest. It names nobody.
+
+    Args:
+        erasure: the request, which holds digests instead of ids.
+        tenant: the tenant of the request.
+    """
+    document = {
+        "version": VERSION,
+        "tenant": tenant.slug,
+        "tenant_id": str(tenant.pk),
+        "erasure": str(erasure.pk),
+        "user_id": erasure.user_id,
+        "user_ids": erasure.user_ids,
+        "agent_id": erasure.agent_id and str(erasure.agent_id),
+        "reason": erasure.reason,
+        "requested_by": erasure.requested_by,
+        "requested_at": erasure.created_at.isoformat(),
+        "done_at": erasure.done_at and erasure.done_at.isoformat(),
+        "receipt": erasure.receipt,
+    }
+    digest = {"algorithm": ALGORITHM, "value": _digest(document, settings.SECRET_KEY)}
+    return {**document, "digest": digest}
+
+
+def verify_receipt(content: bytes) -> dict[str, Any]:
+    """Check the digest of a receipt, under each SECRET_KEY that is or was in use.
+
+    Args:
+        content: the JSON of a file.
+
+    Returns:
+        The receipt.
+
+    Raises:
+        ReceiptInvalid: it is no receipt, was changed, or is of another deployment.
+    """
+    if len(content) > MAX_RECEIPT_BYTES:
+        raise ReceiptInvalid(f"a receipt has at most {MAX_RECEIPT_BYTES:,} bytes")
+    try:
+        document = json.loads(content, object_pairs_hook=_unique, parse_constant=_refuse)
+        given = document.pop("digest")
+        algorithm, value = given["algorithm"], str(given["value"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ReceiptInvalid("this is no receipt of an erasure") from error
+    if algorithm != ALGORITHM or document.get("version") != VERSION:
+        raise ReceiptInvalid("this version cannot check such a receipt")
+    for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
+        if hmac.compare_digest(_digest(document, secret).encode(), value.encode()):
+            found: dict[str, Any] = document
+            return found
+    raise ReceiptInvalid(
+        "the digest does not fit: the receipt was changed, or is of a deployment with another"
+        " SECRET_KEY"
+    )
+
+
+def _digest(document: dict[str, Any], secret: str | bytes) -> str:
+    given = secret.encode() if isinstance(secret, str) else secret
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hmac.digest(sha256(_SALT + given).digest(), text.encode(), "sha256").hex()
+
+
+def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a name that comes twice: a person may read the one, and the digest be of the other."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name} comes twice")
+        found[name] = value
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")

@@ -1,0 +1,94 @@
+"""What needs the attention of operators: the home of their site."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.timesince import timesince, timeuntil
+
+from tenants.admin.figures import backlogs, most
+from tenants.models import Tenant
+from tenants.schemas.migration_state import is_fitting
+
+# Tenants that a card names; its link leads to the others.
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One kind of thing to look at, with the tenants that it is about."""
+
+    title: str
+    count: str
+    link: str
+    lines: list[tuple[str, str, str]]
+    """Name, note and address of a tenant."""
+
+
+def attention(request: HttpRequest) -> dict[str, Any]:
+    """Return the cards, and the number of tenants, for who may see tenants."""
+    if not request.user.has_perm("tenants.view_tenant"):
+        return {}
+    tenants = Tenant.objects.all()
+    behind = tenants.provisioned().exclude(is_fitting())
+    failed = tenants.exclude(provisioning_error="")
+    leaving = tenants.filter(deletion_asked_at__isnull=False).order_by("deletion_asked_at")
+    found, down = backlogs()
+    now = timezone.now()
+    oldest = most(found, lambda each: each.oldest and (now - each.oldest).total_seconds(), SHOWN)
+    given_up = most(found, lambda each: each.failed, SHOWN)
+    named = {
+        tenant.pk: tenant for tenant in tenants.filter(pk__in={*oldest, *given_up}).only("slug")
+    }
+    listed = reverse("admin:tenants_tenant_changelist")
+    waiting = sum(backlog.waiting for backlog in found.values())
+    cards = [
+        _card("To be migrated", behind, f"{listed}?schema=behind", lambda tenant: tenant.state),
+        _card(
+            "Could not be set up or migrated",
+            failed,
+            f"{listed}?schema=failed",
+            lambda tenant: tenant.provisioning_error[:120],
+        ),
+        Card(
+            "Waiting longest",
+            f"{waiting:,} jobs wait" if waiting else "",
+            listed,
+            [
+                _line(named[pk], f"{timesince(since)}, {found[pk].waiting:,} wait")
+                for pk in oldest
+                if pk in named and (since := found[pk].oldest)
+            ],
+        ),
+        Card(
+            "Given up",
+            f"{sum(backlog.failed for backlog in found.values()):,} jobs" if given_up else "",
+            listed,
+            [_line(named[pk], f"{found[pk].failed:,} jobs") for pk in given_up if pk in named],
+        ),
+        _card("To be deleted", leaving, f"{listed}?state__exact=suspended", _end_of),
+    ]
+    states = tenants.aggregate(
+        all=Count("pk"), active=Count("pk", filter=Q(state=Tenant.State.ACTIVE))
+    )
+    return {"cards": [card for card in cards if card.lines], "down": down, "tenants": states}
+
+
+def _card(title: str, tenants: QuerySet[Tenant], link: str, note: Any) -> Card:
+    shown = list(tenants[: SHOWN + 1])
+    count = f"{len(shown)}" if len(shown) <= SHOWN else f"{tenants.count():,}"
+    return Card(title, count, link, [_line(tenant, note(tenant)) for tenant in shown[:SHOWN]])
+
+
+def _line(tenant: Tenant, note: str) -> tuple[str, str, str]:
+    return tenant.slug, note, reverse("admin:tenants_tenant_change", args=[tenant.pk])
+
+
+def _end_of(tenant: Tenant) -> str:
+    if tenant.delete_at is None:
+        return "in a moment this shows when"
+    is_due = tenant.delete_at <= timezone.now()
+    return "is being deleted" if is_due else f"in {timeuntil(tenant.delete_at)}"

@@ -1,0 +1,101 @@
+"""Figures of tenants for operators: sizes and jobs, in two queries for each server.
+
+No row of a tenant is read: sizes are Postgres' statistics, and jobs are counted by a function that
+names no job.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from tenants.context import fetch_all, server_scope
+from tenants.models import Tenant
+from tenants.postgresql.exceptions import ServerDown
+from tenants.servers import servers
+
+# Rows are Postgres' running estimate, which is near enough and costs nothing.
+_SIZES = """
+SELECT n.nspname, count(*), coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint,
+       coalesce(sum(s.n_live_tup) FILTER (WHERE c.relname = 'memory_message'), 0)::bigint,
+       coalesce(sum(s.n_live_tup) FILTER (WHERE c.relname = 'orchestrator_agent'), 0)::bigint,
+       coalesce(sum(s.n_live_tup) FILTER (
+           WHERE c.relname IN ('memory_conversationembedding', 'memory_memoryentry')), 0)::bigint,
+       max(greatest(s.last_idx_scan, s.last_seq_scan)) FILTER (WHERE c.relname = 'memory_message')
+FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p')
+LEFT JOIN pg_stat_all_tables AS s ON s.relid = c.oid
+WHERE n.nspname = ANY (%s)
+GROUP BY n.nspname
+"""
+_BACKLOGS = "SELECT tenant_id, waiting, failed, oldest FROM public.job_backlogs()"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What one schema holds."""
+
+    tables: int = 0
+    bytes: int = 0
+    messages: int = 0
+    agents: int = 0
+    memories: int = 0
+    last_activity: datetime | None = None
+    """When its messages were last read, which each message does; since Postgres counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Jobs of a tenant: how many wait and were given up, and since when the oldest is due."""
+
+    waiting: int = 0
+    failed: int = 0
+    oldest: datetime | None = None
+
+
+def sizes_of(tenants: Iterable[Tenant]) -> dict[str, Size]:
+    """The sizes of tenants by the names of their schemas, in one query for each server.
+
+    None of a schema that is not there, or whose server is down.
+    """
+    on: dict[str, list[str]] = defaultdict(list)
+    for tenant in tenants:
+        on[tenant.server].append(tenant.schema_name)
+    found: dict[str, Size] = {}
+    for server, schema_names in on.items():
+        with suppress(ServerDown), server_scope(server):
+            found |= {name: Size(*numbers) for name, *numbers in fetch_all(_SIZES, [schema_names])}
+    return found
+
+
+def backlogs(of_servers: Iterable[str] = ()) -> tuple[dict[UUID, Backlog], list[str]]:
+    """The jobs of all tenants that have some, in one query for each server; and servers that are
+    down.
+    """
+    found: dict[UUID, Backlog] = {}
+    down = []
+    for server in set(of_servers) or servers():
+        try:
+            with server_scope(server):
+                found |= {tenant_id: Backlog(*rest) for tenant_id, *rest in fetch_all(_BACKLOGS)}
+        except ServerDown:
+            down.append(server)
+    return found, sorted(down)
+
+
+def add_figures(tenants: list[Any]) -> None:
+    """Give each tenant its `size` and `backlog`, and whether its server `is_down`."""
+    sizes = sizes_of(tenants)
+    waiting, down = backlogs({tenant.server for tenant in tenants}) if tenants else ({}, [])
+    for tenant in tenants:
+        tenant.size = sizes.get(tenant.schema_name, Size())
+        tenant.backlog = waiting.get(tenant.pk, Backlog())
+        tenant.is_down = tenant.server in down
+
+
+def most(found: dict[UUID, Backlog], key: Callable[[Backlog], Any], limit: int) -> list[UUID]:
+    """The ids of the tenants with the largest values of a key, without those that have none."""
+    having = [tenant_id for tenant_id, backlog in found.items() if key(backlog)]
+    return sorted(having, key=lambda tenant_id: key(found[tenant_id]), reverse=True)[:limit]

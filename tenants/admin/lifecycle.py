@@ -1,0 +1,179 @@
+"""Operators' pages that change a tenant's life: suspend, delete and restore it, invite its admin.
+
+Suspending and deleting show what the tenant has, and ask for its name to be typed.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.validators import validate_email
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
+
+from tenants import transaction
+from tenants.admin.figures import add_figures
+from tenants.admin.first_admin import first_admin_token
+from tenants.admin.passwords import mail_link
+from tenants.admin.sites import operator_site
+from tenants.audit.operator_log import record_by_person, state_of_tenant
+from tenants.exceptions import InvalidTenant
+from tenants.models import Tenant
+from tenants.schemas import provisioning
+
+CHANGE, DELETE = "tenants.change_tenant", "tenants.delete_tenant"
+MAIL = """You are invited to be the first admin of {tenant}.
+
+To choose a name and a password, open this link. It can be used once:
+
+{link}
+"""
+
+
+@operator_site.page("tenants/<uuid:tenant_id>/suspend/", name="suspend_tenant", permission=CHANGE)
+def suspend(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
+    """Ask for the tenant's name, then stop serving it."""
+    return _confirmed(
+        request,
+        tenant_id,
+        provisioning.suspend_tenant,
+        action="suspend",
+        title="Suspend a tenant",
+        explained="Its requests are refused and its jobs wait. Nothing is removed: Resume serves it"
+        " again.",
+        done="{} is suspended.",
+    )
+
+
+@operator_site.page("tenants/<uuid:tenant_id>/remove/", name="remove_tenant", permission=DELETE)
+def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
+    """Ask for the tenant's name, then have it deleted after the grace period."""
+    days = settings.DELETED_TENANT_DAYS
+    return _confirmed(
+        request,
+        tenant_id,
+        provisioning.ask_to_delete,
+        action="suspend",
+        title="Delete a tenant",
+        explained=f"It is suspended now, and deleted with all that it has after {days} days. Until"
+        " then it can be restored; afterwards only a backup has it.",
+        done=f"{{}} is suspended, and is deleted after {days} days.",
+    )
+
+
+@operator_site.page("tenants/<uuid:tenant_id>/restore/", name="restore_tenant", permission=DELETE)
+def restore(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
+    """Take back a deletion."""
+    tenant = get_object_or_404(Tenant, pk=tenant_id)
+    if request.method == "POST":
+        _change(request, tenant, provisioning.restore_tenant, "restore", "{} is restored.")
+    return redirect(_page_of(tenant))
+
+
+@operator_site.page("tenants/<uuid:tenant_id>/invite/", name="invite_admin", permission=CHANGE)
+def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
+    """Mail a link with which somebody becomes the tenant's first admin, or show it."""
+    tenant = get_object_or_404(Tenant.objects.prefetch_related("domains"), pk=tenant_id)
+    if not request.user.has_perm("tenants.add_tenant"):
+        raise PermissionDenied
+    address = admin_address(request, tenant)
+    email = request.POST.get("email", request.GET.get("email", "")).strip()[:254]
+    context: dict[str, Any] = {"tenant": tenant, "email": email, "title": "Invite the first admin"}
+    template = "konstruct/invite_admin.html"
+    if request.method != "POST" or not address:
+        record_by_person(request, "view", tenant)
+        return operator_site.render(request, template, **context)
+    link = address + f"first-admin/{first_admin_token(tenant, email)}/"
+    by_mail = request.POST.get("by") == "mail"
+    problem = ""
+    if by_mail:
+        try:
+            validate_email(email)
+        except ValidationError:
+            return operator_site.render(
+                request, template, problem="This is not a mail address.", **context
+            )
+    record_by_person(request, "edit", tenant, invited="mail" if by_mail else "link")
+    if by_mail:
+        text = MAIL.format(tenant=tenant.name, link=link)
+        problem = mail_link(email, subject="An invitation to Konstruct", text=text)
+        if not problem:
+            messages.success(request, f"The invitation is sent to {email}.")
+            return redirect(_page_of(tenant))
+        problem = f"The invitation is not sent: {problem}. Copy the link instead."
+    return operator_site.render(request, template, link=link, problem=problem, **context)
+
+
+def admin_address(request: HttpRequest, tenant: Tenant) -> str:
+    """Return the address of a tenant's admin, by the scheme and port of the request."""
+    domains = sorted(tenant.domains.all(), key=lambda domain: not domain.is_primary)
+    if not domains:
+        return ""
+    port = request.get_port() if ":" in request.get_host() else ""
+    host = f"{domains[0].domain}:{port}" if port else domains[0].domain
+    return f"{request.scheme}://{host}/admin/"
+
+
+def _confirmed(
+    request: HttpRequest,
+    tenant_id: UUID,
+    change: Callable[[Tenant], None],
+    *,
+    action: str,
+    title: str,
+    explained: str,
+    done: str,
+) -> HttpResponse:
+    tenant: Any = get_object_or_404(Tenant.objects.prefetch_related("domains"), pk=tenant_id)
+    problem = ""
+    if request.method == "POST":
+        if request.POST.get("typed") == tenant.slug:
+            _change(request, tenant, change, action, done)
+            return redirect(_page_of(tenant))
+        problem = f"Type {tenant.slug} to confirm."
+    else:
+        record_by_person(request, "view", tenant)
+    add_figures([tenant])
+    return operator_site.render(
+        request,
+        "konstruct/confirm_tenant.html",
+        title=title,
+        tenant=tenant,
+        explained=explained,
+        problem=problem,
+        counts=[
+            ("Host names", ", ".join(domain.domain for domain in tenant.domains.all())),
+            ("Agents, about", f"{tenant.size.agents:,}"),
+            ("Messages, about", f"{tenant.size.messages:,}"),
+            ("Memories, about", f"{tenant.size.memories:,}"),
+            ("On disk", filesizeformat(tenant.size.bytes)),
+            ("Jobs that wait", f"{tenant.backlog.waiting:,}"),
+        ],
+    )
+
+
+def _change(
+    request: HttpRequest,
+    tenant: Tenant,
+    change: Callable[[Tenant], None],
+    action: str,
+    done: str,
+) -> None:
+    try:
+        with transaction.atomic():
+            was = state_of_tenant(tenant)
+            change(tenant)
+            record_by_person(request, action, tenant, before=was, after=state_of_tenant(tenant))
+    except InvalidTenant as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, done.format(tenant.slug))
+
+
+def _page_of(tenant: Tenant) -> str:
+    return reverse("admin:tenants_tenant_change", args=[tenant.pk])

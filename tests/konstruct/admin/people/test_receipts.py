@@ -1,0 +1,145 @@
+"""The receipt of an erasure: a page in plain words, and a file that a command verifies."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
+
+from konstruct.orchestrator.identities.receipts import receipt_document, verify_receipt
+from tenants.audit.models import AccessEvent, ErasureRequest
+from tenants.audit.pseudonyms import pseudonym
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+
+REASON = "</dd><script>alert(1)</script>\u202e"
+RECEIPT = {
+    "found": True,
+    "left": 0,
+    "tables": {
+        "memory_message": {"removed": 12, "sha256_of_ids": "0" * 64},
+        "audit_accessevent": {"changed": 3},
+        "checkpoints": {"removed": 2},
+    },
+    "storage": {"later": {"backups": "when they expire"}},
+    "threads_shared_with_others": 1,
+    "sessions_left": 0,
+}
+
+
+def request_of(tenant: Tenant, *, is_done: bool = True, user_id: str = "maria") -> ErasureRequest:
+    with tenant_scope(tenant.id):
+        name = pseudonym(user_id) if is_done else user_id
+        request = ErasureRequest(
+            user_id=name, user_ids=[name], requested_by="eva", reason=REASON,
+            done_at=timezone.now() if is_done else None,
+            receipt={**RECEIPT, "user_ids": [name]} if is_done else None,
+        )  # fmt: skip
+        request.save(force_insert=True)
+        request.refresh_from_db()
+    return request
+
+
+def test_the_receipt_is_plain_and_is_found_by_the_erased_id(
+    tenant_a: Tenant, tenant_b: Tenant, browser: Callable[..., Client]
+) -> None:
+    request = request_of(tenant_a)
+    client = browser(tenant_a)
+    address = f"/admin/erasures/{request.pk}/"
+    assert address in client.get("/admin/people/?q=maria", follow=True).text
+    assert address in client.get("/admin/audit/erasurerequest/?q=maria").text
+    page = client.get(address)
+    assert page.context["kinds"] == [
+        ("access log", 0, 3),
+        ("messages", 12, 0),
+        ("records of the framework", 2, 0),
+    ]
+    article = page.text.split("<article", 1)[1].split("</article>", 1)[0]
+    for hidden in ("memory_message", "accessevent", "maria", "<script>"):
+        assert hidden not in article
+    assert "1 conversation with others keep" in article
+    assert "http-equiv" not in page.text
+    assert browser(tenant_b).get(address).status_code == 404
+    assert browser(tenant_a, "view_message").get(address).status_code == 403
+    assert browser(tenant_a, "view_erasurerequest").get(address).status_code == 200
+
+
+def test_the_page_of_an_erasure_that_runs_refreshes_itself(
+    tenant_a: Tenant, browser: Callable[..., Client]
+) -> None:
+    request = request_of(tenant_a, is_done=False)
+    page = browser(tenant_a).get(f"/admin/erasures/{request.pk}/")
+    assert '<meta http-equiv="refresh" content="5">' in page.text
+    assert "A process of the operator begins in a moment" in page.text
+    assert browser(tenant_a).get(f"/admin/erasures/{request.pk}/receipt.json").status_code == 404
+    with tenant_scope(tenant_a.id):
+        running = ErasureRequest(
+            user_id="bob",
+            requested_by="eva",
+            progress={"step": "removes messages", "messages": {"removed": 3, "of": 9}},
+        )
+        running.save(force_insert=True)
+    page = browser(tenant_a).get(f"/admin/erasures/{running.pk}/")
+    assert "3 of 9 messages are removed" in page.text
+
+
+def test_a_downloaded_receipt_is_verified_by_the_command(
+    tenant_a: Tenant, tenant_b: Tenant, browser: Callable[..., Client], tmp_path: Path,
+    capsys: Any, settings: Any,
+) -> None:  # fmt: skip
+    request = request_of(tenant_a)
+    address = f"/admin/erasures/{request.pk}/receipt.json"
+    for other in (browser(tenant_b), browser(tenant_a, "view_message")):
+        assert other.get(address).status_code in (403, 404)
+    answer = browser(tenant_a).get(address)
+    assert answer.headers["Content-Disposition"] == (
+        f'attachment; filename="receipt-{request.pk}.json"'
+    )
+    with tenant_scope(tenant_a.id):
+        assert AccessEvent.objects.filter(action="export", subject_id=str(request.pk)).exists()
+    file = tmp_path / "receipt.json"
+    file.write_bytes(answer.content)
+    call_command("verify_receipt", str(file))
+    assert capsys.readouterr().out.startswith(f"unchanged: erasure {request.pk} of tenant tenant-a")
+    # Another order and other blanks are the same receipt; a rotated key still verifies it.
+    document = json.loads(answer.content)
+    file.write_text(json.dumps(dict(reversed(document.items()))))
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another"
+    call_command("verify_receipt", str(file))
+    settings.SECRET_KEY_FALLBACKS = []
+    with pytest.raises(CommandError, match="the digest does not fit"):
+        call_command("verify_receipt", str(file))
+    with pytest.raises(CommandError, match="cannot be read"):
+        call_command("verify_receipt", str(tmp_path / "nothing"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace('"removed": 12', '"removed": 13'),
+        lambda text: text.replace('"left": 0', '"left": 5, "left": 0'),
+        lambda text: text.replace('"version": 1', '"version": 2'),
+        lambda text: text.replace("hmac-sha256", "none"),
+        lambda text: text.replace('"left": 0', '"left": NaN'),
+        lambda text: text[:-5],
+        lambda text: "[]",
+        lambda text: "\0",
+        lambda text: '{"digest": 7}',
+        lambda text: "[" * 100_000,
+        lambda text: text.replace('"tenant": "tenant-a"', '"tenant": "tenant-b"'),
+    ],
+)
+def test_what_was_changed_or_is_no_receipt_is_refused(
+    tenant_a: Tenant, tmp_path: Path, change: Callable[[str], str]
+) -> None:
+    text = json.dumps(receipt_document(request_of(tenant_a), tenant_a))
+    assert verify_receipt(text.encode())["tenant"] == "tenant-a"
+    file = tmp_path / "receipt.json"
+    file.write_text(change(text))
+    with pytest.raises(CommandError):
+        call_command("verify_receipt", str(file))

@@ -1,0 +1,263 @@
+"""Operators suspend, delete, restore and invite: each shows what it does, and asks for a name."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core import signing
+from django.db import ProgrammingError
+from django.test import Client
+from django.utils import timezone
+
+from tenants import transaction
+from tenants.admin.figures import Backlog, backlogs
+from tenants.admin.first_admin import SALT
+from tenants.audit.models import AccessEvent
+from tenants.audit.operator_log import record_deletion
+from tenants.context import connection, public_scope, tenant_scope
+from tenants.exceptions import InvalidTenant
+from tenants.models import Domain, Job, OperatorEvent, Tenant
+from tenants.schemas import provisioning
+from tests import database
+from tests.servers.mail import mail_server
+
+TENANTS = "/admin/tenants/tenant/"
+PASSWORD = "correct horse battery"
+LINK = re.compile(r"http://[^\s<]+/admin/first-admin/[^\s<]+")
+
+
+def log_in(*permissions: str) -> Client:
+    client = Client(headers={"Host": "localhost"})
+    user = User.objects.create_user(f"u{uuid4()}", is_staff=True)
+    user.is_superuser = not permissions
+    user.save()
+    user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    return log_in()
+
+
+def page_of(tenant: Tenant, name: str) -> str:
+    return f"/admin/tenants/{tenant.id}/{name}/"
+
+
+def test_suspending_shows_what_it_stops_and_asks_for_the_name(
+    operator: Client, tenant_a: Tenant
+) -> None:
+    page = operator.get(page_of(tenant_a, "suspend"))
+    assert dict(page.context["counts"])["Host names"] == "tenant-a.localhost"
+    assert page.context["counts"][4][0] == "On disk"
+    for typed in ("", "tenant-b", "TENANT-A"):
+        page = operator.post(page_of(tenant_a, "suspend"), {"typed": typed})
+        assert "Type tenant-a to confirm." in page.text
+    assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
+    page = operator.post(page_of(tenant_a, "suspend"), {"typed": "tenant-a"}, follow=True)
+    assert "tenant-a is suspended." in page.text
+    assert Tenant.objects.get(pk=tenant_a.pk).state == "suspended"
+    theirs = Client(headers={"Host": "tenant-a.localhost"})
+    assert theirs.get("/admin/login/").status_code == 403
+
+
+@pytest.mark.parametrize("name", ["suspend", "remove", "restore", "invite"])
+def test_who_may_only_look_changes_no_tenant(tenant_a: Tenant, name: str, db: None) -> None:
+    looking = log_in("view_tenant")
+    assert looking.get(TENANTS).status_code == 200
+    page = page_of(tenant_a, name)
+    assert looking.get(page).status_code == 403
+    assert looking.post(page, {"typed": "tenant-a", "by": "link"}).status_code == 403
+    assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
+    theirs = Client(headers={"Host": "tenant-a.localhost"})
+    assert theirs.post(page, {"typed": "tenant-a"}).status_code in (302, 404)
+
+
+def test_a_deleted_tenant_is_refused_and_restored_as_it_was(
+    operator: Client, tenant_a: Tenant
+) -> None:
+    page = operator.post(page_of(tenant_a, "remove"), {"typed": "tenant-a"}, follow=True)
+    assert "is deleted after 7 days" in page.text
+    assert "Restore" in page.text
+    assert "to be deleted" in operator.get(TENANTS).text
+    assert "To be deleted" in operator.get("/admin/").text
+    theirs = Client(headers={"Host": "tenant-a.localhost"})
+    assert theirs.get("/admin/login/").status_code == 403
+    again = operator.post(page_of(tenant_a, "remove"), {"typed": "tenant-a"}, follow=True)
+    assert "is to be deleted already" in again.text
+    resumed = {"action": "resume", "_selected_action": [str(tenant_a.id)]}
+    assert "restore it first" in operator.post(TENANTS, resumed, follow=True).text
+    assert "is restored" in operator.post(page_of(tenant_a, "restore"), follow=True).text
+    tenant = Tenant.objects.get(pk=tenant_a.pk)
+    assert (tenant.state, tenant.deletion_asked_at, tenant.state_before) == ("active", None, "")
+    assert theirs.get("/admin/login/").status_code == 200
+    done = OperatorEvent.objects.filter(action__in=["suspend", "restore"]).order_by("-id")[:2]
+    assert [event.action for event in done] == ["restore", "suspend"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_owner_alone_says_when_a_deletion_is_due(tenant_a: Tenant) -> None:
+    provisioning.ask_to_delete(tenant_a)
+    Tenant.objects.update(deletion_asked_at=timezone.now() - timedelta(days=99))
+    with pytest.raises(ProgrammingError, match="permission denied"):
+        Tenant.objects.update(delete_at=timezone.now())
+    with database.as_owner():
+        assert provisioning.delete_due() == 0
+    tenant = Tenant.objects.get(pk=tenant_a.pk)
+    assert tenant.delete_at is not None
+    assert tenant.delete_at > timezone.now() + timedelta(days=6)
+    provisioning.restore_tenant(tenant_a)
+    with database.as_owner():
+        assert provisioning.delete_due() == 0
+    assert Tenant.objects.get(pk=tenant_a.pk).delete_at is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tenant_is_deleted_when_its_grace_period_ends_and_not_restored_then(
+    make_tenant: Callable[..., Tenant],
+) -> None:
+    tenant = make_tenant("doomed")
+    provisioning.suspend_tenant(tenant)
+    provisioning.ask_to_delete(tenant)
+    with database.as_owner():
+        provisioning.delete_due(record_deletion)
+        Tenant.objects.filter(pk=tenant.pk).update(delete_at=timezone.now())
+    with pytest.raises(InvalidTenant, match="has begun"):
+        provisioning.restore_tenant(tenant)
+    with database.as_owner():
+        assert provisioning.delete_due(record_deletion) == 1
+        assert provisioning.delete_due(record_deletion) == 0
+    with public_scope(), connection.cursor() as cursor:
+        assert not Tenant.objects.filter(pk=tenant.pk).exists()
+        cursor.execute("SELECT to_regnamespace(%s)", [tenant.schema_name])
+        assert cursor.fetchone() == (None,)
+    event = OperatorEvent.objects.filter(action="delete", name="doomed").get()
+    assert event.actor == "owner_worker"
+
+
+def test_jobs_are_counted_for_operators_and_hidden_from_tenants(
+    operator: Client, tenant_a: Tenant, tenant_b: Tenant
+) -> None:
+    long_ago = timezone.now() - timedelta(hours=3)
+    with tenant_scope(tenant_a.id):
+        Job.objects.create(kind="reply", key=uuid4(), due_at=long_ago)
+        Job.objects.create(kind="reply", key=uuid4(), failed_at=long_ago)
+        Job.objects.create(kind="reply", key=uuid4(), held_for="person")
+    found, down = backlogs()
+    assert (found[tenant_a.id], down) == (Backlog(1, 1, long_ago), [])
+    assert tenant_b.id not in found
+    with tenant_scope(tenant_b.id), connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM public.job_backlogs()")
+        assert cursor.fetchone() == (0,)
+    page = operator.get(TENANTS).text
+    assert "1, the oldest 3\xa0hours" in page
+    home = operator.get("/admin/")
+    cards = {card.title: card.lines for card in home.context["attention"]["cards"]}
+    assert [line[:2] for line in cards["Waiting longest"]] == [("tenant-a", "3\xa0hours, 1 wait")]
+    assert [line[:2] for line in cards["Given up"]] == [("tenant-a", "1 jobs")]
+    assert "http://tenant-a.localhost/admin/" in page
+
+
+def test_the_home_of_operators_costs_the_same_with_many_tenants(
+    operator: Client, tenant_a: Tenant, django_assert_max_num_queries: Callable[..., Any]
+) -> None:
+    Tenant.objects.bulk_create(
+        Tenant(slug=f"many-{n}", name="Many", id=(pk := uuid4()), schema_name=f"t_{pk.hex}",
+               server="default")
+        for n in range(300)
+    )  # fmt: skip
+    with django_assert_max_num_queries(14):
+        page = operator.get("/admin/")
+    assert "of 302 tenants active" in page.text
+    with django_assert_max_num_queries(9):
+        assert operator.get(TENANTS, {"p": "2"}).status_code == 200
+
+
+def test_who_may_not_see_tenants_sees_none_at_home(tenant_a: Tenant, db: None) -> None:
+    page = log_in("view_user").get("/admin/")
+    assert "tenant-a" not in page.text
+    assert not page.context["attention"]
+
+
+@pytest.fixture
+def added(operator: Client) -> Tenant:
+    form = {"slug": "fresh", "name": "Fresh", "domain": "", "email": "ada@example.com"}
+    page = operator.post(f"{TENANTS}add/", form, follow=True)
+    assert 'value="ada@example.com"' in page.text
+    tenant = Tenant.objects.get(slug="fresh")
+    assert Domain.objects.get(tenant=tenant).domain == "fresh.localhost"
+    return tenant
+
+
+def test_a_tenant_is_added_by_one_form_and_its_first_admin_invited_by_mail(
+    operator: Client, added: Tenant, settings: Any
+) -> None:
+    invite = page_of(added, "invite")
+    form = {"by": "mail", "email": "ada@example.com"}
+    settings.EMAIL_HOST = ""
+    assert "no mail server is set" in operator.post(invite, form).text
+    with mail_server() as server:
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
+        assert "not a mail address" in operator.post(invite, {**form, "email": "x\ny"}).text
+        assert "is sent to ada@example.com" in operator.post(invite, form, follow=True).text
+        (mail,) = server.mails
+        assert server.recipients == [["ada@example.com"]]
+        found = LINK.search(mail.get_content())
+        assert found is not None
+        assert found[0].startswith("http://fresh.localhost/admin/first-admin/")
+
+
+@pytest.mark.parametrize("slug", ["tenant-a", "localhost", "Upper"])
+def test_what_is_taken_or_no_name_is_refused(operator: Client, slug: str, db: None) -> None:
+    page = operator.post(f"{TENANTS}add/", {"slug": slug, "name": "X", "domain": "localhost"})
+    assert page.status_code == 200
+    assert "localhost is a public host" in page.text
+    assert Tenant.objects.count() == 2
+
+
+def test_the_first_admin_is_made_once(
+    operator: Client, tenant_a: Tenant, tenant_b: Tenant, settings: Any
+) -> None:
+    shown = operator.post(page_of(tenant_a, "invite"), {"by": "link", "email": "a@example.com"})
+    found = LINK.search(shown.text)
+    assert found is not None
+    path = found[0].split("tenant-a.localhost", 1)[1]
+    stranger = Client(headers={"Host": "tenant-a.localhost"})
+    for other, address in (
+        (Client(headers={"Host": "tenant-b.localhost"}), path),
+        (stranger, path.replace("first-admin/", "first-admin/x")),
+        (stranger, f"/admin/first-admin/{signing.dumps([str(tenant_a.id), ''], salt='x')}/"),
+        (stranger, f"/admin/first-admin/{signing.dumps(7, salt=SALT)}/"),
+    ):
+        assert "used already, or is too old" in other.get(address).text
+    assert operator.get(path).status_code == 404
+    form = {"username": "ada", "password1": PASSWORD, "password2": PASSWORD}
+    weak = {**form, "password1": "123", "password2": "123"}
+    assert "too short" in stranger.post(path, weak).text
+    settings.PASSWORD_RESET_TIMEOUT = -1
+    assert "is too old" in stranger.post(path, form).text
+    settings.PASSWORD_RESET_TIMEOUT = 3600
+    assert "You are the first admin" in stranger.post(path, form, follow=True).text
+    assert "used already" in stranger.post(path, {**form, "username": "eve"}).text
+    with tenant_scope(tenant_a.id):
+        ada = User.objects.get()
+        assert (ada.username, ada.email, ada.is_superuser) == ("ada", "a@example.com", True)
+        event = AccessEvent.objects.get(action="create")
+        assert (event.actor, event.detail) == ("ada", {"first_admin": True})
+    given = {"username": "ada", "password": PASSWORD}
+    assert stranger.post("/admin/login/", given).status_code == 302
+    assert OperatorEvent.objects.filter(name="tenant-a", detail={"invited": "link"}).exists()
+
+
+def test_a_change_that_fails_is_not_recorded(operator: Client, tenant_a: Tenant) -> None:
+    with transaction.atomic():
+        Tenant.objects.filter(pk=tenant_a.pk).update(state="suspended")
+    page = operator.post(page_of(tenant_a, "suspend"), {"typed": "tenant-a"}, follow=True)
+    assert "is not active" in page.text
+    assert not OperatorEvent.objects.filter(action="suspend", name="tenant-a").exists()
