@@ -203,8 +203,13 @@ CROSS JOIN LATERAL (
         SELECT FROM memory_memoryentry {_OF_BOTH} AND version_of IS NULL {_VALID} LIMIT %(most)s
     ) AS counted
 ) AS fact
-CROSS JOIN LATERAL (SELECT min(created_at) AS at FROM memory_message {_OF_BOTH}) AS first
-CROSS JOIN LATERAL (SELECT max(created_at) AS at FROM memory_message {_OF_BOTH}) AS latest
+LEFT JOIN LATERAL (
+    SELECT created_at AS at FROM memory_message {_OF_BOTH} ORDER BY created_at, number LIMIT 1
+) AS first ON true
+LEFT JOIN LATERAL (
+    SELECT created_at AS at FROM memory_message {_OF_BOTH}
+    ORDER BY created_at DESC, number DESC LIMIT 1
+) AS latest ON true
 ORDER BY agent.place
 """  # noqa: S608  (our constants)
 

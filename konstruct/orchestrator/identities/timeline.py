@@ -93,8 +93,6 @@ class _Source:
     text: str = "''"
     by: str = "''"
     note: str = "''"
-    order: str = "1 DESC, 2 DESC"
-    more: int = 0
 
     @property
     def sql(self) -> str:
@@ -105,7 +103,7 @@ class _Source:
                    {self.subject_id}, left({self.text}, {MAX_TEXT}), {self.by}, {self.note}
             {self.rows} AND (%(agent)s::uuid IS NULL OR {self.agent_id} = %(agent)s)
               AND {self.at} <= {moment} AND ({self.at} < {moment} OR {key} < %(key)s)
-            ORDER BY {self.order} LIMIT %(limit)s + {self.more}
+            ORDER BY 1 DESC, 2 DESC LIMIT %(limit)s
         """
 
 
@@ -117,6 +115,14 @@ _FACT_EVENTS: Final = """
 """
 _REQUESTS: Final = """FROM audit_erasurerequest
     WHERE (user_id = ANY(person.names) OR user_ids && person.names)"""
+_ACCESSES: Final = f"""
+    FROM unnest(person.names) AS named (name) CROSS JOIN LATERAL (
+        SELECT * FROM audit_accessevent
+        WHERE user_id = named.name AND created_at <= %(at)s::timestamptz
+          AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)
+        ORDER BY id DESC LIMIT %(limit)s + {LATE_ROWS}
+    ) AS event WHERE true
+"""  # noqa: S608  (our constants)
 _SOURCES: Final = (
     _Source(
         EntryKind.MESSAGE,
@@ -246,15 +252,13 @@ _SOURCES: Final = (
     ),
     _Source(
         EntryKind.ACCESS,
-        "FROM audit_accessevent WHERE user_id = ANY(person.names)",
+        _ACCESSES,
         at="created_at",
         id="lpad(id::text, 19, '0')",
         action="action",
         text="subject",
         by="actor",
         note="CASE actor_kind WHEN 'person' THEN '' ELSE actor_kind END",
-        order="audit_accessevent.id DESC",
-        more=LATE_ROWS,
     ),
 )
 
