@@ -52,7 +52,7 @@ def _peak() -> int:
 def measured(tenant_id: UUID, kind: str) -> dict[str, float]:
     """Export in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.serving.exports", "--of", str(tenant_id), kind]
-    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     found: dict[str, float] = json.loads(output.splitlines()[-1])
     return found
 

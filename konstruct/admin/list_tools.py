@@ -126,11 +126,12 @@ class ListToolsAdmin(RecordedAdmin):
         rows = SavedView.objects.filter(page=self.opts.label_lower)
         views = rows.filter(Q(owner_id=request.user.pk) | Q(is_shared=True)).order_by("name")
         kinds = KINDS if request.user.has_perm(EXPORT) else ()
+        own = {"from", "to", "p", *(() if self.get_search_fields(request) else ("q",))}
         return {
             "has_time": self.has_time,
             "from": asked.get("from", "")[:10],
             "to": asked.get("to", "")[:10],
-            "others": [each for each in asked.items() if each[0] not in ("from", "to", "p")],
+            "others": [each for each in asked.items() if each[0] not in own],
             "query": asked.urlencode(),
             "kinds": [(kind.upper(), self._at("export", kind)) for kind in kinds],
             "save": self._at("save_view"),
