@@ -9,6 +9,7 @@ from tenants.admin.sites import operator_site
 
 admin.autodiscover()  # before the sites tell their URLs
 
+handler403 = "tenants.admin.forbidden.forbidden"
 handler500 = "tenants.http.refusals.server_error"
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),

@@ -22,11 +22,16 @@ from tenants.serving import moved_meanwhile, refuse_unless_serving
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
-_REFUSALS = {
-    Tenant.State.SUSPENDED: (HTTPStatus.FORBIDDEN, "This service is suspended."),
+_REFUSALS: dict[Tenant.State, tuple[HTTPStatus, str, str]] = {
+    Tenant.State.SUSPENDED: (
+        HTTPStatus.FORBIDDEN,
+        "This service is suspended.",
+        "Its operator can resume it. What it has stored is kept meanwhile.",
+    ),
     Tenant.State.PROVISIONING: (
         HTTPStatus.SERVICE_UNAVAILABLE,
         "This service is being set up; try again later.",
+        "",
     ),
 }
 
@@ -50,11 +55,12 @@ class TenantMiddleware:
             tenant = _tenant_at(host)
         except UnknownTenant:
             # The answer does not tell which hosts have a tenant.
-            return refuse(HTTPStatus.NOT_FOUND, "No service has this address.")
+            remedy = "Check the host in the address, or ask the people who gave it to you."
+            return refuse(request, HTTPStatus.NOT_FOUND, "No service has this address.", remedy)
         except TenantPaused as error:
             return refuse_later(request, error)
         except TenantNotServing as error:
-            return refuse(*_REFUSALS[Tenant.State(error.state)])
+            return refuse(request, *_REFUSALS[Tenant.State(error.state)])
         bind_request_ids(request, tenant_id=tenant.id)
         with tenant_scope(tenant.id, pinned=True):
             try:

@@ -5,6 +5,7 @@ import sys
 from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.views import defaults
 
 from tenants.exceptions import TenantPaused
@@ -14,8 +15,16 @@ from tenants.postgresql.exceptions import ServerDown
 logger = logging.getLogger(__name__)
 
 
-def refuse(status: HTTPStatus, sentence: str) -> HttpResponse:
-    """Answer a request that reaches no view (the API makes a problem document of it)."""
+def refuse(
+    request: HttpRequest, status: HTTPStatus, sentence: str, remedy: str = ""
+) -> HttpResponse:
+    """Answer a request that reaches no view (the API makes a problem document of it).
+
+    A browser gets a page with the remedy, other programs the sentence alone.
+    """
+    if "text/html" in request.headers.get("Accept", ""):
+        context = {"status": status.value, "title": sentence.rstrip("."), "sentence": remedy}
+        return HttpResponse(render_to_string("konstruct/error.html", context), status=status)
     return HttpResponse(f"{sentence}\n", status=status, content_type="text/plain; charset=utf-8")
 
 
@@ -27,7 +36,7 @@ def refuse_later(request: HttpRequest, error: Exception) -> HttpResponse:
     """
     note_outage(request, error)
     known = error if isinstance(error, TenantPaused | ServerDown) else ServerDown
-    response = refuse(HTTPStatus.SERVICE_UNAVAILABLE, known.public)
+    response = refuse(request, HTTPStatus.SERVICE_UNAVAILABLE, known.public)
     response.headers["Retry-After"] = str(known.retry_after)
     leave_log_to_request(request, response)
     return response
