@@ -64,6 +64,10 @@ FACT_FLOOR: Final = 0.18
 # not; a floor of .12 for all tells 94 and 16.
 NEAR_FACTS: Final = 3
 NEAR_FACT_FLOOR: Final = 0.10
+# A person who searches sees messages without a word of the query, and facts, from this cosine on.
+# Words without a meaning ("xyzzy", "foo") have up to .24 with short texts; "illness" has .32 with a
+# text about a fever, "travel plans" .34 with one about a flight.
+SEARCH_FLOOR: Final = 0.28
 
 # Stands where an erased text was quoted, in the recall events and prompts of others.
 ERASED_TEXT: Final = "(erased)"

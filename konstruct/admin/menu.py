@@ -13,6 +13,7 @@ TENANT_MENU = (
         "",
         (
             ("Today", "today", "index", ""),
+            ("Search", "search", "search_page", "audit.search_everyone"),
             ("Conversations", "forum", "conversations", "memory.view_message"),
             ("Memories", "neurology", "memories", "audit.recall_memories"),
             ("Facts", "lightbulb", "memory.memoryentry"),

@@ -33,6 +33,7 @@ from konstruct.api.resources.memory.items import ItemsView, ItemView
 from konstruct.api.resources.memory.memories import MemorySearchView
 from konstruct.api.resources.memory.recall_events import RecallEventsView, RecallEventView
 from konstruct.api.resources.memory.reply_reviews import ReplyReviewsView
+from konstruct.api.resources.memory.search import SearchView
 from konstruct.api.resources.memory.sessions import SessionsView, SessionView
 from konstruct.api.resources.memory.windows import WindowView
 from konstruct.api.resources.memory.working_context import CompileView
@@ -106,6 +107,7 @@ urlpatterns = [
     path("identities/", IdentitiesView.as_view(), name="identities"),
     path("identities/<uuid:identity_id>/", IdentityView.as_view(), name="identity"),
     path("identities/<uuid:identity_id>/link/", LinkView.as_view(), name="identity-link"),
+    path("search/", SearchView.as_view(), name="search-everything"),
     path("sessions/", SessionsView.as_view(), name="sessions"),
     path("sessions/<path:thread_id>/", SessionView.as_view(), name="session"),
     path("memories/search/", MemorySearchView.as_view(), name="search-memories"),

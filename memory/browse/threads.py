@@ -157,7 +157,9 @@ def numbers_of_messages_with(text: str, *, limit: int = 1000) -> list[int]:
     )
     waiting = [
         number
-        for number, content in _not_indexed().values_list("message__number", "message__content")
+        for number, content in messages_not_indexed().values_list(
+            "message__number", "message__content"
+        )
         if set(lexemes) <= set(lexical.lexemes(content))
     ]
     return [*waiting, *found][:limit]
@@ -172,12 +174,12 @@ def numbers_of_messages_of(user_id: str, *, limit: int = 1000) -> list[int]:
         .values_list("number", flat=True)[:limit]
     )
     # An agent that has nothing indexed of the user has no scope yet.
-    waiting = _not_indexed().filter(message__user_id=user_id)
+    waiting = messages_not_indexed().filter(message__user_id=user_id)
     return [*known, *waiting.values_list("message__number", flat=True)]
 
 
-def _not_indexed() -> QuerySet[PendingEmbedding]:
-    """The newest of what waits; there is little of it, but for the minutes of an import."""
+def messages_not_indexed() -> QuerySet[PendingEmbedding]:
+    """The newest messages that are not indexed: few, except for the minutes of an import."""
     newest = PendingEmbedding.objects.order_by("-message__number").values("pk")[:LOOKED_THROUGH]
     return PendingEmbedding.objects.filter(pk__in=newest)
 

@@ -384,6 +384,10 @@ class Posting(TenantModel):
 
     class Meta:
         verbose_name = "posting"
+        indexes = [
+            # A word in all scopes: `memory.browse.search`. Equal hashes are stored once.
+            models.Index(fields=["h"], name="posting_word"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.h} in message {self.message_number}"

@@ -215,9 +215,14 @@ class PagedSite(UnfoldAdminSite):
         return self._page_urls
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        """Without Django's way from a row to its public page, which no row of ours has."""
-        urls = [url for url in super().get_urls() if getattr(url, "name", "") != "view_on_site"]
-        return [*password_urls(self), *urls]
+        """Return the addresses without Django's way from a row to its public page.
+
+        Unfold's templates name the palette's address "search"; `search/` is a page of a site.
+        """
+        palette = path("palette/", self.admin_view(self.search), name="search")
+        replaced = ("view_on_site", "search")
+        urls = [url for url in super().get_urls() if getattr(url, "name", "") not in replaced]
+        return [*password_urls(self), palette, *urls]
 
     def render(
         self, request: HttpRequest, template: str, *, title: str, **context: Any
@@ -231,16 +236,19 @@ class PagedSite(UnfoldAdminSite):
     def search(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Find models by their names, for the sidebar.
+        """Find what the callback of the settings finds, and lists by their names.
 
         Unfold would keep what it finds in the cache, under the user's number: that of another
         person in every other tenant.
         """
-        asked = request.GET.get("s", "").strip().lower()
+        asked = request.GET.get("s", "").replace("\0", "").strip().lower()
         if not asked:
             return HttpResponse()
         found = self._search_apps(self.get_app_list(request), asked)
         extended = "extended" in request.GET
+        if extended:
+            callback = self._get_config("COMMAND", request)["search_callback"]
+            found = [*self._get_value(callback, request, asked), *found]
         return TemplateResponse(
             request,
             f"unfold/helpers/{'command' if extended else 'search'}_results.html",

@@ -31,7 +31,7 @@ from konstruct.admin.lists import (
 from konstruct.admin.memory.fact_review import author_of, decisions_for, evidence_of
 from konstruct.admin.memory.marking import marked_difference
 from konstruct.api.http.bodies import ID_TEXT
-from memory.conf import FACT_FLOOR
+from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
 from memory.exceptions import DuplicateFact, FactBusy, InvalidArgument
 from memory.facts import LongTermMemory, nearest, recalls_with
@@ -199,7 +199,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
     list_display = (shortened, "agent", "user_id", "status", "valid_from", "updated_at")
     list_filter = (StateFilter, FactAgentFilter, FactUserFilter, "updated_at")
     search_fields = ("content",)
-    search_help_text = "What it is about, in any words; or a user's id."
+    search_help_text = f"In any words, from a similarity of {SEARCH_FLOOR} on; or a user's id."
     ordering = ("-created_at", "-memory_id")
     readonly_fields = ("more", "agent", "created_at", "updated_at", "embedding_model", "memory_id")
     actions = ("end_now",)
@@ -235,7 +235,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
             return queryset, False
         vector, rows = embed([asked])[0], cast(MemoryEntryQuerySet, queryset)
         near = nearest(
-            rows.order_by().defer("embedding"), vector, FOUND_BY_MEANING, threshold=FACT_FLOOR
+            rows.order_by().defer("embedding"), vector, FOUND_BY_MEANING, threshold=SEARCH_FLOOR
         )
         found = rows.filter(Q(pk__in=[fact.pk for fact in near]) | Q(user_id=asked))
         return found.nearest(vector), False

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 # These change nothing, so they need no transaction with their entry.
 READS: Final = frozenset({Action.LIST, Action.VIEW, Action.SEARCH})
 # Request parameters that an entry keeps.
-RECORDED_PARAMETERS: Final = ("agent", "query", "task", "thread_id")
+RECORDED_PARAMETERS: Final = ("agent", "q", "query", "task", "thread_id")
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ PAGES = {
     "receipt_json": ("erasures/{erasure}/receipt.json", 8),
     "roll_key": ("api-keys/{key}/roll/", 8),
     "revoke_keys": ("api-keys/revoke/?key={key}", 8),
+    "search_page": ("search/?q=sister", 40),
 }
 WITHOUT_A_GET = {
     "answer_escalation",

@@ -121,7 +121,7 @@ def row_addresses(model: type[Model], keys: list[Any], *, each: bool) -> Iterato
 def site_addresses(site: Any) -> Iterator[str]:
     """The pages that belong to no model."""
     yield "/admin/"
-    yield from ("/admin/search/", "/admin/search/?s=a", "/admin/search/?s=a&extended=1")
+    yield from ("/admin/palette/", "/admin/palette/?s=a", "/admin/palette/?s=a&extended=1")
     yield from ("/admin/password_change/", "/admin/password_change/done/", "/admin/jsi18n/")
     yield from {f"/admin/{model._meta.app_label}/" for model in site._registry}
     yield "/admin/nosuchpage/"
@@ -176,6 +176,8 @@ def own_addresses(program: Program) -> Iterator[str]:
     for q in ("sister", "%00", "%25_", "x" * 9000, "<script>", "?" * 50):
         yield f"/admin/memories/{whose}maria&q={q}"
         yield f"/admin/people/?q={q}"
+        yield f"/admin/search/?q={q}&agent={q}&user={q}&channel={q}&since={q}&until=9999-12-31"
+        yield f"/admin/palette/?extended=1&s={q}"
     for before in ("0", "5", "-1", "x", "9" * 30):
         yield f"/admin/conversations/?before={before}"
 
@@ -212,7 +214,7 @@ def test_nobody_who_is_not_logged_in_sees_a_page(populated_a: Program, db: None)
     for host, site in (("tenant-a.localhost", tenant_site), ("localhost", operator_site)):
         stranger = Client(headers={"Host": host})
         models = [page(model, "changelist") for model in site._registry]
-        for address in ["/admin/", "/admin/search/?s=a", *models]:
+        for address in ["/admin/", "/admin/palette/?s=a", *models]:
             answer = stranger.get(address)
             assert (answer.status_code, answer["Location"].partition("?")[0]) == (
                 302,

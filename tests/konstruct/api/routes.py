@@ -327,6 +327,9 @@ CASES: dict[tuple[str, str], Case] = {
             "include": ["messages", "facts"],
         },
     ),
+    ("search-everything", "GET"): Case(
+        at("search/", q=lambda said: "tea", **OF_MARIA), foreign=422, messages=19
+    ),
     ("models", "GET"): Case(lambda said: "/v1/models", foreign=200, messages=3, stranger=200),
     ("model", "GET"): Case(
         lambda said: f"/v1/models/{ada(said)}", foreign=404, messages=3, stranger=200

@@ -1167,6 +1167,16 @@ class ReplyReview(TypedDict):
     """When the mark was set."""
 
 
+class SearchAnswer(TypedDict):
+    """What a search found, best first of each kind."""
+
+    messages: list[SearchedMessage]
+    facts: list[FoundFact]
+    people: list[SearchedPerson]
+    is_partial: bool
+    """A part of the search took longer than 2 s, and was left out."""
+
+
 class SearchResult(TypedDict):
     """What was found, best first, one result per message; and facts, with scores of their own."""
 
@@ -1175,6 +1185,36 @@ class SearchResult(TypedDict):
     """Of the messages nothing was worth saying."""
     facts: NotRequired[list[FoundFact]]
     """What is known, if `include` names facts."""
+
+
+class SearchedMessage(TypedDict):
+    """A message that matches."""
+
+    message_id: str
+    agent_id: str
+    user_id: str
+    thread_id: str
+    channel: str
+    role: str
+    """user or assistant."""
+    name: str
+    """The speaker's display name, or empty."""
+    content: str
+    created_at: str
+    score: float
+    """The similarity, plus half of `words`."""
+    similarity: float | None
+    """Cosine; null before it is embedded."""
+    words: float
+    """Share of the query's words that it holds, weighed by their rarity: 0 to 1."""
+
+
+class SearchedPerson(TypedDict):
+    """A person who matches."""
+
+    user_id: str
+    name: str
+    """The name of their last message, or empty."""
 
 
 class Session(TypedDict):

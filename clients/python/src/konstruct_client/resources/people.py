@@ -39,6 +39,40 @@ class Users(Resource[S]):
         return listing("users/", agent=agent, user_id=user_id, q=q, ordering=ordering, limit=limit)
 
     @call
+    def search(
+        self,
+        q: str,
+        *,
+        agent: str | None = None,
+        user_id: str | None = None,
+        channel: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        limit: int | None = None,
+    ) -> Call[documents.SearchAnswer]:
+        """Search the messages of all people, facts and people, by words and by meaning.
+
+        Args:
+            q: words, what is meant, or a name.
+            agent: only what this agent knows.
+            user_id: only this user's.
+            channel: only messages of this channel.
+            since: only messages from this moment on.
+            until: only messages before this moment.
+            limit: messages at most.
+        """
+        query = given(
+            q=q,
+            agent=agent,
+            user_id=user_id,
+            channel=channel,
+            since=since,
+            until=until,
+            limit=limit,
+        )
+        return Call("GET", "search/", query)
+
+    @call
     def usage(self) -> Call[documents.Usage]:
         """Get the tenant in numbers, also what is still pending."""
         return Call("GET", "usage/")

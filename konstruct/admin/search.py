@@ -1,0 +1,249 @@
+"""One search over all that a tenant has: the page, and what Ctrl+K finds."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, time, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib.admin import ModelAdmin
+from django.db.models import CharField, Model, QuerySet, Value
+from django.db.models.fields import UUIDField
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.timezone import make_aware
+from unfold.dataclasses import SearchResult
+
+from konstruct.admin.access import note
+from konstruct.admin.choosing import as_user_id, as_uuid
+from konstruct.admin.lists import agent_choices, agent_names
+from konstruct.admin.memory.conversations import READ
+from konstruct.admin.memory.marking import highlighted
+from konstruct.admin.people.identities import SEE as SEE_ACCOUNTS
+from konstruct.admin.people.users import SEE as SEE_PEOPLE
+from konstruct.orchestrator.identities.linked_ids import users_of_accounts
+from konstruct.orchestrator.models import Agent, Escalation
+from memory.browse.people import KnownUser, known_users
+from memory.browse.search import FoundMessages, MessageFilter, search_messages
+from memory.conf import SEARCH_FLOOR
+from memory.embedding.embedder import embed
+from memory.facts import LongTermMemory
+from memory.models import Message
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action, ErasureRequest
+from tenants.context import required_tenant_id
+from tenants.models import Tenant
+
+SEARCH = "audit.search_everyone"
+SEE_FACTS = "memory.view_memoryentry"
+SEE_AGENTS = "orchestrator.view_agent"
+SEE_ERASURES = "audit.view_erasurerequest"
+MAX_QUERY_CHARACTERS: Final = 1_000
+# Of people, agents, facts and conversations the best; of messages a page.
+SHOWN: Final = 8
+SHOWN_MESSAGES: Final = 30
+# Pages of rows that are shown to people in another way than as a form.
+PAGES: Final[dict[type[Model], str]] = {Message: "conversation", Escalation: "escalation"}
+
+
+class NarrowingForm(forms.Form):
+    """What the messages of a search are narrowed to. An unusable value does not narrow."""
+
+    agent = forms.ChoiceField(choices=agent_choices("All agents"), required=False)
+    user = forms.CharField(label="Person", required=False)
+    channel = forms.CharField(required=False)
+    since = forms.DateField(label="From", required=False)
+    until = forms.DateField(label="To", required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, field in self.fields.items():
+            field.widget.attrs["class"] = "k-input"
+            if name in ("since", "until"):
+                field.widget.input_type = "date"
+        self.fields["user"].widget.attrs["placeholder"] = "Id of the person"
+
+    def narrowing(self) -> MessageFilter:
+        """Return the valid values as a filter; both dates are included."""
+        self.full_clean()
+        values = self.cleaned_data
+        return MessageFilter(
+            agent_id=as_uuid(values.get("agent")),
+            user_id=as_user_id(values.get("user")) or None,
+            channel=values.get("channel") or None,
+            since=_start(values.get("since")),
+            until=_start(values.get("until"), timedelta(days=1)),
+        )
+
+
+def _start(day: Any, more: timedelta = timedelta()) -> datetime | None:
+    try:
+        return make_aware(datetime.combine(day, time()) + more) if day else None
+    except OverflowError:
+        return None
+
+
+@tenant_site.page("search/", name="search_page", permission=SEARCH)
+def search_page(request: HttpRequest) -> HttpResponseBase:
+    """Find anything of the tenant; an id leads to its object at once."""
+    query = asked_in(request, "q")
+    form = NarrowingForm(request.GET)
+    narrowed = form.narrowing()
+    note(
+        request,
+        Action.SEARCH if query else Action.LIST,
+        "everything",
+        query=query,
+        agent_id=narrowed.agent_id,
+        user_id=narrowed.user_id,
+    )
+    if query and (exact := next(exact_links(request, query), None)):
+        return redirect(exact.link)
+    return tenant_site.render(
+        request,
+        "konstruct/search.html",
+        title="Search",
+        q=query,
+        form=form,
+        floor=SEARCH_FLOOR,
+        **(_found(request, query, narrowed) if query else {}),
+    )
+
+
+def _found(request: HttpRequest, query: str, narrowed: MessageFilter) -> dict[str, Any]:
+    """Return what a query finds of each kind that the person may see."""
+    names, vector = agent_names(), embed([query])[0]
+    facts = []
+    if request.user.has_perm(SEE_FACTS):
+        facts = LongTermMemory().search(
+            required_tenant_id(),
+            query,
+            SHOWN,
+            narrowed.agent_id,
+            user_id=narrowed.user_id,
+            shared=narrowed.user_id is None,
+            threshold=SEARCH_FLOOR,
+            query_embedding=vector,
+        )
+    messages = FoundMessages([], is_partial=False)
+    if request.user.has_perm(READ):
+        messages = search_messages(
+            query, narrowed=narrowed, limit=SHOWN_MESSAGES, query_embedding=vector
+        )
+    people = list(found_people(request, query, SHOWN))
+    agents = list(found_agents(request, query))
+    threads = list(_threads(request, query))
+    return {
+        "people": [(each, urlencode({"user": each.user_id})) for each in people],
+        "agents": agents,
+        "threads": threads,
+        "facts": [
+            (fact, names.get(fact.agent_id, "") if fact.agent_id else "all agents")
+            for fact in facts
+        ],
+        "messages_found": [
+            (
+                each,
+                names.get(each.message.agent_id, str(each.message.agent_id)),
+                highlighted(each.message.content, query),
+            )
+            for each in messages.found
+        ],
+        "is_partial": messages.is_partial,
+        "is_empty": not (people or agents or threads or facts or messages.found),
+    }
+
+
+def asked_in(request: HttpRequest, parameter: str) -> str:
+    """Return the query of a request, without characters that Postgres refuses."""
+    return request.GET.get(parameter, "").replace("\0", "")[:MAX_QUERY_CHARACTERS].strip()
+
+
+def exact_links(request: HttpRequest, query: str) -> Iterator[SearchResult]:
+    """Yield the object that has an id, and the receipt of an erased id."""
+    if row_id := as_uuid(query):
+        yield from _rows_with_id(request, row_id)
+    if request.user.has_perm(SEE_ERASURES) and as_user_id(query):
+        receipt = ErasureRequest.objects.about(query).filter(done_at__isnull=False).first()
+        if receipt is not None and not known_users(user_id=query, limit=1):
+            link = reverse("admin:audit_erasurerequest_change", args=[receipt.pk])
+            yield SearchResult(query, "Erased: the receipt", link, "person_off")
+
+
+def _rows_with_id(request: HttpRequest, row_id: UUID) -> Iterator[SearchResult]:
+    """Yield the rows with an id, of all tables that the person may view, in one query."""
+    admins: dict[str, ModelAdmin[Any]] = {
+        model._meta.label: model_admin
+        for model, model_admin in tenant_site._registry.items()
+        if isinstance(model._meta.pk, UUIDField) and model_admin.has_view_permission(request)
+    }
+    kinds: list[QuerySet[Any]] = [
+        model_admin.model._default_manager.filter(pk=row_id)
+        .order_by()
+        .values_list(Value(label, output_field=CharField()))
+        for label, model_admin in admins.items()
+    ]
+    if not kinds:
+        return
+    first, *others = kinds
+    for (label,) in first.union(*others, all=True):
+        options = admins[label].model._meta
+        page = PAGES.get(admins[label].model, f"{options.app_label}_{options.model_name}_change")
+        link = reverse(f"admin:{page}", args=[row_id])
+        yield SearchResult(str(row_id), str(options.verbose_name), link, "tag")
+
+
+def found_people(request: HttpRequest, query: str, limit: int) -> list[KnownUser]:
+    """Return people by their names, ids and linked accounts."""
+    if not (as_user_id(query) and request.user.has_perm(SEE_PEOPLE)):
+        return []
+    accounts = users_of_accounts(query) if request.user.has_perm(SEE_ACCOUNTS) else []
+    return known_users(containing=query, or_ids=accounts, limit=limit)
+
+
+def found_agents(request: HttpRequest, query: str) -> Iterable[Agent]:
+    """Return agents by their names."""
+    if not request.user.has_perm(SEE_AGENTS):
+        return []
+    return Agent.objects.filter(name__icontains=query).order_by("name")[:SHOWN]
+
+
+def _threads(request: HttpRequest, query: str) -> Iterable[Message]:
+    """Return the last message of each conversation with this id as its thread."""
+    if not request.user.has_perm(READ):
+        return []
+    return Message.objects.filter(thread_id=query).last_of_threads().order_by("-number")[:SHOWN]
+
+
+def palette(request: HttpRequest, _: str) -> list[SearchResult]:
+    """Return what Ctrl+K finds beside the lists: ids, people and agents, or tenants."""
+    query = asked_in(request, "s")
+    if getattr(request, "tenant", None) is None:
+        return list(_found_tenants(request, query))
+    note(request, Action.SEARCH, "everything", query=query)
+    found = list(exact_links(request, query))
+    if request.user.has_perm(SEARCH):
+        link = f"{reverse('admin:search_page')}?{urlencode({'q': query})}"
+        found.append(SearchResult(query, "Search facts and messages", link, "search"))
+    for person in found_people(request, query, SHOWN):
+        link = f"{reverse('admin:person')}?{urlencode({'user': person.user_id})}"
+        title = f"{person.name} ({person.user_id})" if person.name else person.user_id
+        found.append(SearchResult(title[:120], "Person", link, "person"))
+    for agent in found_agents(request, query):
+        link = reverse("admin:orchestrator_agent_change", args=[agent.pk])
+        found.append(SearchResult(agent.name, "Agent", link, "smart_toy"))
+    return found
+
+
+def _found_tenants(request: HttpRequest, query: str) -> Iterator[SearchResult]:
+    if not request.user.has_perm("tenants.view_tenant"):
+        return
+    named = Tenant.objects.filter(name__icontains=query)
+    tenants = named | Tenant.objects.filter(slug__icontains=query)
+    if row_id := as_uuid(query):
+        tenants |= Tenant.objects.filter(pk=row_id)
+    for tenant in tenants.order_by("name")[:SHOWN]:
+        link = reverse("admin:tenants_tenant_change", args=[tenant.pk])
+        yield SearchResult(tenant.name, "Tenant", link, "domain")

@@ -1,0 +1,326 @@
+"""Search in the messages of all people of a tenant, by words and by meaning.
+
+Recall reads one agent's memory of one user. This search reads a whole tenant: candidates are the
+messages with the rarest words, by the index of words, and the messages with the nearest
+pieces, by the HNSW index; all of them are then scored alike. Each of the statements has an index
+and ends after LIMIT_SECONDS: docs/decisions/0087.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import OperationalError
+
+from memory.browse.threads import messages_not_indexed
+from memory.conf import SEARCH_FLOOR
+from memory.embedding.embedder import embed, model_version
+from memory.embedding.vectors import vector_literal
+from memory.models import Message
+from memory.text import lexical
+from tenants import transaction
+from tenants.context import fetch_all, tenant_connection
+
+MAX_FOUND: Final = 100
+MAX_TERMS: Final = 16
+# A word is counted up to this many messages; where filters leave few of them, so many are read.
+MAX_COUNTED: Final = 1_000
+MAX_READ: Final = 5_000
+# The words that lead to candidates: the rarest, up to this many messages that hold them together.
+CANDIDATE_POSTINGS: Final = 2_000
+# Candidates by words; by meaning there are pieces, of which a message has two or three.
+CANDIDATES: Final = 100
+CANDIDATE_PIECES: Final = 100
+# Filters that leave this many messages or fewer: all of their pieces are compared.
+COMPARED_WHOLE: Final = 3_000
+# What the words of a query add to the cosine, if a message holds all of them.
+WORDS_WEIGHT: Final = 0.5
+LIMIT_SECONDS: Final = 2
+QUERY_CANCELED: Final = "57014"
+
+_NARROWING: Final = {
+    "agent_id": "agent_id = %(agent_id)s",
+    "user_id": "user_id = %(user_id)s",
+    "channel": "channel = %(channel)s",
+    "since": "created_at >= %(since)s",
+    "until": "created_at < %(until)s",
+}
+# A person has few scopes, and each is probed; otherwise the index of words is read.
+_WORD_OF_PERSON: Final = """
+    SELECT message_number, w FROM memory_scope AS scope, LATERAL (
+        SELECT message_number, w FROM memory_posting
+        WHERE scope_id = scope.id AND memory_posting.h = term.h OFFSET 0
+    ) AS word
+    WHERE {of_scope} LIMIT %(most_read)s
+"""
+_WORD: Final = """
+    SELECT message_number, w FROM (
+        SELECT scope_id, message_number, w FROM memory_posting
+        WHERE memory_posting.h = term.h LIMIT %(most_read)s
+    ) AS word {of_agent}
+"""
+_OF_AGENT: Final = """, LATERAL (
+        SELECT FROM memory_scope AS scope WHERE scope.id = word.scope_id AND {of_scope} OFFSET 0
+    ) AS scope"""
+_BY_WORDS: Final = """
+WITH held AS MATERIALIZED (
+    SELECT term.h, posting.message_number, posting.w
+    FROM unnest(%(terms)s::bigint[]) AS term (h), LATERAL (
+        SELECT message_number, w FROM ({word}) AS word
+        {of_message}
+        LIMIT %(most_counted)s
+    ) AS posting
+), counted AS MATERIALIZED (
+    SELECT h, count(*)::float8 AS df,
+           sum(count(*)) OVER rarest_first <= %(candidate_postings)s
+           OR row_number() OVER rarest_first = 1 AS rare
+    FROM held GROUP BY h WINDOW rarest_first AS (ORDER BY count(*), h)
+), ranked AS (
+    SELECT message_number FROM held JOIN counted USING (h) WHERE rare
+    GROUP BY message_number
+    ORDER BY sum(w / ln(2 + df)) DESC, message_number DESC LIMIT %(candidates)s
+)
+SELECT (SELECT array_agg(message_number) FROM ranked),
+       (SELECT array_agg(h) FROM counted), (SELECT array_agg(df) FROM counted),
+       (SELECT reltuples FROM pg_class WHERE oid = 'memory_message'::regclass)
+"""
+_OF_MESSAGE: Final = """, LATERAL (
+            SELECT FROM memory_message WHERE number = message_number AND {narrowing} OFFSET 0
+        ) AS narrowed"""
+_FEW: Final = """
+SELECT count(*) <= %(compared_whole)s FROM (
+    SELECT FROM memory_message WHERE {narrowing} LIMIT %(compared_whole)s + 1
+) AS counted
+"""
+_BY_MEANING_OF_FEW: Final = """
+SELECT message_id FROM (SELECT id FROM memory_message WHERE {narrowing}) AS message, LATERAL (
+    SELECT message_id, embedding <=> %(vector)s::vector AS distance
+    FROM memory_conversationembedding
+    WHERE message_id = message.id AND embedding_model = %(model)s OFFSET 0
+) AS piece
+ORDER BY distance LIMIT %(candidate_pieces)s
+"""
+# CASE: no other index than HNSW is left.
+_BY_MEANING: Final = """
+SELECT message_id FROM memory_conversationembedding AS piece
+WHERE CASE WHEN embedding_model = %(model)s AND message_id IS NOT NULL {and_narrowing}
+           THEN true ELSE false END
+ORDER BY embedding <=> %(vector)s::vector LIMIT %(candidate_pieces)s
+"""
+_AND_NARROWING: Final = """AND EXISTS (
+    SELECT FROM memory_message AS message WHERE message.id = piece.message_id AND {narrowing}
+)"""
+_BY_INDEX: Final = {"enable_seqscan": "off"}
+_WALK: Final = {
+    "hnsw.iterative_scan": "relaxed_order",
+    "hnsw.ef_search": str(CANDIDATE_PIECES),
+    # Of a filter that few rows pass.
+    "hnsw.max_scan_tuples": "20000",
+    "enable_sort": "off",
+}
+_SCORED: Final = """
+SELECT message.id, near.cosine, said.terms
+FROM memory_message AS message
+LEFT JOIN LATERAL (
+    SELECT max(1 - (embedding <=> %(vector)s::vector)) AS cosine FROM (
+        SELECT embedding FROM memory_conversationembedding
+        WHERE message_id = message.id AND embedding_model = %(model)s OFFSET 0
+    ) AS piece
+) AS near ON true
+LEFT JOIN LATERAL (
+    SELECT array_agg(h) AS terms FROM memory_indexedmessage AS indexed, LATERAL (
+        SELECT h FROM memory_posting
+        WHERE scope_id = indexed.scope_id AND h = ANY (%(terms)s::bigint[])
+          AND memory_posting.message_number = indexed.message_number OFFSET 0
+    ) AS word
+    WHERE indexed.message_id = message.id
+) AS said ON true
+WHERE message.number = ANY (%(numbers)s::bigint[]) OR message.id = ANY (%(ids)s::uuid[])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessage:
+    """A message that matches a search."""
+
+    message: Message
+    score: float
+    """The cosine, and WORDS_WEIGHT times the share of the words."""
+    cosine: float | None
+    """Similarity in meaning of its nearest piece; None before it is embedded."""
+    words: float
+    """Share of the query's words that it holds, each weighed by its rarity."""
+
+    @property
+    def words_percent(self) -> int:
+        """The share of the words as a percentage."""
+        return round(100 * self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMessages:
+    """What a search found, best first."""
+
+    found: list[FoundMessage]
+    is_partial: bool
+    """A part of the search took too long, and was left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFilter:
+    """Which messages are searched; None does not narrow."""
+
+    agent_id: UUID | None = None
+    user_id: str | None = None
+    channel: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def condition(self, *names: str) -> str:
+        """Return the filters, or those of these names, as a condition of SQL."""
+        narrowing = (
+            _NARROWING[name] for name in names or _NARROWING if getattr(self, name) is not None
+        )
+        return " AND ".join(narrowing)
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the condition."""
+        return {name: getattr(self, name) for name in _NARROWING}
+
+
+EVERYTHING: Final = MessageFilter()
+
+
+def search_messages(
+    query: str,
+    *,
+    narrowed: MessageFilter = EVERYTHING,
+    limit: int = 25,
+    query_embedding: list[float] | None = None,
+) -> FoundMessages:
+    """Find messages of all people of the current tenant.
+
+    Args:
+        query: the words, of which MAX_TERMS count, or what is meant.
+        narrowed: which messages are searched.
+        limit: at most this many, up to MAX_FOUND.
+        query_embedding: the vector of the query, if the caller has it already.
+
+    Returns:
+        Messages with a word of the query, or nearer to it than SEARCH_FLOOR; best first.
+    """
+    lexemes = list(dict.fromkeys(lexical.lexemes(query)))[:MAX_TERMS]
+    vector = embed([query])[0] if query_embedding is None else query_embedding
+    values = {
+        **narrowed.values(),
+        "terms": [lexical.lexeme_hash(lexeme) for lexeme in lexemes],
+        "model": model_version(),
+        "vector": vector_literal(vector),
+        "most_read": MAX_READ,
+        "most_counted": MAX_COUNTED,
+        "candidate_postings": CANDIDATE_POSTINGS,
+        "candidates": CANDIDATES,
+        "candidate_pieces": CANDIDATE_PIECES,
+        "compared_whole": COMPARED_WHOLE,
+    }
+    by_words = _within_limit(_by_words(narrowed), values, _BY_INDEX) if lexemes else [(None,) * 4]
+    by_meaning = _nearest_pieces(narrowed, values)
+    numbers, terms, counts, messages = by_words[0] if by_words else (None,) * 4
+    rarity = _rarity(values["terms"], dict(zip(terms or (), counts or (), strict=True)), messages)
+    values["numbers"] = [*(numbers or ()), *_waiting_numbers(set(lexemes), narrowed)]
+    values["ids"] = list({message_id for (message_id,) in by_meaning or ()})
+    scored = _within_limit(_SCORED, values)
+    found = _best(scored or (), rarity, limit=min(limit, MAX_FOUND))
+    return FoundMessages(found, is_partial=None in (by_words, by_meaning, scored))
+
+
+def _by_words(narrowed: MessageFilter) -> str:
+    of_scope = narrowed.condition("agent_id", "user_id")
+    if narrowed.user_id is not None:
+        word = _WORD_OF_PERSON.format(of_scope=of_scope)
+    else:
+        word = _WORD.format(of_agent=_OF_AGENT.format(of_scope=of_scope) if of_scope else "")
+    of_message = narrowed.condition("channel", "since", "until")
+    return _BY_WORDS.format(
+        word=word,
+        of_message=_OF_MESSAGE.format(narrowing=of_message) if of_message else "",
+    )
+
+
+def _nearest_pieces(narrowed: MessageFilter, values: dict[str, Any]) -> list[Any] | None:
+    narrowing = narrowed.condition()
+    if narrowing:
+        few = _within_limit(_FEW.format(narrowing=narrowing), values)
+        if few is not None and few[0][0]:
+            return _within_limit(_BY_MEANING_OF_FEW.format(narrowing=narrowing), values)
+    and_narrowing = _AND_NARROWING.format(narrowing=narrowing) if narrowing else ""
+    return _within_limit(_BY_MEANING.format(and_narrowing=and_narrowing), values, _WALK)
+
+
+def _within_limit(
+    statement: str, values: dict[str, Any], settings: dict[str, str] | None = None
+) -> list[Any] | None:
+    """Return the rows of a read, or None if it takes longer than LIMIT_SECONDS."""
+    milliseconds = str(1000 * LIMIT_SECONDS)
+    try:
+        # Rolled back, so that the settings end with it.
+        with transaction.atomic():
+            tenant_connection().set_local({**(settings or {}), "statement_timeout": milliseconds})
+            rows = fetch_all(statement, values)
+            transaction.set_rollback(True)
+    except OperationalError as error:
+        if getattr(error.__cause__, "sqlstate", "") != QUERY_CANCELED:
+            raise
+        return None
+    return rows
+
+
+def _rarity(
+    terms: Iterable[int], counts: dict[int, float], messages: float | None
+) -> dict[int, float]:
+    """Return how rare each word is, as shares of 1 in all."""
+    total = max([messages or 0, *counts.values(), 1])
+    idf = {
+        h: math.log1p((total - counts.get(h, 0) + 0.5) / (counts.get(h, 0) + 0.5)) for h in terms
+    }
+    return {h: value / sum(idf.values()) for h, value in idf.items()}
+
+
+def _waiting_numbers(lexemes: set[str], narrowed: MessageFilter) -> list[int]:
+    """Return the numbers of messages that hold all words, and are not indexed yet."""
+    narrowing: dict[str, Any] = {
+        "message__agent_id": narrowed.agent_id,
+        "message__user_id": narrowed.user_id,
+        "message__channel": narrowed.channel,
+        "message__created_at__gte": narrowed.since,
+        "message__created_at__lt": narrowed.until,
+    }
+    waiting = messages_not_indexed().filter(
+        **{name: value for name, value in narrowing.items() if value is not None}
+    )
+    texts = waiting.values_list("message__number", "message__content")
+    return [number for number, text in texts if lexemes and lexemes <= set(lexical.lexemes(text))]
+
+
+def _best(
+    scored: Iterable[tuple[UUID, float | None, list[int] | None]],
+    rarity: dict[int, float],
+    *,
+    limit: int,
+) -> list[FoundMessage]:
+    weighed = []
+    for message_id, cosine, terms in scored:
+        # Without a vector and words it was found as a message that waits for them.
+        words = 1.0 if cosine is None and not terms else sum(rarity[h] for h in terms or ())
+        if words or (cosine or 0) >= SEARCH_FLOOR:
+            weighed.append(((cosine or 0) + WORDS_WEIGHT * words, message_id, cosine, words))
+    weighed.sort(key=lambda each: (-each[0], each[1]))
+    messages = Message.objects.in_bulk([message_id for _, message_id, *_ in weighed[:limit]])
+    return [
+        FoundMessage(messages[message_id], score, cosine, words)
+        for score, message_id, cosine, words in weighed[:limit]
+        if message_id in messages
+    ]

@@ -1,0 +1,195 @@
+"""The search of the admin: every kind by its permission, ids, erased people, and the palette."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from konstruct.orchestrator.models import Agent, Escalation
+from memory.indexing.embedding_jobs import drain
+from memory.models import MemoryEntry, Message
+from tenants.audit.models import AccessEvent, ErasureRequest
+from tenants.audit.pseudonyms import pseudonym
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+SEARCH, PALETTE = "/admin/search/", "/admin/palette/"
+FEVER = "My daughter has had a high fever since last night."
+READS = ("search_everyone", "view_message")
+
+
+@pytest.fixture
+def program_a(db: None, standing_populated: Program) -> Program:
+    return standing_populated
+
+
+@pytest.fixture
+def fever(program_a: Program, say: Callable[..., Message]) -> Message:
+    message = say(program_a, FEVER, user_id="mother", name="Tilda Brandt", answered=False)
+    drain(program_a.tenant.id)
+    return message
+
+
+def found(client: Client, **parameters: str) -> list[str]:
+    page = client.get(SEARCH, parameters)
+    assert page.status_code == 200
+    return [each.message.content for each, *_ in page.context["messages_found"]]
+
+
+def test_a_message_is_found_by_its_meaning_and_marked_by_its_words(
+    program_a: Program, fever: Message, browser: Callable[..., Client]
+) -> None:
+    client = browser(program_a.tenant)
+    assert found(client, q="sick child")[0] == FEVER
+    page = client.get(SEARCH, {"q": "fever"}).text
+    assert "<mark>fever</mark>" in page
+    assert f'href="/admin/conversations/{fever.pk}/#m{fever.pk}"' in page
+    assert "100 % of the words" in page
+
+
+def test_messages_are_narrowed(
+    program_a: Program, fever: Message, browser: Callable[..., Client]
+) -> None:
+    client = browser(program_a.tenant)
+    today = fever.created_at.date().isoformat()
+    agent = str(program_a.agent.pk)
+    assert found(client, q="fever", user="mother", agent=agent, channel="rest") == [FEVER]
+    assert found(client, q="fever", since=today, until=today)[0] == FEVER
+    assert FEVER not in found(client, q="fever", user="maria")
+    assert FEVER not in found(client, q="fever", channel="slack")
+    assert FEVER not in found(client, q="fever", until="2020-01-01")
+    assert found(client, q="fever", agent="nonsense", since="x")[0] == FEVER
+
+
+def test_people_agents_conversations_and_facts_are_found(
+    program_a: Program, fever: Message, browser: Callable[..., Client]
+) -> None:
+    client = browser(program_a.tenant)
+    people = client.get(SEARCH, {"q": "tilda"}).context["people"]
+    assert [person.user_id for person, _ in people] == ["mother"]
+    assert [agent.pk for agent in client.get(SEARCH, {"q": "ada"}).context["agents"]] == [
+        program_a.agent.pk
+    ]
+    threads = client.get(SEARCH, {"q": "t1"}).context["threads"]
+    assert "mother" in [message.user_id for message in threads]
+    with tenant_scope(program_a.tenant.id):
+        fact = MemoryEntry.objects.as_of().get()
+    facts = client.get(SEARCH, {"q": fact.content}).context["facts"]
+    assert [each.pk for each, _ in facts] == [fact.pk]
+
+
+def test_nothing_is_found_that_is_neither_said_nor_meant(
+    program_a: Program, fever: Message, browser: Callable[..., Client]
+) -> None:
+    page = browser(program_a.tenant).get(SEARCH, {"q": "xyzzy"})
+    assert page.context["is_empty"]
+    assert "Nothing matches" in page.text
+
+
+def test_an_id_opens_its_object(
+    program_a: Program, fever: Message, browser: Callable[..., Client]
+) -> None:
+    with tenant_scope(program_a.tenant.id):
+        fact = MemoryEntry.objects.as_of().get()
+        escalation = Escalation.objects.create(
+            agent_id=program_a.agent.pk, user_id="mother", thread_id="t1", opened_by="person"
+        )
+    client = browser(program_a.tenant)
+    for row, page in (
+        (fever, f"/admin/conversations/{fever.pk}/"),
+        (fact, f"/admin/memory/memoryentry/{fact.pk}/change/"),
+        (program_a.agent, f"/admin/orchestrator/agent/{program_a.agent.pk}/change/"),
+        (escalation, f"/admin/escalations/{escalation.pk}/"),
+    ):
+        assert client.get(SEARCH, {"q": f" {row.pk} "})["Location"] == page
+    assert client.get(SEARCH, {"q": str(uuid4())}).status_code == 200
+    # Who may not view facts learns of none.
+    assert browser(program_a.tenant, *READS).get(SEARCH, {"q": str(fact.pk)}).status_code == 200
+
+
+def test_an_erased_id_opens_its_receipt(program_a: Program, browser: Callable[..., Client]) -> None:
+    with tenant_scope(program_a.tenant.id):
+        request = ErasureRequest.objects.create(
+            user_id=pseudonym("gone"), requested_by="x", done_at="2026-01-01T00:00Z", receipt={}
+        )
+    receipt = f"/admin/audit/erasurerequest/{request.pk}/change/"
+    assert browser(program_a.tenant).get(SEARCH, {"q": "gone"})["Location"] == receipt
+    assert receipt in browser(program_a.tenant).get(PALETTE, {"s": "gone", "extended": "1"}).text
+    allowed = browser(program_a.tenant, *READS)
+    assert allowed.get(SEARCH, {"q": "gone"}).status_code == 200
+
+
+def test_each_kind_needs_its_permission(
+    program_a: Program, fever: Message, browser: Callable[..., Client]
+) -> None:
+    assert browser(program_a.tenant, "view_message").get(SEARCH, {"q": "a"}).status_code == 403
+    context: Any = browser(program_a.tenant, *READS).get(SEARCH, {"q": "mother"}).context
+    assert (context["people"], context["agents"], context["facts"]) == ([], [], [])
+    context = (
+        browser(program_a.tenant, "search_everyone", "view_scope")
+        .get(SEARCH, {"q": "mother"})
+        .context
+    )
+    assert [person.user_id for person, _ in context["people"]] == ["mother"]
+    assert (context["messages_found"], context["threads"]) == ([], [])
+
+
+def test_another_tenant_finds_nothing(
+    program_a: Program, program_b: Program, fever: Message, browser: Callable[..., Client]
+) -> None:
+    client = browser(program_b.tenant)
+    for query in ("fever", "mother", "tilda", str(fever.pk), str(program_a.agent.pk)):
+        page = client.get(SEARCH, {"q": query})
+        assert (page.status_code, page.context["is_empty"]) == (200, True)
+        assert "Tilda" not in client.get(PALETTE, {"s": query, "extended": "1"}).text
+
+
+def test_a_search_is_recorded(
+    program_a: Program, fever: Message, browser: Callable[..., Client]
+) -> None:
+    browser(program_a.tenant).get(SEARCH, {"q": "fever", "user": "mother"})
+    with tenant_scope(program_a.tenant.id):
+        event = AccessEvent.objects.order_by("-id")[0]
+    assert (event.action, event.subject, event.user_id) == ("search", "everything", "mother")
+    assert event.detail["query"] == "fever"
+
+
+def test_the_palette_finds_people_agents_and_lists(
+    program_a: Program, fever: Message, browser: Callable[..., Client]
+) -> None:
+    client = browser(program_a.tenant)
+    people = client.get(PALETTE, {"s": "Tilda", "extended": "1"}).text
+    assert "/admin/people/person/?user=mother" in people
+    assert "/admin/search/?q=Tilda" in people
+    agents = client.get(PALETTE, {"s": "ada", "extended": "1"}).text
+    assert f"/admin/orchestrator/agent/{program_a.agent.pk}/change/" in agents
+    assert "/admin/memory/message/" in client.get(PALETTE, {"s": "messages", "extended": "1"}).text
+    nobody = browser(program_a.tenant, "view_message")
+    assert "Tilda Brandt" not in nobody.get(PALETTE, {"s": "tilda", "extended": "1"}).text
+
+
+def test_operators_find_tenants_and_nothing_inside(
+    program_a: Program, fever: Message, operator: Client
+) -> None:
+    found = operator.get(PALETTE, {"s": "tenant-a", "extended": "1"}).text
+    assert f"/admin/tenants/tenant/{program_a.tenant.id}/change/" in found
+    assert "Tilda" not in operator.get(PALETTE, {"s": "tilda", "extended": "1"}).text
+    assert operator.get(SEARCH, {"q": "tilda"}).status_code == 404
+
+
+def test_markup_in_names_and_messages_is_text(
+    program_a: Program, say: Callable[..., Message], browser: Callable[..., Client]
+) -> None:
+    say(program_a, "<img src=x> fever", user_id="<b>x", name="<i>Eve", answered=False)
+    with tenant_scope(program_a.tenant.id):
+        Agent.objects.create(name="<u>eve", system_prompt="")
+    client = browser(program_a.tenant)
+    for page in (
+        client.get(SEARCH, {"q": "eve"}).text,
+        client.get(SEARCH, {"q": "<img src=x> fever"}).text,
+        client.get(PALETTE, {"s": "eve", "extended": "1"}).text,
+    ):
+        for markup in ("<img src=x", "<b>x", "<i>Eve", "<u>eve"):
+            assert markup not in page

@@ -1,0 +1,92 @@
+"""Searching the messages of all people by REST, and what bound keys and people may search."""
+
+from typing import Any
+
+import pytest
+
+from konstruct.api.auth.keys import issue_key
+from memory.conversations.transcript import record_message
+from memory.facts import LongTermMemory
+from memory.indexing.embedding_jobs import drain
+from memory.models import MemoryEntry
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+SEARCH = "/api/v1/search/"
+FEVER = "My daughter has had a high fever since last night."
+INVOICE = "The invoice of March has not arrived yet."
+
+
+@pytest.fixture
+def program_a(program_a: Program) -> Program:
+    for user, text in (("mother", FEVER), ("maria", INVOICE)):
+        record_message(
+            tenant_id=program_a.tenant.id,
+            agent_id=program_a.agent.id,
+            user_id=user,
+            thread_id="t1",
+            channel="rest",
+            role="user",
+            name=f"{user.title()} Rossi",
+            content=text,
+        )
+    fact = {"tenant_id": program_a.tenant.id, "agent_id": program_a.agent.id}
+    for user, text in (("mother", "Her daughter is ill."), (None, "The daughter firm is in Oslo.")):
+        LongTermMemory().store(MemoryEntry(content=text, user_id=user, **fact))
+    drain(program_a.tenant.id)
+    return program_a
+
+
+def search(program: Program, query: str) -> Any:
+    response = program.get(f"{SEARCH}?{query}")
+    assert response.status_code == 200, response.content
+    return response.json()
+
+
+def test_messages_are_found_by_meaning_and_by_words(program_a: Program) -> None:
+    (found,) = search(program_a, "q=sick+child")["messages"]
+    assert (found["content"], found["user_id"], found["words"]) == (FEVER, "mother", 0.0)
+    assert found["score"] == found["similarity"] > 0.28
+    (found,) = search(program_a, "q=invoices")["messages"]
+    assert (found["content"], found["words"]) == (INVOICE, 1.0)
+    nothing = search(program_a, "q=xyzzy")
+    assert nothing == {"messages": [], "facts": [], "people": [], "is_partial": False}
+
+
+def test_facts_and_people_are_found(program_a: Program) -> None:
+    assert [fact["content"] for fact in search(program_a, "q=her+daughter")["facts"]][:1] == [
+        "Her daughter is ill."
+    ]
+    people = search(program_a, "q=rossi")["people"]
+    assert [person["user_id"] for person in people] == ["maria", "mother"]
+
+
+def test_a_bound_key_searches_its_part(program_a: Program) -> None:
+    _, key = issue_key(tenant_id=program_a.tenant.id, name="bound", user_id="maria")
+    bound = Program(program_a.tenant, program_a.agent, str(key))
+    found = search(bound, "q=daughter+invoice+rossi")
+    assert [message["user_id"] for message in found["messages"]] == ["maria"]
+    assert found["facts"] == []
+    assert [person["user_id"] for person in search(bound, "q=rossi")["people"]] == ["maria"]
+    assert bound.get(f"{SEARCH}?q=fever&user_id=mother").status_code == 403
+
+
+def test_another_tenant_finds_nothing(program_a: Program, program_b: Program) -> None:
+    found = search(program_b, "q=daughter+fever+rossi")
+    assert (found["messages"], found["facts"], found["people"]) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    "query", ["", "q=", "q=%20", "q=a&limit=101", "q=a&since=yesterday", f"q={'x' * 1001}", "q=%00"]
+)
+def test_a_query_that_is_unusable_is_refused(program_a: Program, query: str) -> None:
+    assert program_a.get(f"{SEARCH}?{query}").status_code == 400
+
+
+def test_a_search_is_recorded(program_a: Program) -> None:
+    search(program_a, "q=fever&user_id=mother")
+    with tenant_scope(program_a.tenant.id):
+        event = AccessEvent.objects.order_by("-id")[0]
+    assert (event.action, event.subject, event.user_id) == ("search", "everything", "mother")
+    assert event.detail["q"] == "fever"

@@ -1,0 +1,112 @@
+"""Search in the messages of all people: by words and meaning, narrowed, and within the tenant."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import pytest
+
+from memory.browse import search
+from memory.browse.search import MessageFilter, search_messages
+from memory.indexing.embedding_jobs import drain
+from memory.models import Message
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests.memory.conftest import AGENT
+
+FEVER = "My little daughter has had a high fever since last night."
+OTHERS = (
+    "The invoice of March has not arrived yet.",
+    "Which tram goes to the harbour on Sundays?",
+    "We moved the meeting with the architect to Friday.",
+    "I would like to order two more lamps for the office.",
+    "How do I change my password?",
+    "The concert was sold out within an hour.",
+)
+
+
+@pytest.fixture
+def _spoken(tenant_a: Tenant, say: Callable[..., Message]) -> None:
+    say(tenant_a.id, FEVER, user_id="mother")
+    for number, text in enumerate(OTHERS):
+        say(tenant_a.id, text, user_id=f"person-{number}", agent_id=uuid4())
+    drain(tenant_a.id)
+
+
+def texts(tenant: Tenant, query: str, **narrowed: object) -> list[str]:
+    with tenant_scope(tenant.id):
+        found = search_messages(query, narrowed=MessageFilter(**narrowed)).found  # type: ignore[arg-type]
+    return [one.message.content for one in found]
+
+
+@pytest.mark.usefixtures("_spoken")
+def test_a_message_is_found_by_its_meaning(tenant_a: Tenant) -> None:
+    assert texts(tenant_a, "sick child") == [FEVER]
+
+
+@pytest.mark.usefixtures("_spoken")
+@pytest.mark.parametrize("query", ["xyzzy", "the of and", "quantum chromodynamics", "🦄", "%_\\"])
+def test_nothing_is_found_that_is_neither_said_nor_meant(tenant_a: Tenant, query: str) -> None:
+    assert texts(tenant_a, query) == []
+
+
+@pytest.mark.usefixtures("_spoken")
+def test_a_message_with_the_words_is_above_others(tenant_a: Tenant) -> None:
+    with tenant_scope(tenant_a.id):
+        first, *rest = search_messages("ordering lamps").found
+    assert first.message.content == OTHERS[3]
+    assert first.words == 1.0
+    assert first.cosine is not None
+    assert first.score == pytest.approx(first.cosine + search.WORDS_WEIGHT)
+    assert all(each.score < first.score for each in rest)
+
+
+@pytest.mark.usefixtures("_spoken")
+def test_filters_narrow_what_is_searched(tenant_a: Tenant) -> None:
+    future = datetime(2999, 1, 1, tzinfo=UTC)
+    assert texts(tenant_a, "fever", user_id="mother", agent_id=AGENT) == [FEVER]
+    assert texts(tenant_a, "fever", channel="rest", until=future) == [FEVER]
+    assert texts(tenant_a, "fever", user_id="person-1") == []
+    assert texts(tenant_a, "fever", agent_id=UUID(int=1)) == []
+    assert texts(tenant_a, "fever", channel="slack") == []
+    assert texts(tenant_a, "fever", since=future) == []
+
+
+@pytest.mark.usefixtures("_spoken")
+def test_a_filter_that_leaves_many_messages_gives_the_same(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "COMPARED_WHOLE", 0)
+    assert texts(tenant_a, "sick child", user_id="mother") == [FEVER]
+    assert texts(tenant_a, "sick child", user_id="person-1") == []
+
+
+@pytest.mark.usefixtures("_spoken")
+def test_another_tenant_finds_none_of_them(
+    tenant_a: Tenant, tenant_b: Tenant, say: Callable[..., Message]
+) -> None:
+    say(tenant_b.id, "Our cat has a fever.", user_id="mother")
+    drain(tenant_b.id)
+    assert texts(tenant_b, "fever") == ["Our cat has a fever."]
+    assert texts(tenant_a, "fever") == [FEVER]
+
+
+def test_a_message_is_found_before_it_is_indexed(
+    tenant_a: Tenant, say: Callable[..., Message]
+) -> None:
+    say(tenant_a.id, FEVER, user_id="mother")
+    assert texts(tenant_a, "daughters fever") == [FEVER]
+    assert texts(tenant_a, "daughters fever", user_id="another") == []
+    assert texts(tenant_a, "sons fever") == []
+
+
+@pytest.mark.usefixtures("_spoken")
+def test_what_takes_too_long_is_left_out(tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = "SELECT count(*), NULL, NULL, NULL FROM generate_series(1, 1000000000000)"
+    monkeypatch.setattr(search, "_BY_WORDS", endless)
+    monkeypatch.setattr(search, "LIMIT_SECONDS", 1)
+    with tenant_scope(tenant_a.id):
+        result = search_messages("sick child")
+        assert Message.objects.exists()
+    assert result.is_partial
+    assert [one.message.content for one in result.found] == [FEVER]
