@@ -128,7 +128,13 @@ UNFOLD = {
         lambda request: static("konstruct/alpine.js"),
         lambda request: static("konstruct/copy.js"),
         lambda request: static("konstruct/time_zone.js"),
+        lambda request: static("konstruct/accessible.js"),
     ],
     "DASHBOARD_CALLBACK": "konstruct.admin.dashboard.dashboard",
-    "SIDEBAR": {"navigation": "konstruct.admin.menu.navigation"},
+    "SIDEBAR": {
+        "navigation": "konstruct.admin.menu.navigation",
+        "show_search": True,
+        "command_search": True,
+    },
+    "COMMAND": {"search_callback": "konstruct.admin.search.palette"},
 }

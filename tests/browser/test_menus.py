@@ -59,7 +59,7 @@ def test_menus_work_and_no_text_is_evaluated(
         lambda: page.keyboard.press("Escape"),
         page.locator("#changelist-filter-close").click,
     ):
-        page.get_by_text("Filters", exact=False).first.click()
+        page.get_by_role("button", name="Filters", exact=True).click()
         expect(filters).to_be_visible()
         close()
         expect(filters).to_be_hidden()

@@ -1,0 +1,81 @@
+/* Makes unfold's pages usable by keyboard and with a screen reader.
+
+Unfold draws buttons as text that can be clicked, and icons as words of a font. Here the former become
+buttons, the latter are hidden from screen readers, and the parts of a page become landmarks. */
+
+"use strict";
+
+/* What can be clicked and is no control of HTML. The backdrop of the filters closes by Escape. */
+const CLICKED =
+  ":is([x-on\\:click], [x-on\\:click\\.prevent]):not(a[href], button, input, label, #changelist-filter-close)";
+/* Names of controls that show an icon alone, by a selector. */
+const NAMES = {
+  "span[x-on\\:click*='sidebarDesktopOpen ='], span[x-on\\:click*='sidebarMobileOpen =']":
+    "Show or hide the menu",
+  "#searchbar-submit, #command-submit": "Search",
+  "#searchbar": "Search in this list",
+  "#search-input-command": "Search everything",
+  "[x-on\\:click*='opencommand']": "Search everything",
+  ".action-checkbox input, .action-checkbox-column input": "Choose",
+  "a[x-on\\:click*='showActions']": "Actions",
+  "a[x-on\\:click*='openTheme']": "Light, dark, or as the system",
+  "[x-on\\:click*='openRelatedWidgetWrapper']": "More for this field",
+  "#nav-sidebar a[href='/admin/']:not(#site-name a)": "Home",
+};
+/* Roles, and levels of headings that skip one. */
+const ATTRIBUTES = {
+  "#main": { role: "main", tabindex: "-1" },
+  "body.login #page": { role: "main" },
+  "#nav-sidebar-inner": { "aria-label": "Menu" },
+  "nav[x-show='openUserLinks']": { "aria-label": "Account" },
+  "#changelist-filter": { role: "region", "aria-label": "Filters" },
+  "#changelist-filter h3, #command-history h3": { role: "heading", "aria-level": "2" },
+  "#command-results, #command-results-note": { role: "status" },
+  ".help-tooltip[aria-label]": { role: "img" },
+  /* Simplebar names each of its boxes alike. */
+  "#nav-sidebar .simplebar-content-wrapper": { role: "none" },
+  "#changelist-filter .simplebar-content-wrapper": { "aria-label": "Choices of the filters" },
+};
+
+function each(root, selector, change) {
+  if (root.matches?.(selector)) change(root);
+  root.querySelectorAll(selector).forEach(change);
+}
+
+function makeAccessible(root) {
+  each(root, CLICKED, (element) => {
+    element.setAttribute("role", "button");
+    element.setAttribute("tabindex", "0");
+  });
+  each(root, ".material-symbols-outlined:not([role='button'])", (icon) => {
+    icon.setAttribute("aria-hidden", "true");
+  });
+  for (const [selector, name] of Object.entries(NAMES)) {
+    each(root, selector, (element) => {
+      if (!element.labels?.length) element.setAttribute("aria-label", name);
+    });
+  }
+  for (const [selector, attributes] of Object.entries(ATTRIBUTES)) {
+    each(root, selector, (element) => {
+      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    });
+  }
+}
+
+document.addEventListener("keydown", (event) => {
+  const isButton = event.target.matches?.("[role='button'][tabindex='0']:not(button, a[href])");
+  if (isButton && (event.key === "Enter" || event.key === " ")) {
+    event.preventDefault();
+    event.target.click();
+  }
+});
+
+document.addEventListener("DOMContentLoaded", () => {
+  makeAccessible(document.body);
+  const observer = new MutationObserver((changes) => {
+    for (const { addedNodes } of changes) {
+      for (const node of addedNodes) if (node instanceof Element) makeAccessible(node);
+    }
+  });
+  observer.observe(document.body, { childList: true, subtree: true });
+});
