@@ -52,6 +52,13 @@ def time_zone_choices() -> list[tuple[str, str]]:
 class RecipientForm(forms.ModelForm):
     """A recipient. Of the three ways to name it, the chosen one is kept."""
 
+    # Without unfold's wrapper of related fields, whose script the content security policy forbids.
+    member = forms.ModelChoiceField(
+        User.objects.filter(is_active=True).order_by("username"),
+        required=False,
+        widget=UnfoldAdminSelectWidget,
+        help_text=NotificationRecipient._meta.get_field("member").help_text,
+    )
     events = forms.MultipleChoiceField(
         label="Notify of",
         choices=Event.choices,
@@ -185,12 +192,6 @@ class NotificationRecipientAdmin(JobListAdmin):
         if row.quiet_from is None:
             return None
         return f"{row.quiet_from:%H:%M} to {row.quiet_until:%H:%M} {row.time_zone}"
-
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offer active members of the team."""
-        if db_field.name == "member":
-            kwargs["queryset"] = User.objects.filter(is_active=True).order_by("username")
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Save the recipient, and notify it of what is open."""
