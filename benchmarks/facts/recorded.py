@@ -15,7 +15,6 @@ import json
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,7 +51,7 @@ def main() -> None:
         arguments.json.write_text(json.dumps(report, indent=2, default=str) + "\n")
 
 
-def read(data: Path, facts: Path, of: Iterable[int] | None) -> tuple[list[Dialogue], list[Session]]:
+def read(data: Path, facts: Path, of: range | None) -> tuple[list[Dialogue], list[Session]]:
     """The dialogues, and the recorded answers about their sessions."""
     dialogues = read_dialogues(data, of)
     texts: dict[tuple[int, str], dict[str, str]] = {}
