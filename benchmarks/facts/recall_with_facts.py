@@ -241,7 +241,7 @@ def fit(
             for hit in recall(*arguments, policy=policy, query_embedding=vectors[text]).hits:
                 if "fact" in hit.channels:
                     features = GateFeatures(*(hit.channels[n] for n in GateFeatures._fields))
-                    given = GATES["hybrid"].probability(features)
+                    given = GATES["hybrid"].value(features)
                     rows.append(
                         (
                             hit.channels["fact"],

@@ -65,7 +65,8 @@ def main() -> None:
     parser.add_argument("file", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     dialogues = read_dialogues(arguments.data, arguments.dialogues)
-    scopes = [*named(dialogues), *nameless(dialogues), *conversations(), *long_turned()]
+    long = long_turned(long_turns(LONG_TURNS_SEED))
+    scopes = [*named(dialogues), *nameless(dialogues), *conversations(), *long]
     set_up()
     with throwaway_tenant() as tenant_id, arguments.file.open("w") as file:
         record(tenant_id, scopes)
@@ -163,9 +164,14 @@ def conversations() -> Iterator[Scope]:
             )
 
 
-def long_turned() -> Iterator[Scope]:
-    """Composed conversations of long turns, and the questions of their users and of the others."""
-    data = long_turns(LONG_TURNS_SEED)
+def long_turned(data: dict[str, Any], kind: str = "long") -> Iterator[Scope]:
+    """Conversations of long turns, and the questions of their users and of the others.
+
+    Args:
+        data: as long_turns.py composes it, or as a file of LongMemEval has it. Where turns are not
+            labelled, each turn of a session with the answer counts as one.
+        kind: of the scopes.
+    """
     questions: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for question in data["questions"]:
         questions.setdefault(tuple(question["haystack_session_ids"]), []).append(question)
@@ -177,10 +183,11 @@ def long_turned() -> Iterator[Scope]:
             for place, turn in enumerate(data["sessions"][session]):
                 turn_id = f"{session}-{place}"
                 moment = began + timedelta(minutes=place)
-                said.append((turn_id, turn["role"], "", session, turn["content"], moment))
-                if turn["has_answer"]:
+                if turn["content"].strip():
+                    said.append((turn_id, turn["role"], "", session, turn["content"], moment))
+                if turn.get("has_answer", True):
                     answers.setdefault(session, []).append(turn_id)
-        scope = Scope("long", said)
+        scope = Scope(kind, said)
         for question in data["questions"]:
             sessions = question["answer_session_ids"] if question in own else []
             found = (turn_id for session in sessions for turn_id in answers[session])
@@ -219,7 +226,9 @@ def record(tenant_id: UUID, scopes: Iterable[Scope]) -> None:
         pass
 
 
-def labelled(tenant_id: UUID, scopes: Iterable[Scope]) -> Iterator[dict[str, Any]]:
+def labelled(
+    tenant_id: UUID, scopes: Iterable[Scope], mode: Any = "hybrid"
+) -> Iterator[dict[str, Any]]:
     """A line for each of the ten best memories of every question."""
     from memory.embedding.embedder import get_embedder
     from memory.recall import recall
@@ -227,7 +236,7 @@ def labelled(tenant_id: UUID, scopes: Iterable[Scope]) -> Iterator[dict[str, Any
 
     texts = sorted({text for scope in scopes for text, _ in scope.asked})
     vectors = dict(zip(texts, get_embedder().encode(texts), strict=True))
-    policy = RecallPolicy(gate=False, top_k=TOP)
+    policy = RecallPolicy(mode=mode, gate=False, top_k=TOP)
     for scope in scopes:
         for number, (text, evidence) in enumerate(scope.asked):
             hits = recall(
@@ -243,6 +252,7 @@ def labelled(tenant_id: UUID, scopes: Iterable[Scope]) -> Iterator[dict[str, Any
                     "answerable": bool(evidence),
                     "weight": weight,
                     "features": hit.channels,
+                    "value": hit.gate_value,
                     "relevant": hit.external_id in evidence,
                 }
 

@@ -13,7 +13,7 @@ import json
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -127,6 +127,34 @@ def _asked_of(scopes: list[Scope], scope: Scope) -> Iterator[tuple[str, str, Que
                 yield other.dialogue.renamed(question, scope.dialogue), "hard", question
 
 
+def ask_everything(
+    tenant_id: UUID,
+    scopes: list[Scope],
+    vectors: dict[str, np.ndarray[Any, Any]],
+    policy: Any,
+) -> list[tuple[str, Question, Any]]:
+    """Ask every question of every scope, without the gate: (own, raw or hard, question, result)."""
+    from memory.recall import recall
+
+    deep = replace(policy, gate=False, top_k=max(DEPTHS))
+    return [
+        (
+            kind,
+            question,
+            recall(
+                tenant_id,
+                scope.agent_id,
+                scope.user_id,
+                text,
+                policy=deep,
+                query_embedding=vectors[text],
+            ),
+        )
+        for scope in scopes
+        for text, kind, question in _asked_of(scopes, scope)
+    ]
+
+
 def measure(
     tenant_id: UUID,
     scopes: list[Scope],
@@ -134,20 +162,10 @@ def measure(
     mode: str,
 ) -> dict[str, Any]:
     """Ask everything in one mode, print, and return the figures."""
-    from memory.recall import recall
     from memory.recall.policy import RecallPolicy
 
     default = RecallPolicy(mode="vector" if mode == "vector" else "hybrid")
-    deep = replace(default, gate=False, top_k=max(DEPTHS))
-    found: list[tuple[str, Question, Any]] = []
-    for scope in scopes:
-        ask: Callable[..., Any] = lambda text, policy, s=scope, **more: recall(  # noqa: E731
-            tenant_id, s.agent_id, s.user_id, text, policy=policy, **more
-        )
-        found += [
-            (kind, question, ask(text, deep, query_embedding=vectors[text]))
-            for text, kind, question in _asked_of(scopes, scope)
-        ]
+    found = ask_everything(tenant_id, scopes, vectors, default)
     own = [(question, result) for kind, question, result in found if kind == "own"]
     report: dict[str, Any] = {
         "overall": quality(own),
@@ -197,8 +215,8 @@ def gate_line(
     returned = []
     for kind, question, result in found:
         hits = result.hits[:10]
-        is_open = any(hit.probability >= open_at for hit in hits)
-        kept = [hit for hit in hits if is_open and hit.probability >= keep_at]
+        is_open = any(hit.gate_value >= open_at for hit in hits)
+        kept = [hit for hit in hits if is_open and hit.gate_value >= keep_at]
         if kind == "own":
             right = sum(hit.external_id in question.evidence for hit in kept)
             shares["own"].append(right / len(question.evidence))

@@ -31,7 +31,11 @@ from konstruct.api.resources.memory.facts import (
 )
 from konstruct.api.resources.memory.items import ItemsView, ItemView
 from konstruct.api.resources.memory.memories import MemorySearchView
-from konstruct.api.resources.memory.recall_events import RecallEventsView, RecallEventView
+from konstruct.api.resources.memory.recall_events import (
+    RecallEventsView,
+    RecallEventView,
+    RecallMarkView,
+)
 from konstruct.api.resources.memory.reply_reviews import ReplyReviewsView
 from konstruct.api.resources.memory.search import SearchView
 from konstruct.api.resources.memory.sessions import SessionsView, SessionView
@@ -120,6 +124,11 @@ urlpatterns = [
     path("recall-events/", RecallEventsView.as_view(), name="recall-events"),
     path("recall-events/<uuid:event_id>/", RecallEventView.as_view(), name="recall-event"),
     path("reply-reviews/", ReplyReviewsView.as_view(), name="reply-reviews"),
+    path(
+        "recall-events/<uuid:event_id>/marks/<uuid:message_id>/",
+        RecallMarkView.as_view(),
+        name="recall-mark",
+    ),
     path("tool-calls/", ToolCallsView.as_view(), name="tool-calls"),
     path("tool-calls/<uuid:call_id>/", ToolCallView.as_view(), name="tool-call"),
     path("tool-calls/<uuid:call_id>/decision/", DecisionView.as_view(), name="decision"),

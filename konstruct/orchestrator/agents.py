@@ -33,7 +33,12 @@ def create_agent(*, tenant_id: UUID, name: str, **fields: Any) -> Agent:
 
 
 def update_agent(agent: Agent, **fields: Any) -> Agent:
-    """Change an agent of the tenant that we are in. Raises AgentInvalid as `create_agent` does."""
+    """Change an agent of the tenant that we are in. A recall preset clears its own thresholds.
+
+    Raises AgentInvalid as `create_agent` does.
+    """
+    if "recall_preset" in fields:
+        fields = {"recall_open_at": None, "recall_keep_at": None, **fields}
     for name, value in fields.items():
         setattr(agent, name, value)
     if fields:

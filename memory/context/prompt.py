@@ -217,6 +217,7 @@ def _parted(
             "given as a fact" if hit.message_id in replaced else "over the budget",
             hit.score,
             hit.probability,
+            hit.gate_value,
             hit.channels,
         )
         for hit in recalled.hits

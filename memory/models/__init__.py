@@ -28,6 +28,7 @@ from memory.models.facts import (
 )
 from memory.models.items import ConversationItem
 from memory.models.people import PersonName
+from memory.models.recall_marks import RecallMark, Relevance
 
 __all__ = [
     "AgentUserModel",
@@ -50,6 +51,8 @@ __all__ = [
     "Precision",
     "RecallEvent",
     "RecallExclusion",
+    "RecallMark",
+    "Relevance",
     "Role",
     "Scope",
     "WindowClear",

@@ -1,7 +1,11 @@
-"""What an agent's recall may be told: how much, how sure, by which channels, with which weights."""
+"""What an agent's recall may be told: how much, how sure, by which channels, with which weights.
+
+The gate gives each message a value, which thresholds are compared with. The probability that people
+see is another number, calibrated from that value: a better calibration changes no recall.
+"""
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from operator import attrgetter, mul
 from typing import Final, Literal, NamedTuple
@@ -14,6 +18,19 @@ MODES: tuple[Mode, ...] = ("hybrid", "vector")
 MAX_TOP_K = 100
 MAX_NEIGHBOURS = 10
 HEAVIEST = 10
+MIN_PROBABILITY = 1e-12
+
+
+def logistic(logit: float) -> float:
+    """Return the probability of a logit."""
+    # Beyond this, exp() of a double overflows.
+    return 1 / (1 + math.exp(-max(-700.0, min(700.0, logit))))
+
+
+def logit(probability: float) -> float:
+    """Return the logit of a probability, which is kept away from 0 and 1."""
+    kept = max(MIN_PROBABILITY, min(1 - MIN_PROBABILITY, probability))
+    return math.log(kept / (1 - kept))
 
 
 class GateFeatures(NamedTuple):
@@ -67,18 +84,17 @@ class Gate:
     fact: float = 0.0
     """Of the best cosine of the facts that rest on a message."""
 
-    def probability(self, features: GateFeatures, fact: float | None = None) -> float:
-        """That the memory is relevant, from 0 to 1.
+    def value(self, features: GateFeatures, fact: float | None = None) -> float:
+        """How well the memory fits, from 0 to 1. Thresholds are compared with it.
 
         Args:
             features: of the message, whether facts rest on it or not.
             fact: the best cosine of the facts that rest on it; None without any.
         """
-        logit = self.bias + sum(map(mul, _coefficients(self), features))
+        total = self.bias + sum(map(mul, _coefficients(self), features))
         if fact is not None:
-            logit += self.cited + self.fact * fact
-        # Beyond this, exp() of a double overflows.
-        return 1 / (1 + math.exp(-max(-700.0, min(700.0, logit))))
+            total += self.cited + self.fact * fact
+        return logistic(total)
 
 
 FEATURE_NAMES: Final = GateFeatures._fields
@@ -110,6 +126,43 @@ HYBRID: Final = Gate(
 VECTOR: Final = Gate(bias=-8.0, cosine=9.0, gap=-8.0)
 
 GATES: Final = {"hybrid": HYBRID, "vector": VECTOR}
+
+
+class Calibration(NamedTuple):
+    """A monotone map from the gate's values to probabilities, on logits."""
+
+    slope: float
+    shift: float
+    cited: float = 0.0
+    """Added for a message that a fact rests on: the gate is too sure of these."""
+
+    def probability(self, value: float, *, is_cited: bool = False) -> float:
+        """Return the probability that a memory with this value of the gate is relevant."""
+        return logistic(self.slope * logit(value) + self.shift + self.cited * is_cited)
+
+
+# Printed by benchmarks/recall/calibration.py. Decision 81 says what they were fitted to.
+CALIBRATIONS: Final = {
+    "hybrid": Calibration(slope=0.823, shift=0.501, cited=-0.52),
+    # Fitted to LoCoMo's dialogues 0-3 as they are.
+    "vector": Calibration(slope=0.833, shift=-0.22),
+}
+
+
+class Thresholds(NamedTuple):
+    """Values of the gate below which nothing, or a memory, is not given."""
+
+    open_at: float
+    keep_at: float
+
+
+# docs/measurements.md has the curve that they are points of.
+PRESETS: Final = {
+    "precise": Thresholds(0.10, 0.02),
+    "balanced": Thresholds(0.06, 0.005),
+    "thorough": Thresholds(0.03, 0.005),
+}
+DEFAULT_PRESET: Final = "balanced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +213,28 @@ class RecallPolicy:
     """At most this many memories."""
     gate: bool = True
     """Leave out what is probably beside the question, all of it if need be."""
-    open_at: float = 0.06
-    """With the gate: the best memory must be relevant with this probability, else none is."""
-    keep_at: float = 0.005
-    """With the gate: each memory must be relevant with this probability."""
+    open_at: float = PRESETS[DEFAULT_PRESET].open_at
+    """With the gate: the best memory must have this value of the gate, else none is given."""
+    keep_at: float = PRESETS[DEFAULT_PRESET].keep_at
+    """With the gate: each memory must have this value of the gate."""
     neighbours: int = 0
     """Turns before and after each hit that are given along with it; they do not count."""
     weights: RecallWeights = field(default_factory=RecallWeights)
+
+    def with_preset(self, preset: str) -> "RecallPolicy":
+        """Return the policy with the thresholds of a preset, one of PRESETS."""
+        if preset not in PRESETS:
+            raise InvalidArgument(f"preset={preset!r} is none of {', '.join(PRESETS)}")
+        return replace(self, **PRESETS[preset]._asdict())
+
+    def probability(self, value: float, *, is_cited: bool = False) -> float:
+        """Return the calibrated probability of a value of the gate.
+
+        Args:
+            value: of the gate.
+            is_cited: a fact rests on the message.
+        """
+        return CALIBRATIONS[self.mode].probability(value, is_cited=is_cited)
 
     @property
     def uses_facts(self) -> bool:

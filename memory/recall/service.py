@@ -87,7 +87,9 @@ class Hit:
     score: float
     """Of the ranking; comparable within one recall only."""
     probability: float
-    """That it is relevant, as the gate sees it."""
+    """That it is relevant, calibrated."""
+    gate_value: float
+    """What the policy's thresholds are compared with."""
     channels: dict[str, float]
     """What each sign said, before its weight."""
     metadata: dict[str, Any] | None
@@ -125,6 +127,7 @@ class Cut:
     reason: Reason
     score: float
     probability: float
+    gate_value: float
     channels: dict[str, float]
     excluded: tuple[Exclusion, ...] = ()
     """Why the message, or words of it, are excluded from recall."""
@@ -282,7 +285,7 @@ def recall(
         texts = evidence.texts({one.number: one.message_id for one, *_ in kept})
     # What was erased in between has no text any more.
     kept = [each for each in kept if each[0].number in texts]
-    hits = tuple(_hit(*each, texts[each[0].number], known) for each in kept)
+    hits = tuple(_hit(*each, texts[each[0].number], known, policy) for each in kept)
     return RecallResult(
         query=query,
         hits=hits,
@@ -291,7 +294,7 @@ def recall(
         embedding_model=model,
         milliseconds=1000 * (time.perf_counter() - embedded),
         embedding_milliseconds=0.0 if query_embedding is not None else 1000 * (embedded - started),
-        facts=_facts(kept, known) if policy.uses_facts else (),
+        facts=_facts(kept, known, policy) if policy.uses_facts else (),
     )
 
 
@@ -338,38 +341,41 @@ def _decide(
             by_name=by_name,
             names_anybody=names_anybody,
         )
-        probability = gate.probability(features, one.fact if one.cited else None)
-        weighed.append((one, probability, _channels(one, features)))
+        value = gate.value(features, one.fact if one.cited else None)
+        weighed.append((one, value, _channels(one, features)))
     # The gate was fitted to the order without the cost.
     fitted = sorted(weighed, key=lambda each: (each[0].echo, -_without_cost(each[0])))
     is_open = not policy.gate or any(
-        probability >= policy.open_at
-        for one, probability, _ in fitted[: policy.top_k + len(excluded)]
+        value >= policy.open_at
+        for one, value, _ in fitted[: policy.top_k + len(excluded)]
         if one.message_id not in excluded and not one.echo
     )
     # An earlier question is no answer.
     has_answer = is_open and any(
-        probability >= policy.keep_at
-        for one, probability, _ in weighed
+        value >= policy.keep_at
+        for one, value, _ in weighed
         if one.message_id not in excluded and not (one.echo or one.repeats_question)
     )
     kept: list[tuple[Found, float, dict[str, float]]] = []
     cut: list[Cut] = []
-    for one, probability, channels in weighed:
+    for one, value, channels in weighed:
         reason: Reason | None = None
         if one.message_id in excluded:
             reason = excluded[one.message_id]
         elif policy.gate and (one.echo or (one.repeats_question and not has_answer)):
             reason = "asks the same"
-        elif policy.gate and not (is_open and probability >= policy.keep_at):
+        elif policy.gate and not (is_open and value >= policy.keep_at):
             reason = "below the gate"
         elif len(kept) == policy.top_k:
             reason = "over top_k"
         if reason is None:
-            kept.append((one, probability, channels))
+            kept.append((one, value, channels))
         elif len(cut) < MAX_CUT:
             exclusions = tuple(known.exclusions.get(one.message_id, ()))
-            cut.append(Cut(one.message_id, reason, one.score, probability, channels, exclusions))
+            probability = policy.probability(value, is_cited=one.cited)
+            cut.append(
+                Cut(one.message_id, reason, one.score, probability, value, channels, exclusions)
+            )
     return kept, tuple(cut)
 
 
@@ -380,7 +386,7 @@ def _why_excluded(known: Known, message_id: UUID) -> Reason:
 
 
 def _facts(
-    kept: Iterable[tuple[Found, float, dict[str, float]]], known: Known
+    kept: Iterable[tuple[Found, float, dict[str, float]]], known: Known, policy: RecallPolicy
 ) -> tuple[FactHit, ...]:
     """The facts that replace messages: of each message the nearest one that rests on it."""
     nearest: dict[UUID, KnownFact] = {}
@@ -388,7 +394,7 @@ def _facts(
         for quote in fact.quotes:
             nearest.setdefault(quote.message_id, fact)
     found: dict[UUID, FactHit] = {}
-    for one, probability, _ in kept:
+    for one, value, _ in kept:
         replacing = nearest.get(one.message_id)
         if (
             replacing is None
@@ -401,7 +407,7 @@ def _facts(
             memory_id=replacing.memory_id,
             content=replacing.content,
             score=one.score,
-            probability=probability,
+            probability=policy.probability(value, is_cited=one.cited),
             similarity=replacing.cosine,
             quote=quote.text,
             said_at=quote.said_at,
@@ -456,7 +462,12 @@ def _channels(one: Found, features: GateFeatures) -> dict[str, float]:
 
 
 def _hit(
-    one: Found, probability: float, channels: dict[str, float], text: Text, known: Known
+    one: Found,
+    value: float,
+    channels: dict[str, float],
+    text: Text,
+    known: Known,
+    policy: RecallPolicy,
 ) -> Hit:
     turns = [
         (UUID(message_id), role, name, content, datetime.fromisoformat(created_at))
@@ -471,7 +482,8 @@ def _hit(
         content=known.without_excluded(one.message_id, text.content),
         created_at=one.created_at,
         score=one.score,
-        probability=probability,
+        probability=policy.probability(value, is_cited=one.cited),
+        gate_value=value,
         channels=channels,
         metadata=text.metadata,
         neighbours=tuple(

@@ -20,6 +20,7 @@ _READ: Final = frozenset(
         "memory.view_pendingembedding",
         "memory.view_recallevent",
         "memory.view_recallexclusion",
+        "memory.view_recallmark",
         "memory.view_scope",
         "memory.view_windowclear",
         "memory.view_memoryentry",
@@ -58,6 +59,7 @@ _CURATE: Final = frozenset(
         "memory.review_memoryentry",
         "memory.add_recallexclusion",
         "memory.delete_recallexclusion",
+        "memory.add_recallmark",
         "memory.add_windowclear",
         # Who may preview and replay extraction runs, and who may apply and roll back.
         "orchestrator.add_extractionrun",

@@ -82,6 +82,13 @@ class AgentForm(forms.ModelForm):
             for phrase, to in self.instance.hand_over_on.items()
         )
 
+    def clean(self) -> dict[str, Any] | None:
+        """Clear thresholds that stay as they are when another preset is chosen."""
+        thresholds = {"recall_open_at", "recall_keep_at"}
+        if "recall_preset" in self.changed_data and not thresholds & {*self.changed_data}:
+            self.cleaned_data |= dict.fromkeys(thresholds)
+        return super().clean()
+
     def clean_hand_over_on(self) -> dict[str, str]:
         """The agent's id for each phrase."""
         rules = {}
@@ -170,12 +177,18 @@ class AgentAdmin(AuditedAdmin):
                     "recall_top_k",
                     "recall_neighbours",
                     "recall_gate",
-                    "recall_open_at",
-                    "recall_keep_at",
-                    "recall_weights",
+                    "recall_preset",
                 ),
                 "description": "A blank field has the measured default, which suits most agents."
-                " The page “Memories” shows the effect of a change at once.",
+                " The page “Memories” shows the effect of a preset at once.",
+            },
+        ),
+        (
+            "Own thresholds and weights of recall",
+            {
+                "fields": ("recall_open_at", "recall_keep_at", "recall_weights"),
+                "classes": ("collapse",),
+                "description": "Thresholds of its own replace those of the preset.",
             },
         ),
     )

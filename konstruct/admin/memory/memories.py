@@ -16,6 +16,8 @@ from konstruct.orchestrator.models.agents import recall_policy
 from memory.browse.threads import nearest_neighbours
 from memory.models import Message, Scope
 from memory.recall import RecallResult, recall
+from memory.recall.marks import OwnCalibration, own_calibration
+from memory.recall.policy import PRESETS
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -29,6 +31,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
     """Ask an agent's memory of a user, as the agent itself does for a reply."""
     names = agent_names()
     chosen = Chosen.of(request.GET)
+    preset = request.GET.get("preset", "")
     query = request.GET.get("q", "").replace("\0", "")[:MAX_QUERY_CHARACTERS].strip()
     result = None
     if chosen and query:
@@ -40,16 +43,18 @@ def memories(request: HttpRequest) -> HttpResponseBase:
             user_id=chosen.user_id,
             query=query,
         )
+        policy = recall_policy(chosen.agent)
         result = recall(
             required_tenant_id(),
             chosen.agent.pk,
             chosen.user_id,
             query,
-            policy=recall_policy(chosen.agent),
+            policy=policy.with_preset(preset) if preset in PRESETS else policy,
         )
     else:
         # Whom one can ask about is listed.
         note(request, Action.LIST, "people")
+    calibration = own_calibration()
     return tenant_site.render(
         request,
         "konstruct/memories.html",
@@ -60,8 +65,11 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         query=query,
         chosen=chosen,
         asked=bool(query),
-        hits=_hits(result) if result else [],
-        cut=left_out(map(asdict, result.cut)) if result else [],
+        presets=PRESETS,
+        preset=preset,
+        calibration=calibration,
+        hits=_hits(result, calibration) if result else [],
+        cut=left_out(map(asdict, result.cut), calibration) if result else [],
         result=result,
         users=Scope.objects.order_by("-pk").values_list("user_id", flat=True)[:SUGGESTED_USERS],
     )
@@ -84,11 +92,11 @@ def neighbours(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     )
 
 
-def _hits(result: RecallResult) -> list[dict[str, Any]]:
+def _hits(result: RecallResult, calibration: OwnCalibration) -> list[dict[str, Any]]:
     """Return the hits, with the words of the question marked."""
     return [
         {
-            **remembered(asdict(hit), asdict(hit)),
+            **remembered(asdict(hit), asdict(hit), calibration),
             "highlighted": highlighted(hit.content, result.query),
             "neighbours": True,
         }

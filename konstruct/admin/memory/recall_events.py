@@ -1,13 +1,32 @@
-"""Sources of a reply: the trace of its recall, prepared for templates."""
+"""Sources of a reply: the trace of its recall for templates, and marks on what was recalled."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from django.contrib import messages
 from django.db.models.functions import Left
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
 from django.utils.dateparse import parse_datetime
+from django.views.decorators.http import require_POST
 
-from memory.models import Message, PendingEmbedding, RecallEvent
+from konstruct.admin.access import actor_of, note_row
+from memory.exceptions import NotRecalled
+from memory.models import AuthorKind, Message, RecallMark, Relevance
+from memory.models.facts import Author
+from memory.recall.marks import (
+    OwnCalibration,
+    mark_recalled,
+    marks_of,
+    own_calibration,
+    trace_of,
+)
+from tenants import transaction
+from tenants.admin.sites import tenant_site
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action
 
 # The features that readers can interpret, by weight: their labels and explanations.
 FEATURES: Final = {
@@ -45,34 +64,42 @@ def why_of(reply_id: UUID) -> dict[str, Any] | None:
     Args:
         reply_id: the id of the reply's message.
     """
-    event: Any = RecallEvent.objects.filter(reply_id=reply_id).values().first()
-    if event is None:
-        pending = PendingEmbedding.objects.filter(message_id=reply_id)
-        event = pending.values_list("recall_trace", flat=True).first()
-    return None if event is None else why_from(event)
+    trace = trace_of(reply_id)
+    return None if trace is None else why_from(trace, reply_id)
 
 
-def why_from(trace: Mapping[str, Any]) -> dict[str, Any]:
+def why_from(trace: Mapping[str, Any], reply_id: UUID | None = None) -> dict[str, Any]:
     """Return the sources of a reply for why.html.
 
     Args:
         trace: the trace of a recall, as the pipeline makes it and a recall event keeps it.
+        reply_id: the reply, on whose memories there may be marks; None if it is not stored.
     """
     prompt = trace.get("prompt") or {}
+    calibration = own_calibration()
+    hits = [remembered(hit, hit, calibration) for hit in trace["hits"]]
+    cut = left_out(trace["cut"], calibration)
+    if reply_id is not None:
+        marks = marks_of(reply_id)
+        for memory in (*hits, *cut):
+            memory |= {"reply_id": reply_id, "mark": marks.get(memory["message_id"])}
     return {
         **trace,
         **prompt,
-        "hits": [remembered(hit, hit) for hit in trace["hits"]],
-        "cut": left_out(trace["cut"]),
+        "hits": hits,
+        "cut": cut,
+        "calibration": calibration,
+        "relevances": Relevance.choices,
         "sections": [_section(section) for section in prompt.get("sections", ())],
     }
 
 
-def left_out(cut: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def left_out(cut: Iterable[Mapping[str, Any]], calibration: OwnCalibration) -> list[dict[str, Any]]:
     """Return memories that were left out, with their texts, which a trace does not hold: one query.
 
     Args:
         cut: the entries of a trace, with `message_id`, `reason`, `score` and `channels`.
+        calibration: the tenant's.
     """
     cut = list(cut)
     ids = [each["message_id"] for each in cut if "message_id" in each]
@@ -80,17 +107,22 @@ def left_out(cut: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     found = {
         str(row["id"]): row for row in rows.values("id", "shown", "role", "name", "created_at")
     }
-    return [remembered(each, found.get(str(each.get("message_id")), {})) for each in cut]
+    return [
+        remembered(each, found.get(str(each.get("message_id")), {}), calibration) for each in cut
+    ]
 
 
-def remembered(found: Mapping[str, Any], message: Mapping[str, Any]) -> dict[str, Any]:
+def remembered(
+    found: Mapping[str, Any], message: Mapping[str, Any], calibration: OwnCalibration
+) -> dict[str, Any]:
     """Return one memory for memory.html.
 
     Args:
         found: the entry of a trace.
         message: the values of its message; empty if it was removed.
+        calibration: the tenant's.
     """
-    created_at, probability = message.get("created_at"), found.get("probability")
+    created_at, probability = message.get("created_at"), calibration.probability(found)
     channels, reason = found.get("channels", {}), found.get("reason", "")
     names = [name for name in FEATURES if name in channels]
     names += [name for name in channels if name not in FEATURES]
@@ -121,3 +153,35 @@ def _section(section: Mapping[str, Any]) -> dict[str, Any]:
         "title": SECTIONS.get(section["name"], section["name"]),
         "percent": min(100, round(100 * tokens / share)) if share else 0,
     }
+
+
+@tenant_site.page(
+    "messages/<uuid:reply_id>/recalled/<uuid:message_id>/mark/",
+    name="mark_recalled",
+    permission="memory.add_recallmark",
+)
+@require_POST
+def mark(request: HttpRequest, reply_id: UUID, message_id: UUID) -> HttpResponseBase:
+    """Mark a memory that was recalled for a reply, or remove the mark."""
+    reply = get_object_or_404(Message, pk=reply_id)
+    relevance = request.POST.get("relevance", "")
+    if relevance not in {*Relevance.values, ""}:
+        raise Http404("There is no such mark.")
+    before = RecallMark.objects.filter(reply=reply, message_id=message_id).first()
+    was = None if before is None else row_state(before)
+    with transaction.atomic():
+        if relevance:
+            actor = actor_of(request)
+            author = Author(AuthorKind.PERSON, actor.id, actor.name)
+            try:
+                row = mark_recalled(reply, message_id, relevance=relevance, author=author)
+            except NotRecalled as error:
+                raise Http404(str(error)) from error
+            note_row(request, Action.DECIDE, row, before=was, after=row_state(row))
+            messages.success(request, f"Marked: {Relevance(relevance).label.lower()}.")
+        elif before is not None:
+            note_row(request, Action.DELETE, before, before=was)
+            before.delete()
+            messages.success(request, "The mark was removed.")
+    address = reverse("admin:conversation", args=[reply_id])
+    return redirect(f"{address}?why={reply_id}#recalled-{message_id}")

@@ -28,6 +28,7 @@ from memory.models import (
     PendingEmbedding,
     RecallEvent,
     RecallExclusion,
+    RecallMark,
     Scope,
     WindowClear,
 )
@@ -250,6 +251,31 @@ class RecallExclusionAdmin(MemoryAdmin):
         *("message", "start", "end", "memory_id", "reason", "author_name", "author_kind"),
         *("created_at", "agent", "user_id", "id", "agent_id"),
     )
+
+
+@admin.register(RecallMark, site=tenant_site)
+class RecallMarkAdmin(MemoryAdmin):
+    """Marks of reviewers on recalled memories."""
+
+    list_display = ("created_at", "agent", "user_id", "relevance", "author_name", "conversation")
+    list_filter = (AgentFilter, UserFilter, "relevance", "created_at")
+    ordering = ("-created_at", "id")
+    raw_id_fields = ("message", "reply")
+    readonly_fields = ("conversation",)
+    fields = (
+        *("relevance", "conversation", "reply", "message", "probability"),
+        *("author_name", "author_kind", "created_at", "agent", "user_id", "id", "agent_id"),
+    )
+
+    @display(description="Recalled for")
+    def conversation(self, mark: RecallMark) -> SafeString:
+        """A link to the reply and what was recalled for it."""
+        return format_html(
+            '<a class="k-link" href="{}?why={}#recalled-{}">Open reply</a>',
+            reverse("admin:conversation", args=[mark.reply_id]),
+            mark.reply_id,
+            mark.message_id,
+        )
 
 
 @admin.register(Scope, site=tenant_site)

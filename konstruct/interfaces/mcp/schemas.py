@@ -17,6 +17,7 @@ from konstruct.api.http.bodies import (
 from konstruct.api.http.lists import CURSOR_TEXT
 from konstruct.api.resources.memory.facts import MAX_QUERY_CHARACTERS, CheckedObjectField
 from memory.models.fact_filters import values_of
+from memory.recall.policy import PRESETS
 
 MAX_RESULTS = 50
 KINDS = ("fact", "message")
@@ -59,6 +60,12 @@ class SearchSerializer(OwnerSerializer):
         min_value=1,
         max_value=MAX_RESULTS,
         help_text="At most this many facts, and as many messages.",
+    )
+    preset = serializers.ChoiceField(
+        choices=list(PRESETS),
+        required=False,
+        help_text="How sure the search must be of the messages that it gives: precise gives fewer, "
+        "thorough more. Default: the agent's setting.",
     )
 
 

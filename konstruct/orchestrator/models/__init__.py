@@ -8,6 +8,7 @@ from konstruct.orchestrator.models.agents import (
     ModelTier,
     PendingReply,
     RecallMode,
+    RecallPreset,
 )
 from konstruct.orchestrator.models.answer_options import AnswerOptions
 from konstruct.orchestrator.models.escalations import Escalation
@@ -50,6 +51,7 @@ __all__ = [
     "NotificationRecipient",
     "PendingReply",
     "RecallMode",
+    "RecallPreset",
     "ReplyMark",
     "ReplyReview",
     "RunState",

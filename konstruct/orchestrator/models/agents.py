@@ -16,7 +16,7 @@ from django.db.models import OuterRef
 from konstruct.orchestrator.tool_catalog import refuse_unknown_tools
 from memory.exceptions import InvalidArgument
 from memory.models import Message, server_now
-from memory.recall.policy import RecallPolicy, RecallWeights
+from memory.recall.policy import PRESETS, RecallPolicy, RecallWeights
 from tenants.models import JobColumns, JobQuerySet, TenantModel
 from tenants.personal_data import PUBLIC, Export, NoPersonalData, PersonalData
 
@@ -88,6 +88,7 @@ class Remembering(Protocol):
     recall_mode: Any
     recall_top_k: int | None
     recall_gate: bool
+    recall_preset: Any
     recall_open_at: float | None
     recall_keep_at: float | None
     recall_neighbours: int | None
@@ -95,7 +96,7 @@ class Remembering(Protocol):
 
 
 def recall_policy(agent: Remembering) -> RecallPolicy:
-    """Return the agent's recall policy.
+    """Return the agent's recall policy. A threshold of the agent's own overrides the preset.
 
     Raises InvalidArgument, which names the value that cannot be.
     """
@@ -115,7 +116,14 @@ def recall_policy(agent: Remembering) -> RecallPolicy:
         "neighbours": agent.recall_neighbours,
     }
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return RecallPolicy(mode=agent.recall_mode, gate=agent.recall_gate, weights=weights, **chosen)
+    if agent.recall_preset not in PRESETS:
+        raise InvalidArgument(f"preset={agent.recall_preset!r} is none of {', '.join(PRESETS)}")
+    return RecallPolicy(
+        mode=agent.recall_mode,
+        gate=agent.recall_gate,
+        weights=weights,
+        **PRESETS[agent.recall_preset]._asdict() | chosen,
+    )
 
 
 class ModelTier(models.TextChoices):
@@ -130,6 +138,14 @@ class RecallMode(models.TextChoices):
 
     HYBRID = "hybrid", "hybrid: meaning and words"
     VECTOR = "vector", "vector: cosine similarity alone"
+
+
+class RecallPreset(models.TextChoices):
+    """How sure recall is of what it gives."""
+
+    PRECISE = "precise", "precise: fewer memories, fewer that are beside the question"
+    BALANCED = "balanced", "balanced"
+    THOROUGH = "thorough", "thorough: more memories, more that are beside the question"
 
 
 class FactReview(models.TextChoices):
@@ -223,17 +239,25 @@ class Agent(TenantModel):
         db_default=True,
         help_text="Leave out what is probably beside the question, all of it if need be.",
     )
+    recall_preset = models.CharField(
+        max_length=20,
+        choices=RecallPreset,
+        default=RecallPreset.BALANCED,
+        db_default=RecallPreset.BALANCED,
+        help_text="With the gate: how sure recall must be. Choosing a preset clears the agent's "
+        "own thresholds.",
+    )
     recall_open_at = models.FloatField(
         null=True,
         blank=True,
-        help_text="With the gate: the best memory must be relevant with this probability, 0 to 1, "
-        "else none is given. Blank: as measured.",
+        help_text="Own threshold instead of the preset's, 0 to 1: the best memory must have this "
+        "value of the gate, else none is given. Blank: the preset's.",
     )
     recall_keep_at = models.FloatField(
         null=True,
         blank=True,
-        help_text="With the gate: each memory must be relevant with this probability, 0 to 1. "
-        "Blank: as measured.",
+        help_text="Own threshold instead of the preset's, 0 to 1: each memory must have this value "
+        "of the gate. Blank: the preset's.",
     )
     recall_neighbours = models.PositiveSmallIntegerField(
         null=True,
@@ -375,6 +399,10 @@ class Agent(TenantModel):
             ),
             models.CheckConstraint(
                 condition=models.Q(recall_mode__in=RecallMode.values), name="agent_recall_mode"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(recall_preset__in=RecallPreset.values),
+                name="agent_recall_preset",
             ),
             models.CheckConstraint(
                 condition=~models.Q(escalate_after_failures=0),

@@ -22,8 +22,7 @@ def observed(true: Gate, count: int) -> tuple[np.ndarray, list[bool]]:
     features = random.random((count, 2))
     relevant = [
         bool(
-            random.random()
-            < true.probability(GateFeatures(**{**NOTHING, "cosine": cosine, "gap": gap}))
+            random.random() < true.value(GateFeatures(**{**NOTHING, "cosine": cosine, "gap": gap}))
         )
         for cosine, gap in features.tolist()
     ]

@@ -25,7 +25,7 @@ from tests.messages import statements
 # Pages that only take POST, or only redirect, are not here.
 PAGES = {
     "conversations": ("conversations/", 12),
-    "conversation": ("conversations/{message}/", 23),
+    "conversation": ("conversations/{message}/", 25),
     "memories": ("memories/?agent={agent}&user=maria&q=sister", 14),
     "neighbours": ("memories/{message}/", 14),
     "window": ("window/?agent={agent}&user=maria", 12),
@@ -36,7 +36,7 @@ PAGES = {
     "erase_message": ("messages/{message}/erase/", 8),
     "activity": ("activity/", 15),
     "time_zone": ("time-zone/", 8),
-    "reply_review": ("replies/review/", 18),
+    "reply_review": ("replies/review/", 19),
     "exclude_message": ("messages/{message}/exclude/", 9),
     "fact_review": ("facts/review/", 16),
     "decide_fact": ("facts/{fact}/decide/?do=retract", 9),
@@ -64,6 +64,7 @@ WITHOUT_A_GET = {
     "unlink_identity",
     "cancel_retention",
     "retry_reply",
+    "mark_recalled",
     "replay_extraction_run",
     "apply_extraction_run",
     "export_person",

@@ -112,13 +112,13 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("agents", "GET"): Case(at("agents/"), foreign=200, messages=2),
     ("agents", "POST"): Case(
-        at("agents/"), foreign=201, messages=13, body=lambda said: {"name": f"new {uuid4().hex}"}
+        at("agents/"), foreign=201, messages=14, body=lambda said: {"name": f"new {uuid4().hex}"}
     ),
     ("agent", "GET"): Case(lambda said: f"{V1}agents/{ada(said)}/", foreign=404, messages=3),
     ("agent", "PATCH"): Case(
         lambda said: f"{V1}agents/{ada(said)}/",
         foreign=404,
-        messages=12,
+        messages=13,
         body=lambda said: {"persona": "Evil."},
     ),
     ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, messages=3),
@@ -336,7 +336,20 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("recall-events", "GET"): Case(at("recall-events/", **OF_MARIA), foreign=422, messages=3),
     ("recall-event", "GET"): Case(
-        lambda said: f"{V1}recall-events/{said.event.id}/", foreign=404, messages=4, stranger=404
+        lambda said: f"{V1}recall-events/{said.event.id}/", foreign=404, messages=6, stranger=404
+    ),
+    ("recall-mark", "PUT"): Case(
+        lambda said: f"{V1}recall-events/{said.event.id}/marks/{said.sent['id']}/",
+        foreign=404,
+        messages=8,
+        body=lambda said: {"relevance": "relevant"},
+        stranger=404,
+    ),
+    ("recall-mark", "DELETE"): Case(
+        lambda said: f"{V1}recall-events/{said.event.id}/marks/{said.sent['id']}/",
+        foreign=404,
+        messages=5,
+        stranger=404,
     ),
     ("tool-calls", "GET"): Case(at("tool-calls/", **OF_MARIA), foreign=422, messages=3),
     ("tool-call", "GET"): Case(

@@ -24,15 +24,18 @@ from memory.facts import Author, LongTermMemory, exclude_from_recall, reject
 from memory.indexing import embedding_jobs as embeddings
 from memory.models import ConversationItem, MemoryEntry, Message, RecallEvent
 from memory.models.facts import AuthorKind
+from memory.recall.marks import mark_recalled
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind, ErasureRequest
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import add_run, propose
 
-TRACE = {
+TRACE: dict[str, Any] = {
     "query": "What do I drink?",
-    "hits": [{"content": "I drink tea.", "score": 2.5}],
+    "hits": [
+        {"content": "I drink tea.", "score": 2.5, "probability": 0.5, "gate_value": 0.4},
+    ],
     "cut": [],
     "facts": [],
     "injected": ["[then] user: I drink tea."],
@@ -55,7 +58,10 @@ def answer(program: Program, message_id: str | UUID, content: str = "Hi there") 
             role="assistant",
             content=content,
             in_reply_to=message.id,
-            recall_trace=TRACE,
+            recall_trace={
+                **TRACE,
+                "hits": [{**hit, "message_id": str(message.id)} for hit in TRACE["hits"]],
+            },
         )
         replies.REPLIES.finish(message.id)
     return reply
@@ -127,6 +133,8 @@ def said_something(program: Program, *, secret: str = "") -> Said:
             exclude_from_recall(line, author=author, start=start, end=4, reason=f"Noise.{secret}")
             for start in (0, 1)
         ]
+        reviewer = Author(AuthorKind.PERSON, "1", "eva")
+        mark_recalled(reply, UUID(sent["id"]), relevance="unsure", author=reviewer)
         erasure = ErasureRequest.objects.create(user_id="theo", requested_by="tests").pk
         escalation, *_ = [_escalated(program, secret, thread) for thread in ("a", "b")]
         call, *_ = [_asked_for(reply.in_reply_to, secret, place) for place in (0, 1)]

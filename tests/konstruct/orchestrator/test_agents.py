@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import IntegrityError, ProgrammingError
 
-from konstruct.orchestrator.agents import create_agent, find_agent
+from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.agents import recall_policy
@@ -59,6 +59,7 @@ def test_two_tenants_may_have_agents_of_one_name(tenant_a: Tenant, tenant_b: Ten
         ({"name": str(uuid4())}, "reads as an id"),
         ({"name": "ada"}, "has an agent of that name already"),
         ({"model_tier": "slow"}, "model_tier: Value 'slow' is not a valid choice"),
+        ({"recall_preset": "custom"}, "recall_preset: Value 'custom' is not a valid choice"),
         ({"recall_mode": "psychic"}, "recall_mode: Value 'psychic' is not a valid choice"),
         ({"recall_top_k": 0}, "top_k=0 is not a whole number of at least 1"),
         ({"recall_top_k": 101}, "top_k=101 is more than 100"),
@@ -103,6 +104,33 @@ def test_the_application_may_not_delete_an_agent(inside: Tenant) -> None:
 
 def test_an_agent_that_says_nothing_recalls_as_measured() -> None:
     assert recall_policy(Agent(name="ada")) == DEFAULT_POLICY
+
+
+@pytest.mark.parametrize(
+    ("fields", "thresholds"),
+    [
+        ({"recall_preset": "precise"}, (0.1, 0.02)),
+        ({"recall_preset": "thorough"}, (0.03, 0.005)),
+        ({"recall_open_at": 0.2}, (0.2, 0.005)),
+        ({"recall_preset": "precise", "recall_keep_at": 0.01}, (0.1, 0.01)),
+    ],
+)
+def test_own_thresholds_override_those_of_the_preset(
+    fields: dict[str, Any], thresholds: tuple[float, float]
+) -> None:
+    policy = recall_policy(Agent(name="ada", **fields))
+    assert (policy.open_at, policy.keep_at) == thresholds
+
+
+def test_choosing_a_preset_clears_own_thresholds(inside: Tenant) -> None:
+    agent = create_agent(tenant_id=inside.id, name="ada", recall_open_at=0.2, recall_keep_at=0.1)
+    update_agent(agent, persona="Calm.")
+    assert recall_policy(agent).open_at == 0.2
+    update_agent(agent, recall_preset="balanced")
+    agent.refresh_from_db()
+    assert (agent.recall_open_at, agent.recall_keep_at) == (None, None)
+    update_agent(agent, recall_preset="precise", recall_open_at=0.3)
+    assert (recall_policy(agent).open_at, recall_policy(agent).keep_at) == (0.3, 0.02)
 
 
 def test_an_agent_may_say_how_it_recalls() -> None:

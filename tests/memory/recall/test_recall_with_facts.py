@@ -110,8 +110,8 @@ def test_a_fact_opens_the_gate(tenant_a: Tenant, said: Message) -> None:
     after = ask(tenant_a, policy=DEFAULT_POLICY)
 
     assert after.hits[0].message_id == said.id
-    assert after.hits[0].probability > 2 * max(
-        (h.probability for h in (*before.hits, *before.cut) if h.message_id == said.id), default=0
+    assert after.hits[0].gate_value > 2 * max(
+        (h.gate_value for h in (*before.hits, *before.cut) if h.message_id == said.id), default=0
     )
 
 

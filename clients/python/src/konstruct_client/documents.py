@@ -46,12 +46,15 @@ class Agent(TypedDict):
     """At most this many memories go into a prompt, 1 to 100. Blank: as measured (10)."""
     recall_gate: NotRequired[bool]
     """Leave out what is probably beside the question, all of it if need be."""
+    recall_preset: NotRequired[Literal["precise", "balanced", "thorough"]]
+    """With the gate: how sure recall must be. Choosing a preset clears the agent's own
+    thresholds."""
     recall_open_at: NotRequired[float | None]
-    """With the gate: the best memory must be relevant with this probability, 0 to 1, else none
-    is given. Blank: as measured."""
+    """Own threshold instead of the preset's, 0 to 1: the best memory must have this value of
+    the gate, else none is given. Blank: the preset's."""
     recall_keep_at: NotRequired[float | None]
-    """With the gate: each memory must be relevant with this probability, 0 to 1. Blank: as
-    measured."""
+    """Own threshold instead of the preset's, 0 to 1: each memory must have this value of the
+    gate. Blank: the preset's."""
     recall_neighbours: NotRequired[int | None]
     """Turns before and after a memory that are given along with it, 0 to 10. Blank: as
     measured (0)."""
@@ -123,12 +126,15 @@ class NewAgent(TypedDict):
     """At most this many memories go into a prompt, 1 to 100. Blank: as measured (10)."""
     recall_gate: NotRequired[bool]
     """Leave out what is probably beside the question, all of it if need be."""
+    recall_preset: NotRequired[Literal["precise", "balanced", "thorough"]]
+    """With the gate: how sure recall must be. Choosing a preset clears the agent's own
+    thresholds."""
     recall_open_at: NotRequired[float | None]
-    """With the gate: the best memory must be relevant with this probability, 0 to 1, else none
-    is given. Blank: as measured."""
+    """Own threshold instead of the preset's, 0 to 1: the best memory must have this value of
+    the gate, else none is given. Blank: the preset's."""
     recall_keep_at: NotRequired[float | None]
-    """With the gate: each memory must be relevant with this probability, 0 to 1. Blank: as
-    measured."""
+    """Own threshold instead of the preset's, 0 to 1: each memory must have this value of the
+    gate. Blank: the preset's."""
     recall_neighbours: NotRequired[int | None]
     """Turns before and after a memory that are given along with it, 0 to 10. Blank: as
     measured (0)."""
@@ -177,6 +183,15 @@ class AgentOfUser(TypedDict):
     name: str
     messages: int
     """Messages of user and agent, up to the limit of the count."""
+
+
+class Calibration(TypedDict):
+    """What probabilities are calibrated by."""
+
+    is_own: bool
+    """By the tenant's own marks; false: by public data, until there are enough marks."""
+    marks: int
+    """Marks of the tenant's reviewers that say relevant or not relevant."""
 
 
 class ChannelValue(TypedDict):
@@ -844,7 +859,9 @@ class Memory(TypedDict):
     score: float
     """Of the ranking; comparable within this answer only."""
     probability: float
-    """That it is relevant, as the gate sees it."""
+    """That it is relevant, calibrated. See `calibration`."""
+    gate_value: NotRequired[float]
+    """What the agent's thresholds are compared with; with explain."""
     channels: NotRequired[dict[str, float]]
     """The score of each channel before its weight; with explain."""
 
@@ -973,12 +990,15 @@ class AgentChanges(TypedDict):
     """At most this many memories go into a prompt, 1 to 100. Blank: as measured (10)."""
     recall_gate: NotRequired[bool]
     """Leave out what is probably beside the question, all of it if need be."""
+    recall_preset: NotRequired[Literal["precise", "balanced", "thorough"]]
+    """With the gate: how sure recall must be. Choosing a preset clears the agent's own
+    thresholds."""
     recall_open_at: NotRequired[float | None]
-    """With the gate: the best memory must be relevant with this probability, 0 to 1, else none
-    is given. Blank: as measured."""
+    """Own threshold instead of the preset's, 0 to 1: the best memory must have this value of
+    the gate, else none is given. Blank: the preset's."""
     recall_keep_at: NotRequired[float | None]
-    """With the gate: each memory must be relevant with this probability, 0 to 1. Blank: as
-    measured."""
+    """Own threshold instead of the preset's, 0 to 1: each memory must have this value of the
+    gate. Blank: the preset's."""
     recall_neighbours: NotRequired[int | None]
     """Turns before and after a memory that are given along with it, 0 to 10. Blank: as
     measured (0)."""
@@ -1106,15 +1126,40 @@ class RecallEventInFull(TypedDict):
     created_at: str
     """When it was written down."""
     hits: list[dict[str, Any]]
-    """What was found, best first, with the score of every channel."""
+    """What was found, best first, with the score of every channel, the calibrated
+    `probability`, and as `mark` the reviewer's mark, if there is one."""
     cut: list[dict[str, Any]]
-    """The best of what was left out, and why."""
+    """The best of what was left out, and why; otherwise as in `hits`."""
     facts: list[dict[str, Any]]
     """The facts that were weighed, and why."""
     injected: list[str]
     """What the language model was given, as given."""
     prompt: dict[str, Any] | None
     """The prompt as it was sent, with the tokens of each section; null if not kept."""
+    calibration: Calibration
+    """Of the probabilities."""
+
+
+class RecallMark(TypedDict):
+    """A reviewer's mark on a recalled memory."""
+
+    id: str
+    reply_id: str
+    """The reply that the memory was recalled for."""
+    message_id: str
+    """The memory."""
+    relevance: Literal["relevant", "not_relevant", "unsure"]
+    """The reviewer's opinion."""
+    probability: float
+    """Probability that the memory is relevant by the product's own calibration."""
+    author_kind: Literal["person", "program", "operator", "run", "system"]
+    """The kind of the author."""
+    author_id: NotRequired[str]
+    """Id of the person or the API key."""
+    author_name: NotRequired[str]
+    """Name of the author."""
+    created_at: str
+    """When it was marked."""
 
 
 class RecallWeights(TypedDict):
@@ -1183,6 +1228,8 @@ class SearchResult(TypedDict):
     results: list[Memory]
     abstained: bool
     """Of the messages nothing was worth saying."""
+    calibration: Calibration | None
+    """Of the messages' probabilities; null without messages."""
     facts: NotRequired[list[FoundFact]]
     """What is known, if `include` names facts."""
 

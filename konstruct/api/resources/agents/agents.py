@@ -40,7 +40,7 @@ from konstruct.api.http.views import (
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
-from konstruct.orchestrator.models import Agent, ModelTier, RecallMode
+from konstruct.orchestrator.models import Agent, ModelTier, RecallMode, RecallPreset
 from konstruct.orchestrator.models.agents import FactReview
 from konstruct.orchestrator.tool_catalog import TOOLS
 from memory.recall.policy import HEAVIEST, MAX_NEIGHBOURS, MAX_TOP_K, WEIGHT_NAMES
@@ -116,6 +116,9 @@ class AgentFields(StrictSerializer):
     recall_mode = _optional(serializers.ChoiceField, "recall_mode", choices=RecallMode.choices)
     recall_top_k = _number(StrictIntegerField, "recall_top_k", 1, MAX_TOP_K)
     recall_gate = _optional(StrictBooleanField, "recall_gate")
+    recall_preset = _optional(
+        serializers.ChoiceField, "recall_preset", choices=RecallPreset.choices
+    )
     recall_open_at = _number(StrictFloatField, "recall_open_at", 0, 1)
     recall_keep_at = _number(StrictFloatField, "recall_keep_at", 0, 1)
     recall_neighbours = _number(StrictIntegerField, "recall_neighbours", 0, MAX_NEIGHBOURS)
@@ -191,8 +194,8 @@ class AgentSerializer(serializers.ModelSerializer):
         fields = [
             *("id", "url", "name", "system_prompt", "identity", "persona", "model", "model_tier"),
             *("accepts_client_instructions", "max_completion_tokens", "is_active"),
-            *("recall_mode", "recall_top_k", "recall_gate", "recall_open_at", "recall_keep_at"),
-            *("recall_neighbours", "recall_weights", "tools", "escalate_on"),
+            *("recall_mode", "recall_top_k", "recall_gate", "recall_preset", "recall_open_at"),
+            *("recall_keep_at", "recall_neighbours", "recall_weights", "tools", "escalate_on"),
             *("escalate_after_failures", "hands_to", "hand_over_on", "hand_back_on"),
             *("extracts_facts", "extraction_model", "extraction_idle_seconds"),
             *("extraction_batch_size", "extraction_max_tokens_per_day"),

@@ -30,7 +30,8 @@ from memory.context.search import search_memory
 from memory.models import Message
 from memory.models.fact_filters import parse_filters
 from memory.recall import RecallResult
-from memory.recall.policy import MAX_TOP_K, MODES, RecallPolicy
+from memory.recall.marks import own_calibration
+from memory.recall.policy import MAX_TOP_K, MODES, PRESETS, RecallPolicy
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
@@ -66,6 +67,11 @@ class SearchSerializer(StrictSerializer):
         choices=MODES,
         required=False,
         help_text="hybrid uses every sign, vector the cosine alone. Default: the agent's policy.",
+    )
+    preset = serializers.ChoiceField(
+        choices=list(PRESETS),
+        required=False,
+        help_text="With the gate: how sure recall must be. Default: the agent's thresholds.",
     )
     explain = StrictBooleanField(
         required=False, default=False, help_text="Add the score of each channel to each result."
@@ -104,11 +110,27 @@ class MemorySerializer(serializers.Serializer):
         help_text="As it was sent with the message, or empty.",
     )
     score = serializers.FloatField(help_text="Of the ranking; comparable within this answer only.")
-    probability = serializers.FloatField(help_text="That it is relevant, as the gate sees it.")
+    probability = serializers.FloatField(
+        help_text="That it is relevant, calibrated. See `calibration`."
+    )
+    gate_value = serializers.FloatField(
+        required=False, help_text="What the agent's thresholds are compared with; with explain."
+    )
     channels = serializers.DictField(
         child=serializers.FloatField(),
         required=False,
         help_text="The score of each channel before its weight; with explain.",
+    )
+
+
+class CalibrationSerializer(serializers.Serializer):
+    """What probabilities are calibrated by."""
+
+    is_own = serializers.BooleanField(
+        help_text="By the tenant's own marks; false: by public data, until there are enough marks."
+    )
+    marks = serializers.IntegerField(
+        help_text="Marks of the tenant's reviewers that say relevant or not relevant."
     )
 
 
@@ -117,11 +139,15 @@ class SearchResultSerializer(serializers.Serializer):
 
     results = MemorySerializer(many=True)
     abstained = serializers.BooleanField(help_text="Of the messages nothing was worth saying.")
+    calibration = CalibrationSerializer(
+        allow_null=True, help_text="Of the messages' probabilities; null without messages."
+    )
     facts = FoundFactSerializer(
         many=True, required=False, help_text="What is known, if `include` names facts."
     )
 
 
+EXPLAINING = ("channels", "gate_value")
 _NAMES = [str(name) for name in MemorySerializer().fields]
 
 
@@ -176,7 +202,8 @@ class MemorySearchView(ApiView):
 def _policy(policy: RecallPolicy, fields: dict[str, Any]) -> RecallPolicy:
     """Return the agent's policy with the values of the request."""
     given = {name: fields[name] for name in ("top_k", "gate", "mode") if name in fields}
-    return replace(policy, neighbours=0, **given)
+    policy = replace(policy, neighbours=0, **given)
+    return policy.with_preset(fields["preset"]) if "preset" in fields else policy
 
 
 def _document(result: RecallResult | None, *, explain: bool) -> dict[str, Any]:
@@ -185,11 +212,20 @@ def _document(result: RecallResult | None, *, explain: bool) -> dict[str, Any]:
     The serializer itself would take a sixth of the time of a search.
     """
     if result is None:
-        return {"results": [], "abstained": False}
-    names = _NAMES if explain else [name for name in _NAMES if name != "channels"]
-    hits = [{name: getattr(hit, name) for name in names} for hit in result.hits]
+        return {"results": [], "abstained": False, "calibration": None}
+    names = _NAMES if explain else [name for name in _NAMES if name not in EXPLAINING]
+    calibration = own_calibration()
+    hits = [
+        {name: getattr(hit, name) for name in names}
+        | {"probability": calibration.shown(hit.probability)}
+        for hit in result.hits
+    ]
     if late := {hit["message_id"]: hit for hit in hits if hit["metadata"] is None}:
         found = dict(Message.objects.filter(pk__in=list(late)).values_list("pk", "metadata"))
         for message_id, hit in late.items():
             hit["metadata"] = found.get(message_id) or {}
-    return {"results": hits, "abstained": result.abstained}
+    return {
+        "results": hits,
+        "abstained": result.abstained,
+        "calibration": {"is_own": calibration.is_own, "marks": calibration.marks},
+    }

@@ -3,11 +3,13 @@
 from uuid import UUID
 
 from django.db.models import Func, IntegerField, Q, QuerySet
+from django.http import Http404
 from django.shortcuts import get_object_or_404
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from konstruct.api.http.bodies import StrictSerializer
 from konstruct.api.http.lists import (
     ByCreation,
     FlagField,
@@ -18,7 +20,11 @@ from konstruct.api.http.lists import (
     ordering_field,
 )
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
-from memory.models import Message, RecallEvent
+from konstruct.api.resources.memory.memories import CalibrationSerializer
+from memory.exceptions import NotRecalled
+from memory.models import Message, RecallEvent, RecallMark, Relevance
+from memory.recall.marks import mark_recalled, marks_of, own_calibration
+from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
 
@@ -56,10 +62,12 @@ class RecallEventInFullSerializer(BaseRecallEventSerializer):
 
     hits = serializers.ListField(
         child=serializers.DictField(),
-        help_text="What was found, best first, with the score of every channel.",
+        help_text="What was found, best first, with the score of every channel, the calibrated "
+        "`probability`, and as `mark` the reviewer's mark, if there is one.",
     )
     cut = serializers.ListField(
-        child=serializers.DictField(), help_text="The best of what was left out, and why."
+        child=serializers.DictField(),
+        help_text="The best of what was left out, and why; otherwise as in `hits`.",
     )
     facts = serializers.ListField(
         child=serializers.DictField(), help_text="The facts that were weighed, and why."
@@ -71,6 +79,26 @@ class RecallEventInFullSerializer(BaseRecallEventSerializer):
         allow_null=True,
         help_text="The prompt as it was sent, with the tokens of each section; null if not kept.",
     )
+    calibration = CalibrationSerializer(help_text="Of the probabilities.")
+
+
+class RecallMarkFields(StrictSerializer):
+    """A reviewer's mark."""
+
+    relevance = serializers.ChoiceField(
+        choices=Relevance.choices, help_text="Whether the memory was relevant to the question."
+    )
+
+
+class RecallMarkSerializer(serializers.ModelSerializer):
+    """A reviewer's mark on a recalled memory."""
+
+    class Meta:
+        model = RecallMark
+        fields = [
+            *("id", "reply_id", "message_id", "relevance", "probability"),
+            *("author_kind", "author_id", "author_name", "created_at"),
+        ]
 
 
 def with_counts(events: QuerySet[RecallEvent]) -> QuerySet[RecallEvent]:
@@ -150,7 +178,68 @@ class RecallEventView(ApiView):
         event = get_object_or_404(events, pk=event_id)
         self.caller.require_prompts()
         self.note(event)
+        calibration = own_calibration()
+        marks = marks_of(event.reply_id) if event.reply_id else {}
+        for found in (*event.hits, *event.cut):
+            if (probability := calibration.probability(found)) is not None:
+                found["probability"] = probability
+            if mark := marks.get(found.get("message_id")):
+                found["mark"] = mark.relevance
+        event.calibration = calibration
         return Response(self.document(event, RecallEventInFullSerializer))
+
+
+class RecallMarkView(ApiView):
+    """The mark on one memory that was recalled for a reply."""
+
+    tag = "recall events"
+    keeps_to_binding = True
+
+    def event(self, event_id: UUID) -> RecallEvent:
+        """Return the event, for callers that may read it."""
+        events = self.caller.rows(RecallEvent.objects.select_related("reply"))
+        event = get_object_or_404(events.exclude(reply=None), pk=event_id)
+        self.caller.require_prompts()
+        return event
+
+    @operation(
+        Action.DECIDE,
+        "recall mark",
+        permission="memory.add_recallmark",
+        body=RecallMarkFields,
+        id="mark_recalled_memory",
+        returns=RecallMarkSerializer,
+    )
+    def put(self, request: Request, event_id: UUID, message_id: UUID) -> Response:
+        """Mark a recalled memory as relevant, not relevant or unsure.
+
+        The mark replaces another one on the same memory. It changes the probabilities that people
+        see, and not what is recalled. Keys that are bound to a user may not mark.
+        """
+        event = self.event(event_id)
+        before = RecallMark.objects.filter(reply=event.reply, message_id=message_id).first()
+        was = None if before is None else row_state(before)
+        try:
+            mark = mark_recalled(event.reply, message_id, author=self.caller.author, **self.fields)
+        except NotRecalled as error:
+            raise Http404(str(error)) from error
+        self.note(mark, before=was, after=row_state(mark))
+        return Response(self.document(mark, RecallMarkSerializer))
+
+    @operation(
+        Action.DELETE,
+        "recall mark",
+        permission="memory.add_recallmark",
+        id="remove_recall_mark",
+        returns={204: None},
+    )
+    def delete(self, request: Request, event_id: UUID, message_id: UUID) -> Response:
+        """Remove the mark from a recalled memory."""
+        event = self.event(event_id)
+        mark = get_object_or_404(RecallMark, reply=event.reply, message_id=message_id)
+        self.note(mark, before=row_state(mark))
+        mark.delete()
+        return Response(status=204)
 
 
 def _length(name: str) -> Func:

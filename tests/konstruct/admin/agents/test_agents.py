@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from django.test import Client
 
+from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -29,6 +30,7 @@ AGENT_FORM = {
     "model": "",
     "recall_mode": "hybrid",
     "recall_gate": "on",
+    "recall_preset": "balanced",
     "recall_weights": '{"time": 1}',
 }
 
@@ -73,6 +75,23 @@ def test_an_agent_that_cannot_be_is_refused_on_the_page(
         assert Agent.objects.count() == 1
 
 
+def test_choosing_a_preset_clears_thresholds_that_stay_as_they_are(
+    program_a: Program, admin: Client
+) -> None:
+    with tenant_scope(program_a.tenant.id):
+        agent = create_agent(tenant_id=program_a.tenant.id, name="bob", recall_open_at=0.2)
+    page = f"{AGENTS}{agent.pk}/change/"
+    for fields, expected in (
+        ({"recall_open_at": "0.2"}, ("balanced", 0.2)),
+        ({"recall_open_at": "0.2", "recall_preset": "precise"}, ("precise", None)),
+        ({"recall_open_at": "0.3", "recall_preset": "thorough"}, ("thorough", 0.3)),
+    ):
+        assert admin.post(page, {**AGENT_FORM, **fields}).status_code == 302
+        with tenant_scope(program_a.tenant.id):
+            agent.refresh_from_db()
+        assert (agent.recall_preset, agent.recall_open_at) == expected
+
+
 def test_an_agent_cannot_be_deleted(program_a: Program, admin: Client) -> None:
     assert admin.post(f"{AGENTS}{program_a.agent.pk}/delete/").status_code == 403
     with tenant_scope(program_a.tenant.id):
@@ -98,7 +117,8 @@ def test_tools_and_rules_of_an_agent_are_edited(
     form = {
         **FACT_FIELDS,
         "name": "ada", "model_tier": "fast", "recall_mode": "hybrid", "recall_weights": "{}",
-        "is_active": "on", "escalate_on": "refund\r\n\r\nlegal action", "tools": [],
+        "recall_preset": "balanced", "is_active": "on",
+        "escalate_on": "refund\r\n\r\nlegal action", "tools": [],
     }  # fmt: skip
     assert "not one of the available choices" in client.post(page, {**form, "tools": ["rm"]}).text
     client.post(page, {**form, "tools": ["remember_fact"]})

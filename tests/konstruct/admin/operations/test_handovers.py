@@ -67,7 +67,8 @@ def test_an_agents_rules_are_written_with_names(populated_a: Program, browser: B
     form = {
         **FACT_FIELDS,
         "name": "ada", "is_active": "on", "model_tier": "fast", "recall_mode": "hybrid",
-        "recall_gate": "on", "recall_weights": "{}", "escalate_on": "", "hands_to": [str(bert.pk)],
+        "recall_gate": "on", "recall_preset": "balanced", "recall_weights": "{}",
+        "escalate_on": "", "hands_to": [str(bert.pk)],
         "hand_over_on": "invoice: bert\r\n\r\nthe bill: bert", "hand_back_on": "done\r\n",
     }  # fmt: skip
     assert client.post(page, form).status_code == 302

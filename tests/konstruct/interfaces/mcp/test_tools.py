@@ -72,7 +72,7 @@ def test_facts_beside_the_question_are_left_out_and_the_floors_are_named(
         assert found["structuredContent"]["results"] == []
         assert text_of(found) == (
             "Nothing is remembered that answers this: a fact needs a similarity of 0.18, one of"
-            " the 3 nearest 0.1, the best message a probability of 0.06. Ask in other words."
+            " the 3 nearest 0.1, the best message a probability of 0.15. Ask in other words."
         )
 
 

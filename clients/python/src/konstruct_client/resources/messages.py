@@ -296,6 +296,7 @@ class Memories(Resource[S]):
         top_k: int | None = None,
         gate: bool | None = None,
         mode: Literal["hybrid", "vector"] | None = None,
+        preset: Literal["precise", "balanced", "thorough"] | None = None,
         explain: bool | None = None,
         include: Iterable[Literal["messages", "facts"]] | None = None,
         filters: Mapping[str, Any] | None = None,
@@ -305,6 +306,7 @@ class Memories(Resource[S]):
 
         Args:
             gate: false returns the best `top_k`, however unlikely that they answer the query.
+            preset: how sure the search must be; by default the agent's thresholds.
             include: "messages", "facts" or both; by default messages. With facts, the
                 answer has `facts` beside `results`.
             filters: what the metadata must be, as in `messages.list`.
@@ -313,7 +315,7 @@ class Memories(Resource[S]):
         included = None if include is None else list(include)
         body = given(
             agent=agent, user_id=user_id, query=query, top_k=top_k, gate=gate, mode=mode,
-            explain=explain, include=included, filters=filters, at=at,
+            preset=preset, explain=explain, include=included, filters=filters, at=at,
         )  # fmt: skip
         return Call("POST", "memories/search/", body=body)
 
@@ -340,3 +342,23 @@ class Memories(Resource[S]):
     def recall_event(self, event_id: str) -> Call[documents.RecallEventInFull]:
         """Get what was found for a reply, what was left out and why, and the prompt."""
         return Call("GET", f"recall-events/{segment(event_id)}/")
+
+    @call
+    def mark(
+        self,
+        event_id: str,
+        message_id: str,
+        *,
+        relevance: Literal["relevant", "not_relevant", "unsure"],
+    ) -> Call[documents.RecallMark]:
+        """Mark a recalled memory. It changes the shown probabilities, and not what is recalled."""
+        return Call("PUT", _mark_path(event_id, message_id), body={"relevance": relevance})
+
+    @call
+    def remove_mark(self, event_id: str, message_id: str) -> Call[None]:
+        """Remove the mark from a recalled memory."""
+        return Call("DELETE", _mark_path(event_id, message_id))
+
+
+def _mark_path(event_id: str, message_id: str) -> str:
+    return f"recall-events/{segment(event_id)}/marks/{segment(message_id)}/"

@@ -1,0 +1,165 @@
+"""Reviewers' marks on recalled memories, and the calibration that they give their tenant.
+
+A mark changes the probability that people see, and nothing that is recalled.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from django.utils import timezone
+
+from memory.exceptions import NotRecalled
+from memory.models import Message, PendingEmbedding, RecallEvent, RecallMark, Relevance
+from memory.models.facts import Author
+from memory.recall.policy import CALIBRATIONS, logistic, logit
+from tenants import transaction
+from tenants.context import fetch_all
+
+# With fewer marks the product's own calibration is shown. benchmarks/recall/calibration.py: 10
+# marks bring the mean that is shown hardly nearer to the share that was relevant, 50 do.
+MIN_MARKS: Final = 50
+# Only the newest count.
+MAX_MARKS: Final = 5000
+# Of the shifts that fit the kinds of docs/measurements.md, from -0.5 to 0.5.
+PRIOR_DEVIATION: Final = 0.5
+NEWTON_STEPS: Final = 20
+
+_COUNT: Final = """
+SELECT round(least(greatest(probability, 0.001), 0.999)::numeric, 3)::float,
+       count(*) FILTER (WHERE relevance = 'relevant'),
+       count(*) FILTER (WHERE relevance = 'not_relevant')
+FROM (
+    SELECT probability, relevance FROM memory_recallmark WHERE relevance <> 'unsure'
+    ORDER BY created_at DESC, id LIMIT %(most)s
+) AS newest
+GROUP BY 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCalibration:
+    """How a tenant's marks shift the probabilities that its people see."""
+
+    marks: int
+    """Marks that say relevant or not relevant; at most MAX_MARKS."""
+    shift: float = 0.0
+    """Added to the logit of each probability; 0 with fewer than MIN_MARKS."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether there are marks enough."""
+        return self.marks >= MIN_MARKS
+
+    @property
+    def needed(self) -> int:
+        """Marks that are needed for it."""
+        return MIN_MARKS
+
+    def probability(self, found: Mapping[str, Any]) -> float | None:
+        """Return the probability to show of a memory; None if there is none.
+
+        Args:
+            found: a hit or a cut as a mapping, such as an entry of a RecallEvent.
+        """
+        probability = calibrated(found)
+        return None if probability is None else self.shown(probability)
+
+    def shown(self, probability: float) -> float:
+        """Return the probability to show for one by the product's calibration."""
+        return logistic(logit(probability) + self.shift) if self.is_own else probability
+
+
+def calibrated(found: Mapping[str, Any]) -> float | None:
+    """Return the probability of a memory by the product's calibration.
+
+    An entry without a `gate_value` is from before probabilities were calibrated.
+    """
+    probability: float | None = found.get("probability")
+    if probability is None or "gate_value" in found:
+        return probability
+    is_cited = "fact" in found.get("channels", {})
+    return CALIBRATIONS["hybrid"].probability(probability, is_cited=is_cited)
+
+
+def own_calibration() -> OwnCalibration:
+    """Return the calibration of the current tenant. One query."""
+    counts = fetch_all(_COUNT, {"most": MAX_MARKS})
+    marks = sum(relevant + others for _, relevant, others in counts)
+    return OwnCalibration(marks, fitted_shift(counts) if marks >= MIN_MARKS else 0.0)
+
+
+def fitted_shift(
+    counts: Iterable[tuple[float, int, int]], deviation: float = PRIOR_DEVIATION
+) -> float:
+    """Return the shift of logits under which the marks are most probable.
+
+    Args:
+        counts: probability, number of relevant memories, number of others.
+        deviation: of the normal prior around 0; 0 for no prior.
+    """
+    weighed = [(logit(p), relevant, relevant + others) for p, relevant, others in counts]
+    precision = 1 / deviation**2 if deviation else 0.0
+    shift = 0.0
+    for _ in range(NEWTON_STEPS):
+        gradient, curvature = -shift * precision, precision
+        for start, relevant, number in weighed:
+            probability = logistic(start + shift)
+            gradient += relevant - number * probability
+            curvature += number * probability * (1 - probability)
+        # A step is bounded: without a prior it may go far where marks agree.
+        shift += max(-1.0, min(1.0, gradient / max(curvature, 1e-9)))
+    return shift
+
+
+def trace_of(reply_id: UUID) -> dict[str, Any] | None:
+    """Return the trace of the recall for a reply, or None if none is kept."""
+    event: Any = RecallEvent.objects.filter(reply_id=reply_id).values().first()
+    if event is None:
+        pending = PendingEmbedding.objects.filter(message_id=reply_id)
+        event = pending.values_list("recall_trace", flat=True).first()
+    return event
+
+
+def marks_of(reply_id: UUID) -> dict[str, RecallMark]:
+    """Return the marks on the memories that were recalled for a reply, by the messages' ids."""
+    return {str(mark.message_id): mark for mark in RecallMark.objects.filter(reply_id=reply_id)}
+
+
+def mark_recalled(
+    reply: Message, message_id: UUID, *, relevance: str, author: Author
+) -> RecallMark:
+    """Mark a memory that was recalled for a reply. It replaces the mark of another person.
+
+    Args:
+        reply: the reply of the current tenant.
+        message_id: a message of the recall's hits or of those that were left out.
+        relevance: one of Relevance.
+        author: a person or a program.
+
+    Raises:
+        NotRecalled: the message was not recalled for the reply, or does not exist any more.
+    """
+    trace = trace_of(reply.pk) or {"hits": [], "cut": []}
+    entries = (*trace["hits"], *trace["cut"])
+    found = next((each for each in entries if each.get("message_id") == str(message_id)), None)
+    with transaction.atomic():
+        is_there = Message.objects.filter(pk=message_id).exists()
+        if found is None or not is_there:
+            raise NotRecalled(f"The message {message_id} was not recalled for this reply.")
+        mark, _ = RecallMark.objects.update_or_create(
+            reply=reply,
+            message_id=message_id,
+            defaults={
+                "agent_id": reply.agent_id,
+                "user_id": reply.user_id,
+                "relevance": Relevance(relevance),
+                "probability": calibrated(found),
+                "author_kind": author.kind,
+                "author_id": author.id,
+                "author_name": author.name,
+                "created_at": timezone.now(),
+            },
+        )
+    return mark
