@@ -19,6 +19,7 @@ from konstruct.admin.memory.fact_review import REVIEW, proposed_facts
 from konstruct.admin.operations.escalations import ANSWER, SEE, colleagues
 from konstruct.admin.operations.failed_jobs import failed_jobs
 from konstruct.admin.waiting import shown, waiting
+from konstruct.channels.notifications.sending import has_recipients
 from konstruct.orchestrator.activity import recount
 from konstruct.orchestrator.models import Escalation, ToolCall
 from memory.browse import statistics
@@ -28,6 +29,7 @@ from tenants.audit.models import Action, ErasureRequest, MessageErasure
 from tenants.context import reading_replica
 
 READ = "memory.view_message"
+RECIPIENTS = "orchestrator.view_notificationrecipient"
 # Rows of each list of Today.
 SHOWN = 5
 
@@ -208,6 +210,7 @@ def _escalations(request: HttpRequest, count: int, names: Mapping[UUID, str]) ->
         **section,
         "mine": mine,
         "is_escalations": True,
+        "lacks_recipients": request.user.has_perm(RECIPIENTS) and not has_recipients(),
         "colleagues": may_assign and colleagues(),
     }
 

@@ -14,7 +14,7 @@ from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
-from konstruct.orchestrator.models import Escalation
+from konstruct.orchestrator.models import Escalation, NotificationRecipient
 from konstruct.orchestrator.replies.queue import REPLIES
 from memory.models import Message
 from tenants.audit.access_log import Actor
@@ -79,6 +79,20 @@ def test_lists_and_charts_are_those_that_the_user_may_see(
     assert set(sections(auditor)) == {"Escalations", "Failed"}
     assert "Retry" not in auditor.get(TODAY).text
     assert "Assign" not in auditor.get(TODAY).text
+
+
+def test_today_warns_where_no_one_is_notified_of_an_escalation(
+    involved_a: Program, browser: Callable[..., Client], settings: Any
+) -> None:
+    client, warning = browser(involved_a.tenant), "No one is notified of an escalation."
+    assert warning in client.get(TODAY).text
+    assert warning not in browser(involved_a.tenant, "view_escalation").get(TODAY).text
+    settings.EMAIL_HOST = "mail.example.com"
+    with tenant_scope(involved_a.tenant.id):
+        NotificationRecipient.objects.create(
+            destination="mail", email="eva@example.com", events=["escalation_opened"]
+        )
+    assert warning not in client.get(TODAY).text
 
 
 def test_the_other_tenant_with_equal_rows_is_not_counted(
