@@ -3,6 +3,7 @@
 from django.urls import path
 
 from konstruct.api.resources.agents.agents import AgentsView, AgentView
+from konstruct.api.resources.agents.versions import AgentRestorationView, AgentVersionsView
 from konstruct.api.resources.memory.checkpoints import CheckpointsView, CheckpointWritesView
 from konstruct.api.resources.memory.conversations import ConversationsView, TranscriptView
 from konstruct.api.resources.memory.exclusions import ExclusionsView, ExclusionView
@@ -57,6 +58,12 @@ from konstruct.api.resources.people.users import UsersView
 urlpatterns = [
     path("agents/", AgentsView.as_view(), name="agents"),
     path("agents/<uuid:agent_id>/", AgentView.as_view(), name="agent"),
+    path("agents/<uuid:agent_id>/versions/", AgentVersionsView.as_view(), name="agent-versions"),
+    path(
+        "agents/<uuid:agent_id>/versions/<int:number>/restore/",
+        AgentRestorationView.as_view(),
+        name="restore-agent",
+    ),
     path("checkpoints/", CheckpointsView.as_view(), name="checkpoints"),
     path("checkpoints/writes/", CheckpointWritesView.as_view(), name="checkpoint-writes"),
     path("conversations/", ConversationsView.as_view(), name="conversations"),

@@ -1,7 +1,8 @@
-"""Agents: making and finding them."""
+"""Agents: creating, changing and finding them, and their versions."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
 from uuid import UUID
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
@@ -13,44 +14,142 @@ from konstruct.orchestrator.exceptions import (
     AgentInvalid,
     AgentNameTaken,
     AgentNotFound,
+    AgentVersionNotFound,
 )
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.models import Agent, AgentVersion
 from konstruct.orchestrator.models.agents import UUID_TEXT
 from memory.arguments import is_unicode
+from memory.models.facts import SYSTEM, Author
 from tenants import transaction
+from tenants.audit.changes import row_state
 from tenants.context import tenant_scope
 
+# Of Postgres.
+MAX_INTEGER: Final = 2**31 - 1
+BEFORE_VERSIONS: Final = "The agent before its first change that was kept."
 
-def create_agent(*, tenant_id: UUID, name: str, **fields: Any) -> Agent:
-    """Make an agent.
 
-    Raises AgentInvalid, which names every field that cannot be like this, or a name that is taken.
+def create_agent(
+    *, tenant_id: UUID, name: str, author: Author = SYSTEM, note: str = "", **fields: Any
+) -> Agent:
+    """Create an agent, with its first version.
+
+    Args:
+        tenant_id: the tenant.
+        name: of the agent.
+        author: who creates it, for the version.
+        note: of the author, for the version.
+        fields: further fields of `Agent`.
+
+    Raises:
+        AgentInvalid: a field cannot be like this, or the name is taken.
     """
     with tenant_scope(tenant_id):
         agent = Agent(tenant_id=tenant_id, name=name, **fields)
-        _save(agent, force_insert=True)
+        with _refusals(agent):
+            agent.save(force_insert=True)
+            _add_version(agent.pk, 1, settings_of(agent), {}, author=author, note=note)
     return agent
 
 
-def update_agent(agent: Agent, **fields: Any) -> Agent:
-    """Change an agent of the tenant that we are in. A recall preset clears its own thresholds.
+def update_agent(
+    agent: Agent,
+    *,
+    author: Author = SYSTEM,
+    note: str = "",
+    restores: int | None = None,
+    **fields: Any,
+) -> Agent:
+    """Change an agent of the current tenant, and keep the result as a version.
 
-    Raises AgentInvalid as `create_agent` does.
+    Fields that have the same value already make no version. A recall preset clears the agent's own
+    thresholds.
+
+    Args:
+        agent: the agent, which gets the values.
+        author: who changes it, for the version.
+        note: of the author, for the version.
+        restores: number of the version that is restored.
+        fields: the new values, by the names of fields of `Agent`.
+
+    Raises:
+        AgentInvalid: a field cannot be like this, or the name is taken.
     """
     if "recall_preset" in fields:
         fields = {"recall_open_at": None, "recall_keep_at": None, **fields}
     for name, value in fields.items():
         setattr(agent, name, value)
-    if fields:
-        _save(agent, update_fields=list(fields))
+    if not fields:
+        return agent
+    with _refusals(agent):
+        stored = Agent.objects.select_for_update().get(pk=agent.pk)
+        was = settings_of(stored)
+        agent.save(update_fields=list(fields))
+        now = {**was, **{name: settings_of(agent)[name] for name in fields}}
+        if now != was:
+            last = AgentVersion.objects.filter(agent_id=agent.pk).order_by("-number").first()
+            number = 1 if last is None else last.number
+            if last is None:
+                _add_version(agent.pk, 1, was, {}, author=SYSTEM, note=BEFORE_VERSIONS)
+            _add_version(
+                agent.pk, number + 1, now, was, author=author, note=note, restores=restores
+            )
     return agent
 
 
-def _save(agent: Agent, **options: Any) -> None:
+def restore_agent(agent: Agent, number: int, *, author: Author, note: str = "") -> Agent:
+    """Give an agent the settings of one of its versions, which is a new version.
+
+    Settings that the version does not have, because they are younger, stay.
+
+    Raises:
+        AgentVersionNotFound: the agent has no version of this number.
+        AgentInvalid: the agent cannot be like this any more, or the name is taken.
+    """
+    numbered = AgentVersion.objects.filter(agent_id=agent.pk, number=min(number, MAX_INTEGER))
+    version = numbered.first()
+    if version is None:
+        raise AgentVersionNotFound(f"{agent.name} has no version {number}.")
+    current = settings_of(agent)
+    fields = {name: version.settings[name] for name in current if name in version.settings}
+    return update_agent(agent, author=author, note=note, restores=number, **fields)
+
+
+def settings_of(agent: Agent) -> dict[str, Any]:
+    """Return the settings of an agent that its versions keep, as JSON has them."""
+    shown = row_state(agent).shown
+    return {name: value for name, value in shown.items() if name not in ("id", "created_at")}
+
+
+def _add_version(
+    agent_id: UUID,
+    number: int,
+    settings: Mapping[str, Any],
+    before: Mapping[str, Any],
+    *,
+    author: Author,
+    note: str,
+    restores: int | None = None,
+) -> None:
+    AgentVersion.objects.create(
+        agent_id=agent_id,
+        number=number,
+        settings=settings,
+        changed=sorted(name for name in before if before[name] != settings[name]),
+        restores=restores,
+        note=note,
+        author=author.address,
+        author_name=author.name,
+    )
+
+
+@contextmanager
+def _refusals(agent: Agent) -> Iterator[None]:
+    """Check the agent, and save it in the block, which is one transaction."""
     try:
         agent.full_clean()
         with transaction.atomic():
-            agent.save(**options)
+            yield
     except ValidationError as error:
         if "\0" not in agent.name:  # which Postgres could not be asked for
             _refuse_taken_name(agent, error)

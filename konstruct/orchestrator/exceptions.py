@@ -32,6 +32,10 @@ class AgentNameTaken(AgentInvalid):
     """Another agent of this tenant has the name."""
 
 
+class AgentVersionNotFound(KonstructError):
+    """The agent has no version of this number."""
+
+
 class MessageNotFound(KonstructError):
     """This tenant has no such message."""
 

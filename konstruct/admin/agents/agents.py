@@ -12,16 +12,18 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminTextareaWidget
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AuditedAdmin
 from konstruct.admin.lists import agent_names
-from konstruct.orchestrator.agents import find_agent
+from konstruct.admin.memory.fact_review import author_of
+from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.extraction import queue
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.tool_catalog import TOOLS
 from tenants.admin.sites import tenant_site
+from tenants.context import required_tenant_id
 
 
 def _help(name: str) -> str:
@@ -71,6 +73,14 @@ class AgentForm(forms.ModelForm):
         " that agent's name: “invoice: billing”.",
     )
     hand_back_on = PhrasesField("hand_back_on")
+    note = forms.CharField(
+        label="Note of the change",
+        required=False,
+        max_length=2000,
+        validators=[ProhibitNullCharactersValidator()],
+        widget=UnfoldAdminTextInputWidget,
+        help_text="For the list of versions: what you change, and why.",
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -111,9 +121,9 @@ class AgentAdmin(AuditedAdmin):
     list_display = ("name", "model_tier", "model", "recall_mode", "is_active", "created_at")
     list_filter = ("is_active", "model_tier", "recall_mode")
     search_fields = ("name", "identity", "persona")
-    readonly_fields = ("id", "created_at", "trial", "extraction")
+    readonly_fields = ("id", "created_at", "trial", "versions", "extraction")
     fieldsets = (
-        (None, {"fields": ("name", "is_active", "trial", "id", "created_at")}),
+        (None, {"fields": ("name", "is_active", "note", "trial", "versions", "id", "created_at")}),
         (
             "Prompt",
             {
@@ -201,9 +211,30 @@ class AgentAdmin(AuditedAdmin):
         written = [name for name in first["fields"] if name not in self.readonly_fields]
         return ((title, {"fields": written}), *others)
 
+    def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:
+        """Save by the service, which keeps the version."""
+        note, author = form.cleaned_data["note"], author_of(request)
+        if change:
+            values = {name: getattr(obj, name) for name in form.cleaned_data if name != "note"}
+            update_agent(obj, author=author, note=note, **values)
+            return
+        names = [field.attname for field in Agent._meta.concrete_fields if field.editable]
+        values = {name: getattr(obj, name) for name in names if name != "tenant_id"}
+        obj.pk = create_agent(tenant_id=required_tenant_id(), author=author, note=note, **values).pk
+
     def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
         """Refuse: memories belong to an agent. An agent is made inactive instead."""
         return False
+
+    @display(description="Versions")
+    def versions(self, agent: Agent) -> SafeString | str:
+        """A link to the versions of the agent."""
+        if agent._state.adding:
+            return "Once it is saved."
+        return format_html(
+            '<a class="k-link" href="{}">See each change, and roll back</a>',
+            reverse("admin:agent_versions", args=[agent.pk]),
+        )
 
     @display(description="Try it")
     def trial(self, agent: Agent) -> SafeString | str:

@@ -21,6 +21,7 @@ from django.utils.http import urlencode
 from konstruct.admin.access import note, note_row
 from konstruct.admin.agents.agents import AgentForm
 from konstruct.admin.choosing import as_user_id
+from konstruct.admin.memory.fact_review import author_of
 from konstruct.admin.memory.recall_events import why_from
 from konstruct.admin.memory.sources import with_sources
 from konstruct.orchestrator.agents import update_agent
@@ -49,7 +50,7 @@ RULE_FIELDS: Final = (
     *("tools", "escalate_on", "hands_to", "hand_over_on", "hand_back_on"),
 )  # fmt: skip
 RECALL_FIELDS: Final = (
-    *("recall_mode", "recall_top_k", "recall_neighbours", "recall_gate"),
+    *("recall_mode", "recall_top_k", "recall_neighbours", "recall_gate", "recall_preset"),
     *("recall_open_at", "recall_keep_at", "recall_weights"),
 )
 DRAFT_FIELDS: Final = (*PROMPT_FIELDS, *MODEL_FIELDS, *RULE_FIELDS, *RECALL_FIELDS)
@@ -123,7 +124,7 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     draft = draft_form.instance
     changes = changes_of(draft, live) if has_draft and is_draft_valid else {}
     if request.method == "POST" and request.POST.get("do") == "save" and is_draft_valid:
-        problem = _save(request, live, changes)
+        problem = _save(request, live, changes, draft_form.cleaned_data["note"])
         if not problem:
             return redirect(_address(live, user_id))
         draft_form.add_error(None, problem)
@@ -193,7 +194,7 @@ def _ask(
     }
 
 
-def _save(request: HttpRequest, live: Agent, changes: Mapping[str, Any]) -> str:
+def _save(request: HttpRequest, live: Agent, changes: Mapping[str, Any], note: str) -> str:
     """Write the draft as the agent; return the problem, if there is one."""
     if not request.user.has_perm(CHANGE):
         raise PermissionDenied
@@ -202,7 +203,7 @@ def _save(request: HttpRequest, live: Agent, changes: Mapping[str, Any]) -> str:
     was = row_state(live)
     try:
         with transaction.atomic():
-            update_agent(live, **changes)
+            update_agent(live, author=author_of(request), note=note, **changes)
             note_row(request, Action.EDIT, live, before=was, after=row_state(live))
     except KonstructError as error:
         return str(error)

@@ -1,6 +1,7 @@
 """Tables of the orchestrator: agents, replies, escalations, identities, tool calls."""
 
 from konstruct.orchestrator.models.activity import DailyActivity
+from konstruct.orchestrator.models.agent_versions import AgentVersion
 from konstruct.orchestrator.models.agents import (
     Agent,
     FactReview,
@@ -33,6 +34,7 @@ from konstruct.orchestrator.models.tool_calls import ToolCall
 
 __all__ = [
     "Agent",
+    "AgentVersion",
     "AnswerOptions",
     "CallOutcome",
     "ChannelIdentity",

@@ -10,7 +10,8 @@ from django.test import Client
 from django.utils import timezone
 
 from konstruct.api.models import ApiKey
-from konstruct.orchestrator.models import ChannelIdentity, Escalation, ExtractionRun
+from konstruct.orchestrator.agents import update_agent
+from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ExtractionRun
 from memory.conversations.short_term import clear_window
 from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
@@ -45,6 +46,8 @@ PAGES = {
     "merge_facts": ("facts/{fact}/merge/", 14),
     "escalation": ("escalations/{escalation}/", 12),
     "link_identity": ("identities/{identity}/link/", 9),
+    "agent_versions": ("agents/{agent}/versions/", 9),
+    "restore_agent": ("agents/{agent}/versions/1/restore/", 9),
     "try_agent": ("agents/{agent}/try/", 7),
     "slack_connect": ("slack/connect/", 7),
     "invite_person": ("team/{person}/invite/", 8),
@@ -106,6 +109,7 @@ def more(program: Program, say: Callable[..., Message]) -> None:
 def known(involved_a: Program) -> dict[str, Any]:
     """What addresses name."""
     with tenant_scope(involved_a.tenant.id):
+        update_agent(Agent.objects.get(pk=involved_a.agent.pk), persona="Curt.")
         reply = Message.objects.filter(in_reply_to__isnull=False).earliest("number")
         fact: UUID = MemoryEntry.objects.as_of().get().pk
         run = ExtractionRun.objects.values_list("pk", flat=True)[0]

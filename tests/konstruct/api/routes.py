@@ -121,6 +121,15 @@ CASES: dict[tuple[str, str], Case] = {
         messages=13,
         body=lambda said: {"persona": "Evil."},
     ),
+    ("agent-versions", "GET"): Case(
+        lambda said: f"{V1}agents/{said.other.pk}/versions/", foreign=404, messages=4
+    ),
+    ("restore-agent", "POST"): Case(
+        lambda said: f"{V1}agents/{said.other.pk}/versions/1/restore/",
+        foreign=404,
+        messages=14,
+        body=lambda said: {},
+    ),
     ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, messages=3),
     ("transcript", "GET"): Case(
         at("conversations/transcript/", **OF_MARIA), foreign=422, messages=2
@@ -397,6 +406,7 @@ CASES: dict[tuple[str, str], Case] = {
 LONG: dict[str, Callable[[Said], str]] = {
     "messages": at("messages/"),
     "agents": at("agents/"),
+    "agent-versions": lambda said: f"{V1}agents/{said.other.pk}/versions/",
     "conversations": at("conversations/"),
     "conversation-items": at(ITEMS, **OF_MARIA, **T1),
     "transcript": at("conversations/transcript/", agent=ada, user_id=lambda said: "theo"),

@@ -10,7 +10,7 @@ from langchain_core.messages import HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 
 from konstruct.llm.exceptions import LLMRefused
-from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.identities import channel_identities
@@ -99,6 +99,8 @@ def said_something(program: Program, *, secret: str = "") -> Said:
     `secret` is in everything that was said.
     """
     other = create_agent(tenant_id=program.tenant.id, name="bo", system_prompt="You are Bo.")
+    with tenant_scope(program.tenant.id):
+        update_agent(other, persona=f"Curt.{secret}")
     sent = program.send(f"What do I drink?{secret}", thread_id="t1", name="Maria").json()
     reply = answer(program, sent["id"], f"Tea.{secret}")
     program.send(f"Good morning{secret}", agent="bo", thread_id="t2")

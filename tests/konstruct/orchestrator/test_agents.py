@@ -6,14 +6,21 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import IntegrityError, ProgrammingError
 
-from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
-from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound
-from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.agents import (
+    create_agent,
+    find_agent,
+    restore_agent,
+    update_agent,
+)
+from konstruct.orchestrator.exceptions import AgentInvalid, AgentNotFound, AgentVersionNotFound
+from konstruct.orchestrator.models import Agent, AgentVersion
 from konstruct.orchestrator.models.agents import recall_policy
+from memory.models.facts import SYSTEM, Author, AuthorKind
 from memory.recall.policy import DEFAULT_POLICY, RecallPolicy, RecallWeights
 from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
+from tests.konstruct.conftest import Program
 
 
 @pytest.fixture
@@ -153,3 +160,40 @@ def test_an_agent_may_say_how_it_recalls() -> None:
         neighbours=1,
         weights=RecallWeights(time=0.25),
     )
+
+
+def test_a_change_of_an_agent_older_than_versions_keeps_what_it_was(program_a: Program) -> None:
+    author = Author(AuthorKind.PERSON, "7", "eva")
+    with tenant_scope(program_a.tenant.id):
+        agent = Agent.objects.get(pk=program_a.agent.pk)
+        update_agent(agent, author=author, note="Curt.", persona="Be curt.")
+        update_agent(agent, author=author, persona="Be curt.")  # no change, no version
+        first, second = AgentVersion.objects.order_by("number")
+        restore_agent(agent, 1, author=author)
+        agent.refresh_from_db()
+    assert (first.settings["persona"], first.author) == ("", "system:")
+    assert (second.settings["persona"], second.changed) == ("Be curt.", ["persona"])
+    assert (second.author, second.author_name, second.note) == ("person:7", "eva", "Curt.")
+    assert agent.persona == ""
+
+
+def test_a_version_is_never_changed(program_a: Program) -> None:
+    with tenant_scope(program_a.tenant.id):
+        update_agent(Agent.objects.get(pk=program_a.agent.pk), persona="Be curt.")
+        for refused in (lambda rows: rows.update(note="Mine."), lambda rows: rows.delete()):
+            with pytest.raises(ProgrammingError, match="permission denied"), transaction.atomic():
+                refused(AgentVersion.objects.all())
+
+
+def test_a_setting_that_a_version_does_not_have_stays(program_a: Program) -> None:
+    with tenant_scope(program_a.tenant.id):
+        agent = Agent.objects.get(pk=program_a.agent.pk)
+        AgentVersion.objects.create(
+            agent_id=agent.pk, number=1, settings={"persona": "Old.", "gone": 1}, author="system:"
+        )
+        update_agent(agent, persona="New.", recall_top_k=5)
+        restore_agent(agent, 1, author=SYSTEM)
+        agent.refresh_from_db()
+        with pytest.raises(AgentVersionNotFound, match="ada has no version 7"):
+            restore_agent(agent, 7, author=SYSTEM)
+    assert (agent.persona, agent.recall_top_k) == ("Old.", 5)

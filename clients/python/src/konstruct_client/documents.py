@@ -185,6 +185,27 @@ class AgentOfUser(TypedDict):
     """Messages of user and agent, up to the limit of the count."""
 
 
+class AgentVersion(TypedDict):
+    """The settings of an agent after a change."""
+
+    number: int
+    """1 for the first version of the agent."""
+    settings: dict[str, Any]
+    """All settings of the agent, by the names of its columns."""
+    changed: list[str]
+    """Names of the settings that differ from the version before."""
+    restores: int | None
+    """Number of the version that this one restores."""
+    note: str
+    """What the author says of the change."""
+    author: str
+    """Kind and id of the author, such as person:7; system: for the platform."""
+    author_name: str
+    """Name of the author at that time."""
+    created_at: str
+    """When the agent changed."""
+
+
 class Calibration(TypedDict):
     """What probabilities are calibrated by."""
 

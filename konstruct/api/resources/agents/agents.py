@@ -259,7 +259,11 @@ class AgentsView(ApiView):
         made: list[Agent] = []
 
         def make() -> UUID:
-            made.append(create_agent(tenant_id=required_tenant_id(), **self.fields))
+            made.append(
+                create_agent(
+                    tenant_id=required_tenant_id(), author=self.caller.author, **self.fields
+                )
+            )
             return made[0].id
 
         agent = Agent.objects.get(pk=create_once(request, make))
@@ -308,7 +312,7 @@ class AgentView(ApiView):
         agent = get_object_or_404(Agent.objects.select_for_update(), pk=agent_id)
         require_match(request, self.document(agent, AgentSerializer))
         was = row_state(agent)
-        update_agent(agent, **self.fields)
+        update_agent(agent, author=self.caller.author, **self.fields)
         self.note(agent, before=was, after=row_state(agent))
         document = self.document(agent, AgentSerializer)
         return Response(document, headers={"ETag": etag_of(document)})

@@ -208,6 +208,8 @@ def test_who_has_no_role_opens_nothing(
             "apply_extraction_run": f"extraction-runs/{NOBODY}/apply/",
             "roll_back_extraction_run": f"extraction-runs/{NOBODY}/roll-back/",
             "try_agent": f"agents/{NOBODY}/try/",
+            "agent_versions": f"agents/{NOBODY}/versions/",
+            "restore_agent": f"agents/{NOBODY}/versions/1/restore/",
             "window": "window/",
             "clear_window": "window/clear/",
             "people": "people/",

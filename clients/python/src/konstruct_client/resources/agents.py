@@ -65,6 +65,26 @@ class Agents(Resource[S]):
         """List agents by name."""
         return listing("agents/", is_active=is_active, ordering=ordering, limit=limit)
 
+    @pages
+    def versions(
+        self, agent_id: str, *, limit: int | None = None
+    ) -> Call[Page[documents.AgentVersion]]:
+        """List the versions of an agent, the newest first."""
+        return listing(f"{_path(agent_id)}versions/", limit=limit)
+
+    @call
+    def restore(
+        self, agent_id: str, number: int, *, note: str | None = None
+    ) -> Call[documents.Agent]:
+        """Return to a version of an agent, which is a new version.
+
+        Args:
+            number: of the version.
+            note: why, for the list of versions.
+        """
+        address = f"{_path(agent_id)}versions/{number}/restore/"
+        return Call("POST", address, body=given(note=note), repeatable=False)
+
 
 class Sessions(Resource[S]):
     """Threads of LangGraph graphs."""

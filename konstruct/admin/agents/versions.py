@@ -1,0 +1,143 @@
+"""Versions of an agent: each change with its difference, and the return to an earlier one."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.core.validators import ProhibitNullCharactersValidator
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils.text import capfirst
+
+from konstruct.admin.access import note, note_row
+from konstruct.admin.lists import agent_names
+from konstruct.admin.memory.fact_review import author_of
+from konstruct.admin.memory.marking import marked_difference
+from konstruct.orchestrator.agents import MAX_INTEGER, restore_agent, settings_of
+from konstruct.orchestrator.models import Agent, AgentVersion
+from tenants import transaction
+from tenants.admin.sites import tenant_site
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action
+from tenants.exceptions import KonstructError
+
+VIEW: Final = "orchestrator.view_agent"
+CHANGE: Final = "orchestrator.change_agent"
+PER_PAGE: Final = 20
+TEXTS: Final = frozenset({"system_prompt", "identity", "persona"})
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the settings that differ, for agent_difference.html: texts with their words marked."""
+    names = agent_names()
+    found = []
+    for name in after:
+        if name not in before or before[name] == after[name]:
+            continue
+        field = Agent._meta.get_field(name)
+        shown: dict[str, Any] = {"label": capfirst(str(getattr(field, "verbose_name", name)))}
+        if name in TEXTS:
+            shown["text"] = marked_difference(before[name], after[name])
+        else:
+            shown |= {"old": _shown(before[name], names), "new": _shown(after[name], names)}
+        found.append(shown)
+    return found
+
+
+def _shown(value: Any, names: Mapping[UUID, str]) -> str:
+    """Return a setting as people read it: agents by their names."""
+    if value in (None, "", [], {}):
+        return "blank"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    for agent_id, name in names.items():
+        text = text.replace(str(agent_id), name)
+    return text
+
+
+@tenant_site.page("agents/<uuid:agent_id>/versions/", name="agent_versions", permission=VIEW)
+def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
+    """The versions of an agent, the newest first, each with the difference to the one before."""
+    agent = get_object_or_404(Agent, pk=agent_id)
+    note(request, Action.LIST, "versions of an agent", agent_id=agent.pk)
+    rows = AgentVersion.objects.filter(agent_id=agent.pk).order_by("-number")
+    before = request.GET.get("before", "")
+    if before.isdigit() and len(before) < 10:
+        rows = rows.filter(number__lt=int(before))
+    found = list(rows[: PER_PAGE + 1])
+    pairs = zip(found, [*found[1:], None], strict=True)
+    return tenant_site.render(
+        request,
+        "konstruct/agent_versions.html",
+        title=f"Versions of {agent.name}",
+        agent=agent,
+        versions=[
+            {
+                "row": version,
+                "is_current": version.settings == settings_of(agent),
+                "differences": differences(older.settings, version.settings) if older else [],
+            }
+            for version, older in list(pairs)[:PER_PAGE]
+        ],
+        earlier=found[PER_PAGE - 1].number if len(found) > PER_PAGE else None,
+        may_restore=request.user.has_perm(CHANGE),
+    )
+
+
+class NoteForm(forms.Form):
+    """The note of a version."""
+
+    note = forms.CharField(
+        required=False,
+        max_length=2000,
+        validators=[ProhibitNullCharactersValidator()],
+        widget=forms.TextInput(attrs={"class": "k-input"}),
+        help_text="Why the agent returns to this version.",
+    )
+
+
+@tenant_site.page(
+    "agents/<uuid:agent_id>/versions/<int:number>/restore/",
+    name="restore_agent",
+    permission=CHANGE,
+)
+def restore(request: HttpRequest, agent_id: UUID, number: int) -> HttpResponseBase:
+    """Return to a version, after its difference to the agent was shown."""
+    agent = get_object_or_404(Agent, pk=agent_id)
+    version = AgentVersion.objects.filter(
+        agent_id=agent.pk, number=min(number, MAX_INTEGER)
+    ).first()
+    if version is None:
+        raise Http404(f"{agent.name} has no version {number}.")
+    form = NoteForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        was = row_state(agent)
+        try:
+            with transaction.atomic():
+                restore_agent(
+                    agent, number, author=author_of(request), note=form.cleaned_data["note"]
+                )
+                note_row(
+                    request, Action.EDIT, agent, before=was, after=row_state(agent), restored=number
+                )
+        except KonstructError as error:
+            form.add_error(None, str(error))
+            agent.refresh_from_db()
+        else:
+            messages.success(request, f"{agent.name} has the settings of version {number}.")
+            return redirect(reverse("admin:agent_versions", args=[agent.pk]))
+    note_row(request, Action.VIEW, version)
+    return tenant_site.render(
+        request,
+        "konstruct/restore_agent.html",
+        title=f"Return to version {number} of {agent.name}",
+        agent=agent,
+        version=version,
+        differences=differences(settings_of(agent), version.settings),
+        form=form,
+    )

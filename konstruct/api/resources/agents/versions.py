@@ -1,0 +1,106 @@
+"""Versions of agents by REST: each change, and the return to an earlier one."""
+
+from uuid import UUID
+
+from django.shortcuts import get_object_or_404
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from konstruct.api.http.bodies import StrictCharField, StrictSerializer
+from konstruct.api.http.lists import KeysetPagination, PageQuerySerializer
+from konstruct.api.http.views import ApiView, etag_of, operation
+from konstruct.api.resources.agents.agents import ETAG, AgentSerializer
+from konstruct.orchestrator.agents import restore_agent
+from konstruct.orchestrator.models import Agent, AgentVersion
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action
+
+MAX_NOTE_CHARACTERS = 2000
+
+
+def _help(name: str) -> str:
+    return str(AgentVersion._meta.get_field(name).help_text)  # type: ignore[union-attr]  # no relation
+
+
+class AgentVersionSerializer(serializers.Serializer):
+    """The settings of an agent after a change."""
+
+    number = serializers.IntegerField(help_text=_help("number"))
+    settings = serializers.DictField(
+        child=serializers.JSONField(allow_null=True), help_text=_help("settings")
+    )
+    changed = serializers.ListField(child=serializers.CharField(), help_text=_help("changed"))
+    restores = serializers.IntegerField(allow_null=True, help_text=_help("restores"))
+    note = serializers.CharField(allow_blank=True, help_text=_help("note"))
+    author = serializers.CharField(help_text=_help("author"))
+    author_name = serializers.CharField(allow_blank=True, help_text=_help("author_name"))
+    created_at = serializers.DateTimeField(help_text=_help("created_at"))
+
+
+class RestorationSerializer(StrictSerializer):
+    """The note of the return to a version."""
+
+    note = StrictCharField(
+        required=False, allow_blank=True, max_length=MAX_NOTE_CHARACTERS, help_text=_help("note")
+    )
+
+
+class VersionPages(KeysetPagination):
+    """Versions, the newest first."""
+
+    orderings = {"-number": ("-number",)}
+
+
+class AgentVersionsView(ApiView):
+    """The versions of an agent. Bound keys have no access."""
+
+    tag = "agents"
+
+    @operation(
+        Action.LIST,
+        "versions of an agent",
+        permission="orchestrator.view_agent",
+        query=PageQuerySerializer,
+        id="list_agent_versions",
+        page=AgentVersionSerializer,
+    )
+    def get(self, request: Request, agent_id: UUID) -> Response:
+        """List the versions of an agent, the newest first.
+
+        Each change of an agent by the API or the admin is a version with all settings, its author
+        and what has changed. An agent that has not changed since versions are kept has none.
+        """
+        agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
+        rows = AgentVersion.objects.filter(agent_id=agent.pk)
+        return self.page(rows, VersionPages(), AgentVersionSerializer)
+
+
+class AgentRestorationView(ApiView):
+    """The return to a version."""
+
+    tag = "agents"
+
+    @operation(
+        Action.EDIT,
+        "agent",
+        permission="orchestrator.change_agent",
+        body=RestorationSerializer,
+        id="restore_agent",
+        returns=AgentSerializer,
+        errors=(409, 422),
+        headers=[ETAG],
+    )
+    def post(self, request: Request, agent_id: UUID, number: int) -> Response:
+        """Return to a version of an agent.
+
+        The agent gets the settings of the version, and the result is a new version. Settings that
+        the version does not have, because they are younger, stay.
+        """
+        agent = get_object_or_404(Agent.objects.select_for_update(), pk=agent_id)
+        was = row_state(agent)
+        restore_agent(agent, number, author=self.caller.author, note=self.fields.get("note", ""))
+        agent = Agent.objects.get(pk=agent_id)
+        self.note(agent, before=was, after=row_state(agent), restored=number)
+        document = self.document(agent, AgentSerializer)
+        return Response(document, headers={"ETag": etag_of(document)})
