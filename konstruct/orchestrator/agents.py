@@ -85,7 +85,8 @@ def update_agent(
         stored = Agent.objects.select_for_update().get(pk=agent.pk)
         was = settings_of(stored)
         agent.save(update_fields=list(fields))
-        now = {**was, **{name: settings_of(agent)[name] for name in fields}}
+        values = settings_of(agent)
+        now = {**was, **{name: values[name] for name in fields}}
         if now != was:
             last = AgentVersion.objects.filter(agent_id=agent.pk).order_by("-number").first()
             number = 1 if last is None else last.number

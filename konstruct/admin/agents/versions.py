@@ -114,7 +114,7 @@ def restore(request: HttpRequest, agent_id: UUID, number: int) -> HttpResponseBa
     ).first()
     if version is None:
         raise Http404(f"{agent.name} has no version {number}.")
-    form = NoteForm(request.POST or None)
+    form = NoteForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         was = row_state(agent)
         try:

@@ -118,16 +118,16 @@ CASES: dict[tuple[str, str], Case] = {
     ("agent", "PATCH"): Case(
         lambda said: f"{V1}agents/{ada(said)}/",
         foreign=404,
-        messages=13,
+        messages=16,
         body=lambda said: {"persona": "Evil."},
     ),
     ("agent-versions", "GET"): Case(
-        lambda said: f"{V1}agents/{said.other.pk}/versions/", foreign=404, messages=4
+        lambda said: f"{V1}agents/{said.other.pk}/versions/", foreign=404, messages=3
     ),
     ("restore-agent", "POST"): Case(
         lambda said: f"{V1}agents/{said.other.pk}/versions/1/restore/",
         foreign=404,
-        messages=14,
+        messages=17,
         body=lambda said: {},
     ),
     ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, messages=3),
