@@ -112,7 +112,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("agents", "GET"): Case(at("agents/"), foreign=200, messages=2),
     ("agents", "POST"): Case(
-        at("agents/"), foreign=201, messages=14, body=lambda said: {"name": f"new {uuid4().hex}"}
+        at("agents/"), foreign=201, messages=15, body=lambda said: {"name": f"new {uuid4().hex}"}
     ),
     ("agent", "GET"): Case(lambda said: f"{V1}agents/{ada(said)}/", foreign=404, messages=3),
     ("agent", "PATCH"): Case(
@@ -127,7 +127,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("restore-agent", "POST"): Case(
         lambda said: f"{V1}agents/{said.other.pk}/versions/1/restore/",
         foreign=404,
-        messages=17,
+        messages=18,
         body=lambda said: {},
     ),
     ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, messages=3),

@@ -22,7 +22,7 @@ MAY_CHANGE = (
     *("auth_user", "auth_user_user_permissions", "django_session"),
 )
 DRAFT = {"draft-model_tier": "fast", "draft-recall_mode": "hybrid", "draft-recall_weights": "{}",
-         "draft-recall_gate": "on"}  # fmt: skip
+         "draft-recall_gate": "on", "draft-recall_preset": "balanced"}  # fmt: skip
 
 
 def counts(program: Program) -> dict[str, int]:
