@@ -21,7 +21,7 @@ import json
 import random
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -153,7 +153,7 @@ def split(labels: Labels) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([np.log(kept / (1 - kept)), np.ones(len(kept)), is_cited]), relevant
 
 
-def mapped(signs: np.ndarray, coefficients: Sequence[float]) -> np.ndarray:
+def mapped(signs: np.ndarray, coefficients: Any) -> np.ndarray:
     """The probabilities that a map gives."""
     found: np.ndarray = 1 / (1 + np.exp(-signs @ np.array(coefficients)))
     return found

@@ -144,9 +144,10 @@ def mark_recalled(
     trace = trace_of(reply.pk) or {"hits": [], "cut": []}
     entries = (*trace["hits"], *trace["cut"])
     found = next((each for each in entries if each.get("message_id") == str(message_id)), None)
+    probability = None if found is None else calibrated(found)
     with transaction.atomic():
         is_there = Message.objects.filter(pk=message_id).exists()
-        if found is None or not is_there:
+        if probability is None or not is_there:
             raise NotRecalled(f"The message {message_id} was not recalled for this reply.")
         mark, _ = RecallMark.objects.update_or_create(
             reply=reply,
@@ -155,7 +156,7 @@ def mark_recalled(
                 "agent_id": reply.agent_id,
                 "user_id": reply.user_id,
                 "relevance": Relevance(relevance),
-                "probability": calibrated(found),
+                "probability": probability,
                 "author_kind": author.kind,
                 "author_id": author.id,
                 "author_name": author.name,

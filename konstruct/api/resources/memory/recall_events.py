@@ -79,7 +79,7 @@ class RecallEventInFullSerializer(BaseRecallEventSerializer):
         allow_null=True,
         help_text="The prompt as it was sent, with the tokens of each section; null if not kept.",
     )
-    calibration = CalibrationSerializer(help_text="Of the probabilities.")
+    calibration = CalibrationSerializer(read_only=True, help_text="Of the probabilities.")
 
 
 class RecallMarkFields(StrictSerializer):
@@ -185,8 +185,8 @@ class RecallEventView(ApiView):
                 found["probability"] = probability
             if mark := marks.get(found.get("message_id")):
                 found["mark"] = mark.relevance
-        event.calibration = calibration
-        return Response(self.document(event, RecallEventInFullSerializer))
+        document = self.document(event, RecallEventInFullSerializer)
+        return Response(document | {"calibration": CalibrationSerializer(calibration).data})
 
 
 class RecallMarkView(ApiView):
@@ -195,12 +195,14 @@ class RecallMarkView(ApiView):
     tag = "recall events"
     keeps_to_binding = True
 
-    def event(self, event_id: UUID) -> RecallEvent:
-        """Return the event, for callers that may read it."""
+    def reply(self, event_id: UUID) -> Message:
+        """Return the reply of an event, for callers that may read the event."""
         events = self.caller.rows(RecallEvent.objects.select_related("reply"))
-        event = get_object_or_404(events.exclude(reply=None), pk=event_id)
+        reply = get_object_or_404(events, pk=event_id).reply
+        if reply is None:
+            raise Http404("The recall was for no reply.")
         self.caller.require_prompts()
-        return event
+        return reply
 
     @operation(
         Action.DECIDE,
@@ -216,11 +218,11 @@ class RecallMarkView(ApiView):
         The mark replaces another one on the same memory. It changes the probabilities that people
         see, and not what is recalled. Keys that are bound to a user may not mark.
         """
-        event = self.event(event_id)
-        before = RecallMark.objects.filter(reply=event.reply, message_id=message_id).first()
+        reply = self.reply(event_id)
+        before = RecallMark.objects.filter(reply=reply, message_id=message_id).first()
         was = None if before is None else row_state(before)
         try:
-            mark = mark_recalled(event.reply, message_id, author=self.caller.author, **self.fields)
+            mark = mark_recalled(reply, message_id, author=self.caller.author, **self.fields)
         except NotRecalled as error:
             raise Http404(str(error)) from error
         self.note(mark, before=was, after=row_state(mark))
@@ -235,8 +237,8 @@ class RecallMarkView(ApiView):
     )
     def delete(self, request: Request, event_id: UUID, message_id: UUID) -> Response:
         """Remove the mark from a recalled memory."""
-        event = self.event(event_id)
-        mark = get_object_or_404(RecallMark, reply=event.reply, message_id=message_id)
+        reply = self.reply(event_id)
+        mark = get_object_or_404(RecallMark, reply=reply, message_id=message_id)
         self.note(mark, before=row_state(mark))
         mark.delete()
         return Response(status=204)

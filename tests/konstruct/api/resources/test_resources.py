@@ -203,7 +203,9 @@ def test_a_recall_event_says_why(said: Said) -> None:
         1,
     )
     full = said.program.get(row["url"]).json()
-    assert full["hits"] == [{"content": "I drink tea.", "score": 2.5}]
+    (hit,) = full["hits"]
+    assert (hit["content"], hit["score"], hit["mark"]) == ("I drink tea.", 2.5, "unsure")
+    assert full["calibration"] == {"is_own": False, "marks": 0}
     assert full["injected"] == ["[then] user: I drink tea."]
     assert (full["cut"], full["facts"], full["prompt"]) == ([], [], None)
 
