@@ -16,7 +16,7 @@ from django.db import connections
 
 from konstruct.consistency import verify
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.models import Agent, ExtractionRun
+from konstruct.orchestrator.models import Agent, ExtractionRun, ReplyReview
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.privacy.archive import export_memory, import_memory, read_manifest
 from memory.archive import MemoryManager
@@ -37,6 +37,7 @@ from memory.models import (
     MemoryEntry,
     Message,
     PendingEmbedding,
+    RecallMark,
 )
 from memory.recall import recall
 from tenants.context import tenant_scope
@@ -88,6 +89,17 @@ def extract(tenant: Tenant, agent: Agent, city: str) -> None:
         quote = Quote(message, len("I live in "), len(f"I live in {city}"))
         record_candidate(entry, [quote], author=Author(AuthorKind.RUN, str(run.pk)))
         exclude_from_recall(message, author=Author(AuthorKind.PERSON, "7"), start=0, end=1)
+        of_reply = {
+            "agent_id": agent.id,
+            "user_id": "maria",
+            "reply": Message.objects.filter(user_id="maria", role="assistant").latest("number"),
+        }
+        RecallMark.objects.create(
+            **of_reply, message=message, relevance="relevant", probability=0.5, author_kind="person"
+        )
+        ReplyReview.objects.create(
+            **of_reply, mark="right", reviewer_kind="person", reviewer_id="7", reviewer_name="eva"
+        )
 
 
 def recalled(tenant: Tenant, agent: Agent) -> list[list[tuple[Any, ...]]]:
