@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from django.db import IntegrityError
 from django.db.models import Q
@@ -16,16 +17,27 @@ from konstruct.orchestrator.exceptions import (
     AgentNotFound,
     AgentVersionNotFound,
 )
-from konstruct.orchestrator.models import Agent, AgentVersion
+from konstruct.orchestrator.models import Agent, AgentVersion, SavedQuestion
 from konstruct.orchestrator.models.agents import UUID_TEXT
 from memory.arguments import is_unicode
 from memory.models.facts import SYSTEM, Author
 from tenants import transaction
 from tenants.audit.changes import row_state
 from tenants.context import tenant_scope
+from tenants.jobs import JobKind
 
 # Of Postgres.
 MAX_INTEGER: Final = 2**31 - 1
+# A changed agent is asked its saved questions again. The key is the id of the agent.
+QUESTIONS: Final = JobKind(
+    name="questions",
+    # Given by name: the task asks agents, which needs this module.
+    task="konstruct.orchestrator.tasks.ask_saved_questions",
+    queue="extractions",
+    max_attempts=lambda: settings.EXTRACTION_MAX_ATTEMPTS,
+    first_backoff=60.0,
+    max_backoff=6 * 3600.0,
+)
 BEFORE_VERSIONS: Final = "The agent before its first change that was kept."
 
 
@@ -95,6 +107,8 @@ def update_agent(
             _add_version(
                 agent.pk, number + 1, now, was, author=author, note=note, restores=restores
             )
+            if SavedQuestion.objects.filter(agent_id=agent.pk).exists():
+                QUESTIONS.enqueue_again(agent.pk)
     return agent
 
 

@@ -36,6 +36,10 @@ class AgentVersionNotFound(KonstructError):
     """The agent has no version of this number."""
 
 
+class TooManyQuestions(KonstructError):
+    """The agent has as many saved questions as it may."""
+
+
 class MessageNotFound(KonstructError):
     """This tenant has no such message."""
 

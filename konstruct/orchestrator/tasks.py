@@ -4,7 +4,7 @@ from uuid import UUID
 
 from celery import shared_task
 
-from konstruct.orchestrator import pipeline
+from konstruct.orchestrator import pipeline, saved_questions
 from konstruct.orchestrator.exceptions import MessageNotFound
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.replies import queue
@@ -33,3 +33,9 @@ def extract_facts(tenant_id: str, cursor_id: str) -> None:
 def end_interrupted_preview(tenant_id: str, run_id: str) -> None:
     """Mark a preview as failed if its process ended before it. Safe to run twice."""
     runs.end_interrupted_preview(UUID(run_id))
+
+
+@shared_task(base=TenantTask)
+def ask_saved_questions(tenant_id: str, agent_id: str) -> None:
+    """Ask an agent its saved questions. Safe to run twice: an answer replaces the one before."""
+    saved_questions.ask_questions(UUID(agent_id))

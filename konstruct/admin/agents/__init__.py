@@ -1,5 +1,5 @@
 """Pages of agents."""
 
-from konstruct.admin.agents import agents, dry_runs, versions
+from konstruct.admin.agents import agents, dry_runs, questions, versions
 
-__all__ = ["agents", "dry_runs", "versions"]
+__all__ = ["agents", "dry_runs", "questions", "versions"]

@@ -238,12 +238,14 @@ class AgentAdmin(AuditedAdmin):
 
     @display(description="Try it")
     def trial(self, agent: Agent) -> SafeString | str:
-        """A link to the dry runs."""
+        """Links to the dry runs and the saved questions."""
         if agent._state.adding:
             return "Once it is saved."
         return format_html(
-            '<a class="k-link" href="{}">Try it, and compare a draft: nothing is stored</a>',
+            '<a class="k-link" href="{}">Try it, and compare a draft: nothing is stored</a> · '
+            '<a class="k-link" href="{}">Saved questions</a>',
             reverse("admin:try_agent", args=[agent.pk]),
+            reverse("admin:agent_questions", args=[agent.pk]),
         )
 
     @display(description="Conversations")

@@ -28,6 +28,7 @@ from konstruct.orchestrator.models.notifications import (
     NotificationRecipient,
 )
 from konstruct.orchestrator.models.reply_reviews import ReplyMark, ReplyReview
+from konstruct.orchestrator.models.saved_questions import QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.models.saved_views import SavedView
 from konstruct.orchestrator.models.time_zones import TeamTimeZone
 from konstruct.orchestrator.models.tool_calls import ToolCall
@@ -52,11 +53,13 @@ __all__ = [
     "Notification",
     "NotificationRecipient",
     "PendingReply",
+    "QuestionAnswer",
     "RecallMode",
     "RecallPreset",
     "ReplyMark",
     "ReplyReview",
     "RunState",
+    "SavedQuestion",
     "SavedView",
     "TeamTimeZone",
     "ToolCall",

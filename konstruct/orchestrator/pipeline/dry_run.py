@@ -138,6 +138,7 @@ class _Run:
 
     message: KonstructMessage
     own: Agent
+    purpose: str
     before: DryThread
     agents: list[str]
     had: list[str]
@@ -279,7 +280,7 @@ class _Run:
             self.completion = runner.complete(self.message, agent, messages, options)
             return self.completion
         model = agent.model or settings.LLM_MODEL or agent.model_tier
-        with metering.record_call(agent_id=self.own.id, purpose=PURPOSE, model=model) as call:
+        with metering.record_call(agent_id=self.own.id, purpose=self.purpose, model=model) as call:
             self.completion = runner.complete(self.message, agent, messages, options)
             call.count(messages, self.completion)
         return self.completion
@@ -319,7 +320,9 @@ class _Run:
         return f"{write.INTRODUCTION.format(name=agent.name)}\n\n{text}"
 
 
-def dry_run(thread: DryThread, content: str, agent: Agent, *, user_id: str | None) -> DryReply:
+def dry_run(
+    thread: DryThread, content: str, agent: Agent, *, user_id: str | None, purpose: str = PURPOSE
+) -> DryReply:
     """Return what the channel would answer to a message, and store nothing but the meter's count.
 
     An error of the language model is in the exchange's `problem`. Do not call it in a transaction:
@@ -330,6 +333,7 @@ def dry_run(thread: DryThread, content: str, agent: Agent, *, user_id: str | Non
         content: the message.
         agent: the thread's own agent, which may be a draft that is not saved.
         user_id: the person whose memory is used; None: a person of whom nothing is known.
+        purpose: of the calls of the language model, for the meter.
 
     Raises:
         Busy: the tenant has as many requests at the language model as it may.
@@ -347,6 +351,7 @@ def dry_run(thread: DryThread, content: str, agent: Agent, *, user_id: str | Non
     run = _Run(
         message,
         agent,
+        purpose,
         thread,
         list(thread.agents),
         list(thread.had),

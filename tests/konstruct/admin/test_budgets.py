@@ -46,6 +46,7 @@ PAGES = {
     "merge_facts": ("facts/{fact}/merge/", 14),
     "escalation": ("escalations/{escalation}/", 12),
     "link_identity": ("identities/{identity}/link/", 9),
+    "agent_questions": ("agents/{agent}/questions/", 13),
     "agent_versions": ("agents/{agent}/versions/", 9),
     "restore_agent": ("agents/{agent}/versions/1/restore/", 9),
     "try_agent": ("agents/{agent}/try/", 7),
@@ -58,6 +59,8 @@ PAGES = {
     "search_page": ("search/?q=sister", 40),
 }
 WITHOUT_A_GET = {
+    "ask_questions",
+    "delete_question",
     "answer_escalation",
     "assign_escalation",
     "retry_job",

@@ -118,7 +118,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("agent", "PATCH"): Case(
         lambda said: f"{V1}agents/{ada(said)}/",
         foreign=404,
-        messages=16,
+        messages=17,
         body=lambda said: {"persona": "Evil."},
     ),
     ("agent-versions", "GET"): Case(
@@ -127,7 +127,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("restore-agent", "POST"): Case(
         lambda said: f"{V1}agents/{said.other.pk}/versions/1/restore/",
         foreign=404,
-        messages=18,
+        messages=19,
         body=lambda said: {},
     ),
     ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, messages=3),

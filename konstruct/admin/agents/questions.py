@@ -1,0 +1,181 @@
+"""Saved questions of an agent: a table of what each version answers, with what changed."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+
+from konstruct.admin.access import note, note_row
+from konstruct.admin.agents.dry_runs import MAX_MESSAGE_CHARACTERS, TRY
+from konstruct.orchestrator.agents import QUESTIONS
+from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, SavedQuestion
+from konstruct.orchestrator.saved_questions import (
+    MAX_QUESTIONS,
+    enqueue_questions,
+    save_question,
+    version_of,
+)
+from memory.ids import new_id_argument
+from tenants import transaction
+from tenants.admin.sites import tenant_site
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action
+from tenants.exceptions import KonstructError
+
+SHOWN_VERSIONS: Final = 5
+MAX_EXPECTED: Final = 10
+NO_NUL: Final = ProhibitNullCharactersValidator()
+
+
+class QuestionForm(forms.Form):
+    """A question to save."""
+
+    content = forms.CharField(
+        label="Question",
+        validators=[MaxLengthValidator(MAX_MESSAGE_CHARACTERS), NO_NUL],
+        widget=forms.Textarea(attrs={"class": "k-input", "rows": 2}),
+    )
+    user_id = forms.CharField(
+        label="As the person",
+        required=False,
+        strip=False,
+        max_length=255,
+        validators=[NO_NUL],
+        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+        help_text="The id of a person. Blank: nobody in particular.",
+    )
+    expected = forms.CharField(
+        label="Expected words",
+        required=False,
+        max_length=1000,
+        validators=[NO_NUL],
+        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+        help_text="Words or phrases that the answer should have, with commas between them.",
+    )
+
+    def clean_user_id(self) -> str | None:
+        """The id of a person, or None."""
+        given: str = self.cleaned_data["user_id"]
+        try:
+            return new_id_argument("user_id", given) if given.strip() else None
+        except KonstructError as error:
+            raise forms.ValidationError(str(error)) from error
+
+    def clean_expected(self) -> list[str]:
+        """The phrases, each once."""
+        given = (phrase.strip() for phrase in self.cleaned_data["expected"].split(","))
+        phrases = list(dict.fromkeys(filter(None, given)))
+        if len(phrases) > MAX_EXPECTED:
+            raise forms.ValidationError(f"Give at most {MAX_EXPECTED} phrases.")
+        return phrases
+
+
+@tenant_site.page("agents/<uuid:agent_id>/questions/", name="agent_questions", permission=TRY)
+def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
+    """The saved questions of an agent, with what its last versions answered; save one."""
+    agent = get_object_or_404(Agent, pk=agent_id)
+    form = QuestionForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            with transaction.atomic():
+                question = save_question(agent, **form.cleaned_data)
+                enqueue_questions(agent.pk)
+                note_row(request, Action.CREATE, question, after=row_state(question))
+        except KonstructError as error:
+            form.add_error(None, str(error))
+        else:
+            return redirect(reverse("admin:agent_questions", args=[agent.pk]))
+    note(request, Action.LIST, "saved questions", agent_id=agent.pk)
+    questions = list(
+        SavedQuestion.objects.filter(agent_id=agent.pk).order_by("created_at")[:MAX_QUESTIONS]
+    )
+    answers = QuestionAnswer.objects.filter(question__in=questions).order_by("-version")
+    found = {(each.question_id, each.version): each for each in answers}
+    asked = sorted({version for _, version in found}, reverse=True)
+    current = version_of(agent.pk)
+    versions = sorted({current, *asked[: SHOWN_VERSIONS - 1]}, reverse=True)
+    times = dict(
+        AgentVersion.objects.filter(agent_id=agent.pk, number__in=versions).values_list(
+            "number", "created_at"
+        )
+    )
+    return tenant_site.render(
+        request,
+        "konstruct/agent_questions.html",
+        title=f"Saved questions of {agent.name}",
+        agent=agent,
+        form=form,
+        versions=[(number, times.get(number), number == current) for number in versions],
+        rows=[
+            {
+                "question": question,
+                "cells": _cells(
+                    [found.get((question.pk, number)) for number in versions],
+                    [found.get((question.pk, number)) for number in asked],
+                ),
+            }
+            for question in questions
+        ],
+        job=QUESTIONS.jobs([agent.pk]).first(),
+        is_full=len(questions) >= MAX_QUESTIONS,
+        is_fullwidth=1,
+    )
+
+
+def _cells(
+    shown: Sequence[QuestionAnswer | None], answers: Sequence[QuestionAnswer | None]
+) -> list[dict[str, Any]]:
+    """Return the answers by version, each with whether it differs from the one before it.
+
+    Args:
+        shown: the answers of the versions that are shown, the newest first.
+        answers: of all versions, the newest first.
+    """
+    kept = [answer for answer in answers if answer is not None]
+    before = dict(zip([answer.pk for answer in kept], kept[1:], strict=False))
+    cells: list[dict[str, Any]] = []
+    for answer in shown:
+        older = before.get(answer.pk) if answer else None
+        changed = bool(answer and older) and _result(answer) != _result(older)
+        cells.append({"answer": answer, "is_changed": changed})
+    return cells
+
+
+def _result(answer: Any) -> tuple[Any, ...]:
+    return (answer.content, answer.steps, bool(answer.problem), answer.is_expected)
+
+
+@tenant_site.page("agents/<uuid:agent_id>/questions/ask/", name="ask_questions", permission=TRY)
+def ask(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
+    """Have a worker ask the questions again."""
+    if request.method != "POST":
+        raise PermissionDenied
+    agent = get_object_or_404(Agent, pk=agent_id)
+    with transaction.atomic():
+        enqueue_questions(agent.pk)
+        note_row(request, Action.TRY, agent, "saved questions")
+    messages.success(request, "The questions are asked now. Reload the page for the answers.")
+    return redirect(reverse("admin:agent_questions", args=[agent.pk]))
+
+
+@tenant_site.page(
+    "agents/<uuid:agent_id>/questions/<uuid:question_id>/delete/",
+    name="delete_question",
+    permission=TRY,
+)
+def delete(request: HttpRequest, agent_id: UUID, question_id: UUID) -> HttpResponseBase:
+    """Delete a question with its answers."""
+    if request.method != "POST":
+        raise PermissionDenied
+    question = get_object_or_404(SavedQuestion, pk=question_id, agent_id=agent_id)
+    with transaction.atomic():
+        note_row(request, Action.DELETE, question, before=row_state(question))
+        question.delete()
+    return redirect(reverse("admin:agent_questions", args=[agent_id]))

@@ -1,0 +1,103 @@
+"""Tables of saved questions: what an agent is asked after each change, and what it answers."""
+
+import uuid
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models.functions import Now
+
+from tenants.models import TenantModel
+from tenants.personal_data import PersonalData
+
+
+class SavedQuestion(TenantModel):
+    """A question that an agent is asked again after each change."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    agent_id = models.UUIDField("agent", help_text="The agent that is asked.")
+    user_id = models.TextField(  # noqa: DJ001  (null: no one user's; '' would be a user)
+        "person", null=True, blank=True, help_text="The person who asks. Empty: nobody."
+    )
+    content = models.TextField("question", help_text="The message.")
+    expected = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+        blank=True,
+        help_text="Words or phrases that the answer should have, all of them.",
+    )
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was saved.")
+
+    personal_data = PersonalData(subject="user_id", agent="agent_id", key="id")
+
+    class Meta:
+        verbose_name = "saved question"
+        indexes = [models.Index(fields=["agent_id", "created_at"], name="saved_question_agent")]
+
+    def __str__(self) -> str:
+        return self.content[:60]
+
+
+class QuestionAnswer(TenantModel):
+    """What an agent answers to a saved question in one of its versions."""
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    question = models.ForeignKey(
+        SavedQuestion,
+        on_delete=models.CASCADE,
+        related_name="answers",
+        db_index=False,
+        help_text="The question.",
+    )
+    agent_id = models.UUIDField("agent", help_text="The agent that answered.")
+    user_id = models.TextField(  # noqa: DJ001  (null: no one user's; '' would be a user)
+        "person", null=True, blank=True, help_text="The person who asked. Empty: nobody."
+    )
+    version = models.PositiveIntegerField(
+        help_text="Number of the agent's version. 0: before its first version."
+    )
+    content = models.TextField(
+        "answer", blank=True, default="", db_default="", help_text="The answer; may be empty."
+    )
+    steps = ArrayField(
+        models.TextField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+        help_text="What was decided, and why.",
+    )
+    problem = models.TextField(
+        blank=True, default="", db_default="", help_text="Why there is no answer."
+    )
+    is_expected = models.BooleanField(
+        null=True, help_text="Whether it has all expected words. Empty: none are expected."
+    )
+    message_ids = ArrayField(
+        models.UUIDField(),
+        default=list,
+        db_default=models.Value([], output_field=ArrayField(models.UUIDField())),
+        help_text="The messages that the prompt had: recalled ones and recent turns.",
+    )
+    source_count = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Recalled messages and facts in the prompt."
+    )
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was answered.")
+
+    # The answer quotes messages: it is deleted with any of them.
+    personal_data = PersonalData(
+        subject="user_id", agent="agent_id", key="id", derived="message_ids && %(ids)s::uuid[]"
+    )
+
+    class Meta:
+        verbose_name = "answer to a saved question"
+        verbose_name_plural = "answers to saved questions"
+        constraints = [
+            models.UniqueConstraint(fields=["question", "version"], name="question_answer_version"),
+        ]
+
+    def __str__(self) -> str:
+        return f"version {self.version}: {self.content[:60]}"

@@ -1,0 +1,132 @@
+"""Saved questions: an agent is asked them again after each change, by dry runs."""
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Max
+
+from konstruct.orchestrator.agents import QUESTIONS
+from konstruct.orchestrator.exceptions import TooManyQuestions
+from konstruct.orchestrator.handoff.detection import phrase_in
+from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, SavedQuestion
+from konstruct.orchestrator.pipeline.dry_run import DryReply, DryThread, dry_run
+from tenants import transaction
+from tenants.jobs import Lease, LeaseLost
+
+logger = logging.getLogger(__name__)
+
+PURPOSE: Final = "saved questions"
+# Each run asks the language model for each question, some times if it uses tools.
+MAX_QUESTIONS: Final = 20
+# Answers of older versions are deleted.
+MAX_VERSIONS: Final = 20
+
+
+def save_question(
+    agent: Agent, *, content: str, user_id: str | None = None, expected: Sequence[str] = ()
+) -> SavedQuestion:
+    """Save a question to an agent.
+
+    Args:
+        agent: the agent, of the current tenant.
+        content: the message.
+        user_id: the person who asks; None: nobody in particular.
+        expected: words or phrases that the answer should have.
+
+    Raises:
+        TooManyQuestions: the agent has MAX_QUESTIONS.
+    """
+    with transaction.atomic():
+        Agent.objects.select_for_update().get(pk=agent.pk)
+        if SavedQuestion.objects.filter(agent_id=agent.pk).count() >= MAX_QUESTIONS:
+            raise TooManyQuestions(
+                f"{agent.name} has {MAX_QUESTIONS} saved questions. Delete one first."
+            )
+        return SavedQuestion.objects.create(
+            agent_id=agent.pk, content=content, user_id=user_id, expected=list(expected)
+        )
+
+
+def enqueue_questions(agent_id: UUID) -> None:
+    """Enqueue the saved questions of an agent, to be asked by a worker."""
+    QUESTIONS.enqueue_again(agent_id)
+
+
+def ask_questions(agent_id: UUID) -> None:
+    """Ask an agent its saved questions, and keep the answers under its version.
+
+    A question that the version has answered is asked again. A worker that is killed leaves the
+    answers so far.
+    """
+    try:
+        with QUESTIONS.leased(agent_id) as lease:
+            if lease is None:
+                return
+            try:
+                agent = Agent.objects.filter(pk=agent_id).first()
+                questions = SavedQuestion.objects.filter(agent_id=agent_id).order_by("created_at")
+                version = version_of(agent_id)
+                for question in questions[:MAX_QUESTIONS] if agent else ():
+                    _ask(question, agent, version, lease)
+                with lease.transaction():
+                    if version_of(agent_id) == version:
+                        lease.finish()
+                    else:
+                        QUESTIONS.postpone(agent_id, timedelta(0))
+            except LeaseLost:
+                raise
+            except Exception as error:
+                with lease.transaction():
+                    QUESTIONS.record_failure(agent_id, error)
+    except LeaseLost as error:
+        logger.warning("%s", error)
+
+
+def version_of(agent_id: UUID) -> int:
+    """Return the number of the agent's newest version; 0 before its first one."""
+    versions = AgentVersion.objects.filter(agent_id=agent_id)
+    return versions.aggregate(newest=Max("number"))["newest"] or 0
+
+
+def _ask(question: SavedQuestion, agent: Agent, version: int, lease: Lease) -> None:
+    reply = dry_run(DryThread(), question.content, agent, user_id=question.user_id, purpose=PURPOSE)
+    exchange = reply.exchange
+    missing = [phrase for phrase in question.expected if not phrase_in(exchange.reply, [phrase])]
+    message_ids, source_count = _sources(reply)
+    with lease.transaction():
+        # It may have been deleted, or its person erased, meanwhile.
+        if not SavedQuestion.objects.select_for_update().filter(pk=question.pk).exists():
+            return
+        answers = QuestionAnswer.objects.filter(question=question)
+        answers.filter(version=version).delete()
+        answers.filter(version__lte=version - MAX_VERSIONS).delete()
+        QuestionAnswer.objects.create(
+            question=question,
+            agent_id=question.agent_id,
+            user_id=question.user_id,
+            version=version,
+            content=exchange.reply,
+            steps=list(exchange.steps),
+            problem=exchange.problem,
+            is_expected=not missing if question.expected else None,
+            message_ids=message_ids,
+            source_count=source_count,
+        )
+
+
+def _sources(reply: DryReply) -> tuple[list[UUID], int]:
+    """Return the messages that the prompt quotes, and the number of recalled sources."""
+    if reply.prompt is None:
+        return [], 0
+    gathered = reply.prompt.gathered
+    recalled = {hit.message_id for hit in gathered.recalled.hits}
+    of_facts = {each for fact in gathered.facts for each in fact.message_ids}
+    turns = {
+        UUID(turn["message_id"]) for turn in gathered.session_messages if turn.get("message_id")
+    }
+    return sorted(recalled | set(map(UUID, map(str, of_facts))) | turns), len(recalled) + len(
+        gathered.facts
+    )

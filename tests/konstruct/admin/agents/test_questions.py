@@ -1,0 +1,89 @@
+"""Saved questions in the admin: a table of questions and versions."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+
+from konstruct.orchestrator.agents import QUESTIONS, update_agent
+from konstruct.orchestrator.models import QuestionAnswer, SavedQuestion
+from konstruct.orchestrator.saved_questions import ask_questions, save_question
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+
+@pytest.fixture
+def address(program_a: Program) -> str:
+    return f"/admin/agents/{program_a.agent.pk}/questions/"
+
+
+def test_a_question_is_saved_asked_and_deleted(
+    program_a: Program, browser: Callable[..., Client], address: str
+) -> None:
+    person = browser(program_a.tenant)
+    form = {"content": "Who are you?", "user_id": "maria", "expected": "Ada, , Ada,AI"}
+    assert person.post(address, form).status_code == 302
+    with tenant_scope(program_a.tenant.id):
+        question = SavedQuestion.objects.get()
+        assert (question.user_id, question.expected) == ("maria", ["Ada", "AI"])
+        assert QUESTIONS.jobs([program_a.agent.pk]).exists()
+        ask_questions(program_a.agent.pk)
+    page = person.get(address).text
+    assert "not as expected" in page
+    assert "Before version 1" in page
+    assert person.post(f"{address}ask/").status_code == 302
+    assert person.post(f"{address}{question.pk}/delete/").status_code == 302
+    with tenant_scope(program_a.tenant.id):
+        assert not QuestionAnswer.objects.exists()
+        actions = AccessEvent.objects.filter(subject="saved question").order_by("pk")
+        assert [*actions.values_list("action", flat=True)] == ["create", "delete"]
+
+
+def test_answers_that_changed_are_marked(
+    program_a: Program, browser: Callable[..., Client], address: str
+) -> None:
+    with tenant_scope(program_a.tenant.id):
+        save_question(program_a.agent, content="refund, <script>please")
+        ask_questions_now(program_a)
+        update_agent(program_a.agent, escalate_on=["refund"])
+        ask_questions_now(program_a)
+        update_agent(program_a.agent, escalate_on=["refund", "x"])
+        ask_questions_now(program_a)
+    page = browser(program_a.tenant).get(address)
+    (row,) = page.context["rows"]
+    assert [cell["is_changed"] for cell in row["cells"]] == [False, True, False]
+    assert "<script>please" not in page.text
+    assert "handed to a person (a rule)" in page.text
+
+
+def ask_questions_now(program: Program) -> None:
+    QUESTIONS.enqueue_again(program.agent.pk)
+    ask_questions(program.agent.pk)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{"content": ""}, {"content": "a\0"}, {"content": "x" * 100_000},
+     {"content": "x", "expected": "a,b,c,d,e,f,g,h,i,j,k"}, {"content": "x", "user_id": "u" * 300}],
+)  # fmt: skip
+def test_what_cannot_be_saved_is_refused(
+    program_a: Program, browser: Callable[..., Client], address: str, form: dict[str, str]
+) -> None:
+    assert browser(program_a.tenant).post(address, form).context["form"].errors
+    with tenant_scope(program_a.tenant.id):
+        assert not SavedQuestion.objects.exists()
+
+
+def test_questions_are_for_those_who_may_try_agents_of_the_tenant(
+    program_a: Program, program_b: Program, browser: Callable[..., Client], address: str
+) -> None:
+    with tenant_scope(program_a.tenant.id):
+        question = save_question(program_a.agent, content="Who are you?")
+    auditor, stranger = browser(program_a.tenant, "view_agent"), browser(program_b.tenant)
+    for path in (address, f"{address}ask/", f"{address}{question.pk}/delete/"):
+        assert auditor.post(path, {"content": "x"}).status_code == 403
+        assert stranger.post(path, {"content": "x"}).status_code == 404
+    assert browser(program_a.tenant, "try_agent").get(address).status_code == 200
+    with tenant_scope(program_a.tenant.id):
+        assert SavedQuestion.objects.get() == question

@@ -1,0 +1,134 @@
+"""Saved questions: asked again after each change, by dry runs."""
+
+from collections.abc import Callable
+
+import pytest
+
+from konstruct.orchestrator import saved_questions
+from konstruct.orchestrator.agents import QUESTIONS, update_agent
+from konstruct.orchestrator.exceptions import TooManyQuestions
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
+from konstruct.orchestrator.models import Agent, ModelCall, QuestionAnswer, SavedQuestion
+from konstruct.orchestrator.saved_questions import ask_questions, enqueue_questions, save_question
+from konstruct.orchestrator.tasks import ask_saved_questions
+from konstruct.privacy.erasure import carry_out
+from konstruct.privacy.erasure.rows import delete_rows_of_messages
+from memory.models import Message
+from tenants.audit.access_log import Actor
+from tenants.audit.models import ActorKind
+from tenants.context import connection, tenant_scope
+from tests import database
+from tests.konstruct.conftest import Program
+from tests.konstruct.privacy.erasure.conftest import files_left_alone  # noqa: F401
+from tests.servers.llm import Answer, LLMServer
+from tests.stored import row_counts
+
+
+@pytest.fixture
+def ada(program: Program) -> Agent:
+    return program.agent
+
+
+def ask(agent: Agent) -> list[QuestionAnswer]:
+    enqueue_questions(agent.pk)
+    ask_saved_questions(str(agent.tenant_id), str(agent.pk))
+    return list(QuestionAnswer.objects.order_by("version"))
+
+
+def test_a_change_has_the_questions_asked_and_keeps_the_answers_by_version(
+    ada: Agent, llm_server: LLMServer
+) -> None:
+    question = save_question(ada, content="Who are you?", expected=["noted", "sir"])
+    (before,) = ask(ada)
+    assert not QUESTIONS.jobs().exists()
+    llm_server.default = Answer({"content": "Noted, sir."})
+    update_agent(ada, persona="Say sir.")
+    assert QUESTIONS.jobs([ada.pk]).exists()
+    ask_questions(ada.pk)
+    _, after = QuestionAnswer.objects.order_by("version")
+    assert (before.version, before.content, before.is_expected) == (0, "Noted.", False)
+    assert (after.version, after.content, after.is_expected) == (2, "Noted, sir.", True)
+    assert {*ModelCall.objects.values_list("purpose", flat=True)} == {"saved questions"}
+    ask(ada)  # the same version again
+    assert QuestionAnswer.objects.filter(question=question).count() == 2
+
+
+def test_asking_stores_nothing_but_answers(ada: Agent) -> None:
+    save_question(ada, content="Where do I live?", user_id="maria")
+    kept = ("orchestrator_modelcall", "orchestrator_questionanswer", "tenants_job")
+    before = row_counts(without=kept)
+    ask(ada)
+    assert row_counts(without=kept) == before
+
+
+def test_a_change_without_questions_makes_no_job(ada: Agent) -> None:
+    update_agent(ada, persona="Be curt.")
+    assert not QUESTIONS.jobs().exists()
+
+
+def test_questions_are_bounded(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saved_questions, "MAX_QUESTIONS", 2)
+    for content in ("One?", "Two?"):
+        save_question(ada, content=content)
+    with pytest.raises(TooManyQuestions, match="has 2 saved questions"):
+        save_question(ada, content="Three?")
+
+
+def test_answers_of_old_versions_are_deleted(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(saved_questions, "MAX_VERSIONS", 2)
+    save_question(ada, content="Who are you?")
+    for persona in ("Be curt.", "Be kind.", "Be warm."):
+        update_agent(ada, persona=persona)
+        ask(ada)
+    assert [each.version for each in ask(ada)] == [3, 4]
+
+
+def test_an_error_of_the_language_model_is_kept_with_the_answer(
+    ada: Agent, llm_server: LLMServer
+) -> None:
+    llm_server.default = Answer({"error": "no"}, status=400)
+    save_question(ada, content="Who are you?")
+    (answer,) = ask(ada)
+    assert "refused" in answer.problem
+    assert not QUESTIONS.jobs().exists()
+
+
+def test_an_answer_names_the_messages_of_its_prompt(
+    ada: Agent, say: Callable[..., Message]
+) -> None:
+    said = say("My sister lives in Lisbon.")
+    save_question(ada, content="Where does my sister live?", user_id="maria")
+    (answer,) = ask(ada)
+    assert said.pk in answer.message_ids
+    assert answer.user_id == "maria"
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("files_left_alone")
+def test_questions_and_answers_are_erased_with_their_person(
+    program: Program, ada: Agent, say: Callable[..., Message]
+) -> None:
+    say("My sister lives in Lisbon.")
+    for user_id in ("maria", None):
+        save_question(ada, content="Where does my sister live?", user_id=user_id)
+    ask(ada)
+    with database.as_owner(), tenant_scope(program.tenant.id):
+        carry_out(request_erasure("maria", by=Actor(ActorKind.PERSON, "1", "eva")))
+    assert [*SavedQuestion.objects.values_list("user_id", flat=True)] == [None]
+    assert [*QuestionAnswer.objects.values_list("user_id", flat=True)] == [None]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("files_left_alone")
+def test_an_answer_is_erased_with_a_message_of_its_prompt(
+    program: Program, ada: Agent, say: Callable[..., Message]
+) -> None:
+    said = say("My sister lives in Lisbon.")
+    save_question(ada, content="Where does my sister live?", user_id="maria")
+    ask(ada)
+    with database.as_owner(), tenant_scope(program.tenant.id), connection.cursor() as cursor:
+        delete_rows_of_messages(cursor, [said.pk], lambda *_: None)
+    assert SavedQuestion.objects.exists()
+    assert not QuestionAnswer.objects.exists()
