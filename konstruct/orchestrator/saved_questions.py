@@ -66,10 +66,10 @@ def ask_questions(agent_id: UUID) -> None:
             if lease is None:
                 return
             try:
-                agent = Agent.objects.filter(pk=agent_id).first()
+                agent = Agent.objects.get(pk=agent_id)
                 questions = SavedQuestion.objects.filter(agent_id=agent_id).order_by("created_at")
                 version = version_of(agent_id)
-                for question in questions[:MAX_QUESTIONS] if agent else ():
+                for question in questions[:MAX_QUESTIONS]:
                     _ask(question, agent, version, lease)
                 with lease.transaction():
                     if version_of(agent_id) == version:
