@@ -16,7 +16,7 @@ from konstruct.admin.charts import Chosen, charts_of, days_of
 from konstruct.admin.first_steps import first_steps
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.fact_review import REVIEW, proposed_facts
-from konstruct.admin.operations.escalations import ANSWER, SEE, colleagues
+from konstruct.admin.operations.escalations import ANSWER, SEE, colleague_names
 from konstruct.admin.operations.failed_jobs import failed_jobs
 from konstruct.admin.waiting import shown, waiting
 from konstruct.channels.notifications.sending import has_recipients
@@ -211,7 +211,7 @@ def _escalations(request: HttpRequest, count: int, names: Mapping[UUID, str]) ->
         "mine": mine,
         "is_escalations": True,
         "lacks_recipients": request.user.has_perm(RECIPIENTS) and not has_recipients(),
-        "colleagues": may_assign and colleagues(),
+        "colleagues": may_assign and colleague_names(),
     }
 
 

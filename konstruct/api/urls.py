@@ -43,6 +43,7 @@ from konstruct.api.resources.memory.sessions import SessionsView, SessionView
 from konstruct.api.resources.memory.windows import WindowView
 from konstruct.api.resources.memory.working_context import CompileView
 from konstruct.api.resources.operations.escalations import (
+    AssignmentView,
     EscalationsView,
     EscalationView,
     ResolutionView,
@@ -53,6 +54,7 @@ from konstruct.api.resources.operations.tool_calls import DecisionView, ToolCall
 from konstruct.api.resources.operations.usage import UsageByDayView, UsageView
 from konstruct.api.resources.people.erasures import ErasuresView, ErasureView
 from konstruct.api.resources.people.identities import IdentitiesView, IdentityView, LinkView
+from konstruct.api.resources.people.timeline import TimelineView
 from konstruct.api.resources.people.users import UsersView
 
 urlpatterns = [
@@ -75,6 +77,9 @@ urlpatterns = [
     path("erasures/<uuid:erasure_id>/", ErasureView.as_view(), name="erasure"),
     path("escalations/", EscalationsView.as_view(), name="escalations"),
     path("escalations/<uuid:escalation_id>/", EscalationView.as_view(), name="escalation"),
+    path(
+        "escalations/<uuid:escalation_id>/assignment/", AssignmentView.as_view(), name="assignment"
+    ),
     path(
         "escalations/<uuid:escalation_id>/resolution/", ResolutionView.as_view(), name="resolution"
     ),
@@ -143,5 +148,6 @@ urlpatterns = [
     path("usage/days/", UsageByDayView.as_view(), name="usage-by-day"),
     path("usage/models/", ModelUsageView.as_view(), name="model-usage"),
     path("users/", UsersView.as_view(), name="users"),
+    path("users/<path:user_id>/timeline/", TimelineView.as_view(), name="timeline"),
     path("windows/", WindowView.as_view(), name="windows"),
 ]

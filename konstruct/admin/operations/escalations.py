@@ -7,7 +7,6 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.validators import ProhibitNullCharactersValidator
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -21,10 +20,12 @@ from konstruct.admin.access import AgentRowsAdmin, actor_of, note_row
 from konstruct.admin.choosing import as_uuid, memory_query
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter
 from konstruct.orchestrator.handoff.escalations import (
+    ANSWER,
     OpenedBy,
     Thread,
     answer_as_person,
     assign,
+    colleagues,
     held_in,
     open_escalation,
     resolve,
@@ -41,10 +42,8 @@ from tenants.exceptions import KonstructError
 
 SEE = "orchestrator.view_escalation"
 CALL = "orchestrator.add_escalation"
-ANSWER = "orchestrator.change_escalation"
 MAX_ANSWER_CHARACTERS = 32_768
 MAX_COLLEAGUES = 200
-BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 class StateFilter(ChoiceFilter):
@@ -223,10 +222,9 @@ def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     return redirect(reverse("admin:escalation", args=[found.pk]))
 
 
-def colleagues() -> list[str]:
+def colleague_names() -> list[str]:
     """Return the usernames of the people who may answer, for the choice of an assignment."""
-    people = User.objects.with_perm(ANSWER, backend=BACKEND).filter(is_active=True, is_staff=True)
-    return list(people.order_by("username").values_list("username", flat=True)[:MAX_COLLEAGUES])
+    return list(colleagues().values_list("username", flat=True)[:MAX_COLLEAGUES])
 
 
 @tenant_site.page(
@@ -235,18 +233,15 @@ def colleagues() -> list[str]:
 def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Assign an escalation to a colleague, or to no one, and go back to the page before."""
     found, to = _found(escalation_id), _posted(request).get("to", "")
-    if to and to not in colleagues():
-        messages.warning(request, f"{to[:80]} may not answer escalations.")
+    try:
+        with transaction.atomic():
+            was = row_state(found)
+            assigned = assign(found.pk, to=to)
+            _note(request, Action.EDIT, found, before=was, after=row_state(assigned))
+    except KonstructError as error:
+        messages.warning(request, str(error))
     else:
-        try:
-            with transaction.atomic():
-                was = row_state(found)
-                assigned = assign(found.pk, to=to)
-                _note(request, Action.EDIT, found, before=was, after=row_state(assigned))
-        except KonstructError as error:
-            messages.warning(request, str(error))
-        else:
-            messages.success(request, f"Assigned to {to}." if to else "Assigned to no one.")
+        messages.success(request, f"Assigned to {to}." if to else "Assigned to no one.")
     if request.POST.get("back") == "today":
         return redirect(reverse("admin:index"))
     return redirect(reverse("admin:escalation", args=[found.pk]))
@@ -344,7 +339,7 @@ def _page(
         and request.user.has_perm(ANSWER),
         may_resolve=found.resolved_at is None and request.user.has_perm(ANSWER),
         may_read=request.user.has_perm("memory.view_message"),
-        colleagues=colleagues() if found.resolved_at is None else [],
+        colleagues=colleague_names() if found.resolved_at is None else [],
         query=memory_query(None, found.user_id),
         is_fullwidth=1,
     )

@@ -195,7 +195,9 @@ def _require_permissions(user: Any, method: str | None, operation: Operation) ->
         raise PermissionDenied(
             f"{'GET' if method == 'HEAD' else method} is for programs with an API key."
         )
-    missing = [permission for permission in operation.permissions if not _has(user, permission)]
+    missing = [
+        permission for permission in operation.permissions if not person_may(user, permission)
+    ]
     if missing:
         raise PermissionDenied(
             f"This needs the permission {', '.join(missing)}."
@@ -203,7 +205,7 @@ def _require_permissions(user: Any, method: str | None, operation: Operation) ->
         )
 
 
-def _has(user: Any, permission: str) -> bool:
+def person_may(user: Any, permission: str) -> bool:
     """Return whether the person has the permission in the admin: to change implies to view."""
     app, codename = permission.split(".")
     may_change = codename.startswith("view_") and user.has_perm(

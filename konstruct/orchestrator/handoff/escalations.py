@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db import IntegrityError
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
@@ -48,6 +49,9 @@ from tenants.redis_keys import escalation_status_key
 NOTICE = "I have asked for a person: somebody will answer you here."
 OpenedBy = Escalation.OpenedBy
 Outcome = Escalation.Outcome
+# Members of the team with this permission, by its backend, may answer.
+ANSWER = "orchestrator.change_escalation"
+BACKEND = "django.contrib.auth.backends.ModelBackend"
 # The constraint by which a thread has at most one open escalation.
 ONE_OPEN = "escalation_one_open"
 # How often a request is tried again when other requests change the thread's escalation meanwhile.
@@ -274,6 +278,12 @@ def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str =
     return escalation
 
 
+def colleagues() -> QuerySet[User]:
+    """Return the members of the team who may answer escalations, by name."""
+    people = User.objects.with_perm(ANSWER, backend=BACKEND)
+    return people.filter(is_active=True, is_staff=True).order_by("username")
+
+
 def assign(escalation_id: UUID, *, to: str) -> Escalation:
     """Assign an open escalation to a member of the team.
 
@@ -282,9 +292,12 @@ def assign(escalation_id: UUID, *, to: str) -> Escalation:
         to: the username; empty: unassigned.
 
     Raises:
+        InvalidArgument: no member of the team who may answer has this name.
         EscalationNotFound: no escalation has this id.
         EscalationOver: it is resolved already.
     """
+    if to and not colleagues().filter(username=to).exists():
+        raise InvalidArgument(f"{to[:80]!r} is no member of the team who may answer escalations.")
     with transaction.atomic():
         escalation = _locked(escalation_id)
         escalation.assigned_to = to

@@ -187,6 +187,13 @@ CASES: dict[tuple[str, str], Case] = {
     ("escalation", "GET"): Case(
         lambda said: f"{V1}escalations/{said.escalation}/", foreign=404, messages=4, stranger=404
     ),
+    ("assignment", "PUT"): Case(
+        lambda said: f"{V1}escalations/{said.escalation}/assignment/",
+        foreign=404,
+        messages=6,
+        body=lambda said: {"assigned_to": ""},
+        stranger=404,
+    ),
     ("resolution", "POST"): Case(
         lambda said: f"{V1}escalations/{said.escalation}/resolution/",
         foreign=404,
@@ -387,6 +394,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("model-usage", "GET"): Case(at("usage/models/", agent=ada), foreign=422, messages=3),
     ("usage", "GET"): Case(at("usage/"), foreign=200, messages=10, stranger=200),
     ("users", "GET"): Case(at("users/", **OF_MARIA), foreign=422, messages=3),
+    ("timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), foreign=422, messages=4),
     ("erasures", "POST"): Case(
         at("erasures/"),
         foreign=422,
@@ -424,6 +432,7 @@ LONG: dict[str, Callable[[Said], str]] = {
     "reply-reviews": at("reply-reviews/"),
     "tool-calls": at("tool-calls/"),
     "users": at("users/"),
+    "timeline": at("users/maria/timeline/"),
     "exclusions": lambda said: f"{V1}messages/{said.excluded}/exclusions/",
 }
 

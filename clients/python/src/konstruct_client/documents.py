@@ -1402,6 +1402,40 @@ class StoredFacts(TypedDict):
     results: list[StoredFact]
 
 
+class TimelineEntry(TypedDict):
+    """One event of a timeline."""
+
+    at: str
+    """When it happened."""
+    kind: Literal[
+        "message",
+        "recall",
+        "fact",
+        "escalation",
+        "consent",
+        "exclusion",
+        "window",
+        "account",
+        "erasure",
+        "access",
+    ]
+    """The kind of event."""
+    action: str
+    """What happened, such as the role of a message, `recalled`, or `resolved`."""
+    agent_id: str | None
+    """The agent; null if it concerns no agent or all of them."""
+    user_id: str
+    """The id of the user that it concerns."""
+    subject_id: str | None
+    """Id of the message, fact, escalation … that it is about."""
+    text: str
+    """What was said, asked or known, up to 300 characters."""
+    by: str
+    """Name of the one who did it, or empty."""
+    note: str
+    """The reason, or the channel of a message, or empty."""
+
+
 class TokenUsage(TypedDict):
     """Tokens of each section, by cl100k_base."""
 

@@ -25,7 +25,7 @@ from konstruct.api.http.lists import (
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
 from konstruct.api.models import KeyScope
-from konstruct.orchestrator.handoff.escalations import Thread, open_escalation, resolve
+from konstruct.orchestrator.handoff.escalations import Thread, assign, open_escalation, resolve
 from konstruct.orchestrator.handoff.handovers import hand_over
 from konstruct.orchestrator.models import Escalation
 from tenants.audit.changes import row_state
@@ -64,6 +64,16 @@ class ResolutionSerializer(StrictSerializer):
         allow_blank=True,
         max_length=MAX_NOTE_CHARACTERS,
         help_text="The result, for the record.",
+    )
+
+
+class AssignmentSerializer(StrictSerializer):
+    """The member of the team who takes care of an escalation."""
+
+    assigned_to = StrictCharField(
+        allow_blank=True,
+        max_length=150,
+        help_text="Username of a member of the team who may answer; empty: no one.",
     )
 
 
@@ -212,6 +222,33 @@ class EscalationView(ApiView):
     def get(self, request: Request, escalation_id: UUID) -> Response:
         """Get an escalation."""
         return self.show(Escalation.objects.all(), EscalationSerializer, escalation_id)
+
+
+class AssignmentView(ApiView):
+    """The member of the team who takes care of an escalation."""
+
+    tag = "escalations"
+    keeps_to_binding = True
+
+    @operation(
+        Action.EDIT,
+        "escalation",
+        permission="orchestrator.change_escalation",
+        body=AssignmentSerializer,
+        id="assign_escalation",
+        returns=EscalationSerializer,
+        errors=(409,),
+    )
+    def put(self, request: Request, escalation_id: UUID) -> Response:
+        """Assign an escalation to a member of the team.
+
+        It moves to their list. Others may answer and resolve it, too.
+        """
+        found = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
+        was = row_state(found)
+        assigned = assign(found.pk, to=self.fields["assigned_to"])
+        self.note(assigned, before=was, after=row_state(assigned))
+        return Response(self.document(assigned, EscalationSerializer))
 
 
 class ResolutionView(ApiView):

@@ -80,7 +80,7 @@ def test_an_identity_is_linked_and_unlinked_on_its_page(
     page = f"/admin/identities/{identity.pk}/link/"
     person = client.get("/admin/people/person/?user=maria").text
     assert page in person
-    assert "becomes" in person
+    assert "are moved to" in person
     assert "speaks as &#x27;maria&#x27; already" in client.post(page, {"user_id": "maria"}).text
     assert "control characters" in client.post(page, {"user_id": "a\nb"}).text
     client.post(f"/admin/identities/{identity.pk}/unlink/")

@@ -199,10 +199,10 @@ def test_the_page_of_who_was_erased_has_the_receipt(
     assert client.get(PEOPLE, {"q": "maria"})["Location"] == f"{PERSON}?user=maria"
     page = client.get(PERSON, {"user": "maria"})
     assert "Her own wish." in page.text
-    assert "memory_message" in page.text
+    assert "The receipt" in page.text
     assert "Request erasure" not in page.text
     looker = browser(populated_a.tenant, "view_scope")
-    assert "memory_message" not in looker.get(PERSON, {"user": "maria"}).text
+    assert "The receipt" not in looker.get(PERSON, {"user": "maria"}).text
     with tenant_scope(populated_a.tenant.id):
         name = pseudonym("maria")
         # Looking has not written the id down again, and who looked before is still told.

@@ -198,6 +198,7 @@ def test_who_has_no_role_opens_nothing(
             "merge_facts": f"facts/{NOBODY}/merge/",
             "fact_review": "facts/review/",
             "reply_review": "replies/review/",
+            "search_page": "search/",
             "activity": "activity/",
             "time_zone": "time-zone/",
             "retry_job": f"jobs/reply/{NOBODY}/retry/",

@@ -11,6 +11,10 @@ from konstruct_client._methods import Resource, S, call, pages
 from konstruct_client.resources.messages import ByTime, Moment
 
 CallState = Literal["waiting", "with_program", "approved", "denied", "expired", "done", "failed"]
+TimelineKind = Literal[
+    "message", "recall", "fact", "escalation", "consent", "exclusion", "window", "account",
+    "erasure", "access",
+]  # fmt: skip
 ReplyMark = Literal["right", "wrong", "unsure"]
 
 
@@ -37,6 +41,28 @@ class Users(Resource[S]):
             limit: users of a page.
         """
         return listing("users/", agent=agent, user_id=user_id, q=q, ordering=ordering, limit=limit)
+
+    @pages
+    def timeline(
+        self,
+        user_id: str,
+        *,
+        agent: str | None = None,
+        kind: TimelineKind | None = None,
+        until: Moment | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.TimelineEntry]]:
+        """List what happened to a user and by them, the latest first.
+
+        Args:
+            user_id: the user, with all ids that are linked to this one.
+            agent: only of this agent.
+            kind: only events of this kind.
+            until: only events before this moment.
+            limit: events of a page.
+        """
+        path = f"users/{segment(user_id)}/timeline/"
+        return listing(path, agent=agent, kind=kind, until=until, limit=limit)
 
     @call
     def search(
@@ -151,6 +177,12 @@ class Escalations(Resource[S]):
     def get(self, escalation_id: str) -> Call[documents.Escalation]:
         """Get an escalation."""
         return Call("GET", f"escalations/{segment(escalation_id)}/")
+
+    @call
+    def assign(self, escalation_id: str, *, assigned_to: str) -> Call[documents.Escalation]:
+        """Assign an escalation to a member of the team by username; "" to no one."""
+        path = f"escalations/{segment(escalation_id)}/assignment/"
+        return Call("PUT", path, body={"assigned_to": assigned_to})
 
     @call
     def resolve(

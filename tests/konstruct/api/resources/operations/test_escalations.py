@@ -5,6 +5,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import Permission, User
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator import pipeline
@@ -12,6 +13,7 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.models import Agent, Escalation
 from memory.indexing.embedding_jobs import drain
 from memory.models import Message
+from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 
@@ -150,3 +152,38 @@ def test_an_agents_rules_name_others_by_name_or_id(program_a: Program, bert: Age
             "PATCH", url, data=json.dumps(wrong), content_type="application/json"
         )
         assert (refused.status_code, program_a.get(url).json()) == (400, document)
+
+
+def test_a_program_assigns_an_escalation_to_who_may_answer(
+    program_a: Program, program_b: Program, bert: Agent
+) -> None:
+    say(program_a, "Hello")
+    case = hand(program_a, "bert").json()
+    address = f"{CASES}{case['id']}/assignment/"
+    with tenant_scope(program_a.tenant.id):
+        eva = User.objects.create_user("eva", is_staff=True)
+        User.objects.create_user("guest", is_staff=True)
+        eva.user_permissions.set(Permission.objects.filter(codename="change_escalation"))
+
+    def put(program: Program, to: Any) -> Any:
+        return program.request(
+            "PUT", address, data=json.dumps({"assigned_to": to}), content_type="application/json"
+        )
+
+    for to in ("eva", "eva", ""):
+        answer = put(program_a, to)
+        assert (answer.status_code, answer.json()["assigned_to"]) == (200, to)
+    for to in ("guest", "nobody", "<b>\u202e", "x" * 150):
+        answer = put(program_a, to)
+        assert answer.status_code == 400
+        assert "no member of the team" in answer.content.decode()
+    for to in ("e\0va", "x" * 151, None, 1):
+        assert put(program_a, to).status_code == 400
+    assert put(program_b, "eva").status_code == 404
+    assert put(bound_key(program_a, scopes=["write"], user_id="theo"), "eva").status_code == 404
+    assert put(bound_key(program_a, scopes=["read"]), "eva").status_code == 403
+    with tenant_scope(program_a.tenant.id):
+        event = AccessEvent.objects.filter(action="edit", subject="escalation").earliest("id")
+    assert event.detail["after"]["assigned_to"] == "eva"
+    program_a.post(f"{CASES}{case['id']}/resolution/", {"let_agent_answer": True})
+    assert put(program_a, "eva").status_code == 409

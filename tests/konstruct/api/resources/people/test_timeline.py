@@ -1,0 +1,141 @@
+"""The timeline of a user by REST: kinds, pages, and what bound keys and members of the team see."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.utils import timezone
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.handoff.escalations import Thread, open_escalation
+from konstruct.orchestrator.identities.channel_identities import identity_of, link
+from konstruct.orchestrator.models import Escalation
+from memory.models import Message
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.models import AccessEvent, Action, ActorKind
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+V1 = "/api/v1"
+HOSTILE = "a/b <script>?#%25"
+
+
+def address(user_id: str = "maria", query: str = "") -> str:
+    return f"{V1}/users/{quote(user_id, safe='')}/timeline/{query}"
+
+
+def entries(program: Program, query: str = "", user_id: str = "maria") -> list[dict[str, Any]]:
+    answer = program.get(address(user_id, query))
+    assert answer.status_code == 200, answer.content
+    found: list[dict[str, Any]] = answer.json()["results"]
+    return found
+
+
+def kinds(program: Program, query: str = "") -> set[str]:
+    return {each["kind"] for each in entries(program, query)}
+
+
+@pytest.fixture
+def lived(program_a: Program) -> Program:
+    """Tenant A, where maria wrote, was escalated, linked and looked at, and wrote to bert."""
+    create_agent(tenant_id=program_a.tenant.id, name="bert")
+    for number in range(3):
+        program_a.send(f"Message {number}", thread_id="t1")
+    program_a.send("To bert", thread_id="t2", agent="bert")
+    with tenant_scope(program_a.tenant.id):
+        thread = Thread(program_a.agent.pk, "maria", "t1")
+        open_escalation(thread, opened_by=Escalation.OpenedBy.PROGRAM, reason="Lost.")
+        identity = identity_of("slack", "T1", "U1")
+        link(identity, "maria", by="eva")
+        actor = Actor(ActorKind.PERSON, "1", "eva")
+        record_access(Action.VIEW, "person", by=actor, user_id="maria")
+    return program_a
+
+
+def bound(program: Program, **binding: Any) -> Program:
+    _, key = issue_key(tenant_id=program.tenant.id, name="bound", scopes=["read"], **binding)
+    return Program(program.tenant, program.agent, str(key))
+
+
+def test_what_happened_comes_in_pages_the_latest_first(lived: Program) -> None:
+    every = [each for each in entries(lived, "?limit=200") if each["kind"] != "access"]
+    assert {each["kind"] for each in every} == {"message", "escalation", "account"}
+    assert [each["at"] for each in every] == sorted((e["at"] for e in every), reverse=True)
+    texts = [each["text"] for each in every if each["kind"] == "message"]
+    assert sorted(texts) == ["Message 0", "Message 1", "Message 2", "To bert"]
+    paged: list[str] = []
+    following = address(query="?limit=1&kind=message")
+    while following:
+        page = lived.get(following.removeprefix("http://tenant-a.localhost")).json()
+        assert page["previous"] is None
+        paged += [each["text"] for each in page["results"]]
+        following = page["next"]
+    assert paged == texts
+    assert entries(lived, "?kind=message&agent=bert")[0]["text"] == "To bert"
+    assert entries(lived, "?until=2020-01-01T00:00:00Z") == []
+    # Ids that are linked are the same person's.
+    assert {each["text"] for each in entries(lived, "?kind=message", "U1")} == set(texts)
+
+
+def test_a_bound_key_gets_its_part_of_the_timeline(lived: Program, program_b: Program) -> None:
+    assert {"account", "access"} <= kinds(lived)
+    of_maria, of_ada = bound(lived, user_id="maria"), bound(lived, agent_id=lived.agent.pk)
+    assert kinds(of_maria) == {"message", "escalation"}
+    assert kinds(of_ada) == {"message", "escalation"}
+    assert {each["agent_id"] for each in entries(of_ada)} == {str(lived.agent.pk)}
+    for key in (of_maria, of_ada):
+        assert key.get(address(query="?kind=access")).status_code == 403
+    assert of_ada.get(address(query="?agent=bert")).status_code == 422
+    assert of_maria.get(address("theo")).status_code == 403
+    assert of_maria.get(address("U1")).status_code == 403
+    # Who looks is in the timeline, too.
+    assert kinds(program_b) == {"access"}
+    # The cursor of another tenant, or of another user, is none of this list.
+    cursor = lived.get(address(query="?limit=1")).json()["next"].split("?")[1]
+    assert program_b.get(address(query=f"?{cursor}")).status_code == 404
+    assert lived.get(address("theo", f"?{cursor}")).status_code == 404
+
+
+def test_a_member_of_the_team_gets_the_kinds_that_they_may_view(
+    lived: Program, program_b: Program
+) -> None:
+    client = Client(headers={"Host": "tenant-a.localhost"})
+    with tenant_scope(lived.tenant.id):
+        user = User.objects.create_user("auditor", is_staff=True)
+        client.force_login(user)
+    assert client.get(address()).status_code == 403
+    with tenant_scope(lived.tenant.id):
+        names = ("view_scope", "view_message")
+        user.user_permissions.set(Permission.objects.filter(codename__in=names))
+    assert {each["kind"] for each in client.get(address()).json()["results"]} == {"message"}
+    assert client.get(address(query="?kind=access")).status_code == 403
+
+
+@pytest.mark.parametrize("user_id", [HOSTILE, "x" * 255])
+def test_an_id_of_any_text_has_a_timeline(program_a: Program, user_id: str) -> None:
+    program_a.send("Hello", user_id=user_id)
+    (entry,) = [each for each in entries(program_a, "", user_id) if each["kind"] == "message"]
+    assert (entry["text"], entry["user_id"]) == ("Hello", user_id)
+
+
+@pytest.mark.parametrize("user_id", ["a\0b", "x" * 100_000])
+def test_no_id_is_not_found(program_a: Program, user_id: str) -> None:
+    assert program_a.get(address(user_id)).status_code in (400, 404, 414)
+
+
+def test_a_view_is_logged_with_the_user_and_of_an_unknown_one_with_a_pseudonym(
+    lived: Program, make_program: Callable[..., Program]
+) -> None:
+    begun = timezone.now()
+    entries(lived)
+    entries(lived, "", "nobody")
+    with tenant_scope(lived.tenant.id):
+        logged = AccessEvent.objects.filter(subject="timeline", created_at__gte=begun)
+        users = list(logged.order_by("id").values_list("user_id", flat=True))
+        assert Message.objects.filter(user_id="maria").exists()
+    assert users[0] == "maria"
+    assert users[1].startswith("erased:")
