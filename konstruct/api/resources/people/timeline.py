@@ -95,7 +95,7 @@ class TimelinePages(KeysetPagination):
         self, queryset: Any, position: PagePosition | None, *, backwards: bool
     ) -> list[Entry]:
         """Return one event more than a page holds, beginning after the position."""
-        before = self.until and Position(self.until)
+        before = None if self.until is None else Position(self.until)
         if position is not None:
             before = Position(datetime.fromisoformat(position[0]), position[1])
         return timeline(
