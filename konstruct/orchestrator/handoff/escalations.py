@@ -296,7 +296,7 @@ def assign(escalation_id: UUID, *, to: str) -> Escalation:
         EscalationNotFound: no escalation has this id.
         EscalationOver: it is resolved already.
     """
-    if to and not colleagues().filter(username=to).exists():
+    if text_argument("to", to) and not colleagues().filter(username=to).exists():
         raise InvalidArgument(f"{to[:80]!r} is no member of the team who may answer escalations.")
     with transaction.atomic():
         escalation = _locked(escalation_id)
