@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
@@ -72,15 +71,14 @@ def ask_questions(agent_id: UUID) -> None:
                 for question in questions[:MAX_QUESTIONS]:
                     _ask(question, agent, version, lease)
                 with lease.transaction():
-                    if version_of(agent_id) == version:
-                        lease.finish()
-                    else:
-                        QUESTIONS.postpone(agent_id, timedelta(0))
+                    # The agent, or its questions, changed meanwhile.
+                    if not QUESTIONS.finish(agent_id, unless_requeued=True):
+                        QUESTIONS.requeue(agent_id)
             except LeaseLost:
                 raise
             except Exception as error:
                 with lease.transaction():
-                    QUESTIONS.record_failure(agent_id, error)
+                    QUESTIONS.record_failure(agent_id, error, unless_requeued=True)
     except LeaseLost as error:
         logger.warning("%s", error)
 

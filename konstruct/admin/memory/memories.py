@@ -1,40 +1,53 @@
 """Memories: what an agent would recall of a user for a question, and what lies beside a memory."""
 
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 
 from konstruct.admin.access import note, note_row
 from konstruct.admin.choosing import Chosen, as_user_id, as_uuid
 from konstruct.admin.lists import agent_names
-from konstruct.admin.memory.marking import highlighted
-from konstruct.admin.memory.recall_events import left_out, remembered
-from konstruct.orchestrator.models.agents import recall_policy
+from konstruct.admin.memory.playground import (
+    FACTS,
+    KINDS,
+    NOT_IN_THE_API,
+    OWN,
+    PolicyForm,
+    QuestionForm,
+    as_curl,
+    as_python,
+    as_request,
+    mark_differences,
+    recalled,
+)
 from memory.browse.threads import nearest_neighbours
 from memory.models import Message, Scope
-from memory.recall import RecallResult, recall
-from memory.recall.marks import OwnCalibration, own_calibration
-from memory.recall.policy import PRESETS
+from memory.recall.marks import own_calibration
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
-from tenants.context import required_tenant_id
 
 MAX_QUERY_CHARACTERS = 8192
 SUGGESTED_USERS = 200
+VIEW_FACTS = "memory.view_memoryentry"
 
 
 @tenant_site.page("memories/", name="memories", permission="audit.recall_memories")
 def memories(request: HttpRequest) -> HttpResponseBase:
-    """Ask an agent's memory of a user, as the agent itself does for a reply."""
+    """Ask an agent's memory of a user, by the agent's policy or others, side by side."""
     names = agent_names()
     chosen = Chosen.of(request.GET)
-    preset = request.GET.get("preset", "")
     query = request.GET.get("q", "").replace("\0", "")[:MAX_QUERY_CHARACTERS].strip()
-    result = None
-    if chosen and query:
+    question = QuestionForm(request.GET)
+    forms = [PolicyForm(request.GET), PolicyForm(request.GET, prefix="b")]
+    is_comparing = request.GET.get("compare") == "on"
+    calibration = own_calibration()
+    sides: list[dict[str, Any]] = []
+    commands: dict[str, str] = {}
+    are_valid = all([question.is_valid(), *(form.is_valid() for form in forms)])
+    if chosen and query and are_valid:
         note(
             request,
             Action.SEARCH,
@@ -43,18 +56,24 @@ def memories(request: HttpRequest) -> HttpResponseBase:
             user_id=chosen.user_id,
             query=query,
         )
-        policy = recall_policy(chosen.agent)
-        result = recall(
-            required_tenant_id(),
-            chosen.agent.pk,
-            chosen.user_id,
-            query,
-            policy=policy.with_preset(preset) if preset in PRESETS else policy,
-        )
+        kinds = question.cleaned_data["kinds"] or KINDS
+        if not request.user.has_perm(VIEW_FACTS):
+            kinds = [kind for kind in kinds if kind != FACTS]
+        at = question.cleaned_data["at"]
+        sides = [
+            recalled(chosen, query, form, kinds=kinds, at=at, calibration=calibration)
+            for form in (forms if is_comparing else forms[:1])
+        ]
+        if is_comparing:
+            mark_differences(*sides)
+        body = as_request(chosen, query, forms[0], kinds=kinds, at=at)
+        commands = {
+            "curl": as_curl(request.build_absolute_uri(reverse("search-memories")), body),
+            "Python": as_python(request.build_absolute_uri("/").rstrip("/"), body),
+        }
     else:
         # Whom one can ask about is listed.
         note(request, Action.LIST, "people")
-    calibration = own_calibration()
     return tenant_site.render(
         request,
         "konstruct/memories.html",
@@ -65,13 +84,16 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         query=query,
         chosen=chosen,
         asked=bool(query),
-        presets=PRESETS,
-        preset=preset,
+        question=question,
+        policy_forms=forms,
+        is_comparing=is_comparing,
+        has_knobs=is_comparing or not are_valid or any(form.has_changed() for form in forms),
         calibration=calibration,
-        hits=_hits(result, calibration) if result else [],
-        cut=left_out(map(asdict, result.cut), calibration) if result else [],
-        result=result,
+        sides=sides,
+        commands=commands.items(),
+        without_api=NOT_IN_THE_API if sides and {*OWN} & {*forms[0].given} else "",
         users=Scope.objects.order_by("-pk").values_list("user_id", flat=True)[:SUGGESTED_USERS],
+        is_fullwidth=is_comparing,
     )
 
 
@@ -90,15 +112,3 @@ def neighbours(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         agent=agent_names().get(message.agent_id, str(message.agent_id)),
         neighbours=nearest_neighbours(message),
     )
-
-
-def _hits(result: RecallResult, calibration: OwnCalibration) -> list[dict[str, Any]]:
-    """Return the hits, with the words of the question marked."""
-    return [
-        {
-            **remembered(asdict(hit), asdict(hit), calibration),
-            "highlighted": highlighted(hit.content, result.query),
-            "neighbours": True,
-        }
-        for hit in result.hits
-    ]

@@ -27,7 +27,7 @@ from tests.messages import statements
 PAGES = {
     "conversations": ("conversations/", 12),
     "conversation": ("conversations/{message}/", 25),
-    "memories": ("memories/?agent={agent}&user=maria&q=sister", 14),
+    "memories": ("memories/?agent={agent}&user=maria&q=sister", 15),
     "neighbours": ("memories/{message}/", 14),
     "window": ("window/?agent={agent}&user=maria", 12),
     "clear_window": ("window/clear/?agent={agent}&user=maria", 8),

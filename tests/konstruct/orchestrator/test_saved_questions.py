@@ -1,6 +1,7 @@
 """Saved questions: asked again after each change, by dry runs."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,26 @@ def test_asking_stores_nothing_but_answers(ada: Agent) -> None:
 
 def test_a_change_without_questions_makes_no_job(ada: Agent) -> None:
     update_agent(ada, persona="Be curt.")
+    assert not QUESTIONS.jobs().exists()
+
+
+def test_a_question_that_is_saved_during_the_work_is_asked_too(
+    ada: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_question(ada, content="One?")
+    original = saved_questions.dry_run
+
+    def meanwhile(*args: Any, **given: Any) -> Any:
+        if SavedQuestion.objects.count() == 1:
+            save_question(ada, content="Two?")
+            enqueue_questions(ada.pk)
+        return original(*args, **given)
+
+    monkeypatch.setattr(saved_questions, "dry_run", meanwhile)
+    assert len(ask(ada)) == 1
+    assert QUESTIONS.jobs([ada.pk]).exists()
+    ask_questions(ada.pk)
+    assert QuestionAnswer.objects.count() == 2
     assert not QUESTIONS.jobs().exists()
 
 

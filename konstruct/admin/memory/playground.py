@@ -1,0 +1,188 @@
+"""The knobs of a recall on the page "Memories", two policies side by side, the same by the API."""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import Any, Final
+
+from django import forms
+
+from konstruct.admin.choosing import Chosen
+from konstruct.admin.memory.marking import highlighted
+from konstruct.admin.memory.recall_events import left_out, remembered
+from konstruct.orchestrator.models.agents import recall_policy
+from memory.context.search import Found, search_memory
+from memory.exceptions import InvalidArgument
+from memory.recall.marks import OwnCalibration
+from memory.recall.policy import MAX_NEIGHBOURS, MAX_TOP_K, MODES, PRESETS, RecallPolicy
+from tenants.context import required_tenant_id
+
+MESSAGES, FACTS = KINDS = ("messages", "facts")
+# Facts are found, unless the number says how many; as by the API.
+FACTS_FOUND: Final = 10
+# What the API has no parameter for.
+OWN: Final = ("open_at", "keep_at", "neighbours")
+NOT_IN_THE_API: Final = (
+    "The API has no parameter for thresholds and neighbours: the agent has them."
+)
+
+
+def _choice(names: Sequence[str]) -> Any:
+    return forms.ChoiceField(
+        choices=[("", "the agent's"), *((name, name) for name in names)],
+        required=False,
+        widget=forms.Select(attrs={"class": "k-input"}),
+    )
+
+
+def _number(field: Any, lowest: float, highest: float, step: str, label: str) -> Any:
+    return field(
+        label=label,
+        required=False,
+        min_value=lowest,
+        max_value=highest,
+        widget=forms.NumberInput(
+            attrs={"class": "k-input", "step": step, "placeholder": "the agent's"}
+        ),
+    )
+
+
+class PolicyForm(forms.Form):
+    """The knobs of a policy. A blank one has the agent's value."""
+
+    preset = _choice(list(PRESETS))
+    mode = _choice(MODES)
+    gate = forms.ChoiceField(
+        choices=[("", "the agent's"), ("true", "on"), ("false", "off")],
+        required=False,
+        widget=forms.Select(attrs={"class": "k-input"}),
+    )
+    top_k = _number(forms.IntegerField, 1, MAX_TOP_K, "1", "Number")
+    open_at = _number(forms.FloatField, 0, 1, "any", "Best at least")
+    keep_at = _number(forms.FloatField, 0, 1, "any", "Each at least")
+    neighbours = _number(forms.IntegerField, 0, MAX_NEIGHBOURS, "1", "Neighbours")
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The values that are not blank."""
+        values = {
+            name: value for name, value in self.cleaned_data.items() if value not in ("", None)
+        }
+        if "gate" in values:
+            values["gate"] = values["gate"] == "true"
+        return values
+
+    def policy(self, agent_policy: RecallPolicy) -> RecallPolicy:
+        """Return the agent's policy with these values. Raises InvalidArgument."""
+        given = self.given
+        preset = given.pop("preset", None)
+        policy = agent_policy if preset is None else agent_policy.with_preset(preset)
+        return replace(policy, **given)
+
+
+class QuestionForm(forms.Form):
+    """What is recalled, and as of when."""
+
+    at = forms.DateTimeField(
+        label="As of",
+        required=False,
+        widget=forms.DateTimeInput(attrs={"class": "k-input", "type": "datetime-local"}),
+        help_text="Only what was said until then.",
+    )
+    kinds = forms.MultipleChoiceField(
+        choices=[(kind, kind) for kind in KINDS],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="None: both.",
+    )
+
+
+def recalled(
+    chosen: Chosen,
+    query: str,
+    form: PolicyForm,
+    *,
+    kinds: Sequence[str],
+    at: datetime | None,
+    calibration: OwnCalibration,
+) -> dict[str, Any]:
+    """Return what a policy recalls, for recalled.html; or the problem with the policy."""
+    try:
+        policy = form.policy(recall_policy(chosen.agent))
+    except InvalidArgument as error:
+        return {"problem": str(error), "hits": [], "cut": [], "facts": []}
+    found: Found = search_memory(
+        required_tenant_id(),
+        chosen.user_id,
+        query,
+        agent_id=chosen.agent.pk,
+        policy=policy if MESSAGES in kinds else None,
+        facts=form.given.get("top_k", FACTS_FOUND) if FACTS in kinds else 0,
+        gate=policy.gate,
+        shared=True,
+        at=at,
+    )
+    result = found.messages
+    return {
+        "result": result,
+        "policy": policy,
+        "hits": [
+            {
+                **remembered(asdict(hit), asdict(hit), calibration),
+                "highlighted": highlighted(hit.content, query),
+                "neighbours": True,
+            }
+            for hit in (result.hits if result else ())
+        ],
+        "cut": left_out(map(asdict, result.cut), calibration) if result else [],
+        "facts": [
+            {"memory_id": str(fact.pk), "content": fact.content, "score": fact.score}
+            for fact in found.facts or ()
+        ],
+    }
+
+
+def mark_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+    """Mark what one of two results alone has, and places that differ."""
+    for of, other in ((first, second), (second, first)):
+        for kind, key in (("hits", "message_id"), ("facts", "memory_id")):
+            places = {each[key]: place for place, each in enumerate(other[kind], start=1)}
+            for place, each in enumerate(of[kind], start=1):
+                there = places.get(each[key])
+                if there is None:
+                    each["difference"] = "only here"
+                elif there != place:
+                    each["difference"] = f"place {place}, there {there}"
+
+
+def as_request(
+    chosen: Chosen, query: str, form: PolicyForm, *, kinds: Sequence[str], at: datetime | None
+) -> dict[str, Any]:
+    """Return the body of the same search by the API."""
+    given = {name: value for name, value in form.given.items() if name not in OWN}
+    body = {"agent": chosen.agent.name, "user_id": chosen.user_id, "query": query, **given}
+    body["include"] = list(kinds)
+    return body if at is None else {**body, "at": at.isoformat()}
+
+
+def as_curl(address: str, body: Mapping[str, Any]) -> str:
+    """Return the request as a command. The key is a variable of the shell, never a real one."""
+    document = shlex.quote(json.dumps(body, ensure_ascii=False))
+    return (
+        f"curl -s --fail-with-body {shlex.quote(address)} \\\n"
+        '  -H "Authorization: Bearer $KONSTRUCT_API_KEY" \\\n'
+        f'  -H "Content-Type: application/json" -d {document}'
+    )
+
+
+def as_python(server: str, body: Mapping[str, Any]) -> str:
+    """Return the request as a program. The client reads the key from KONSTRUCT_API_KEY."""
+    arguments = ", ".join(f"{name}={value!r}" for name, value in body.items() if name != "query")
+    return (
+        "from konstruct_client import Client\n\n"
+        f"with Client({server!r}) as konstruct:\n"
+        f"    found = konstruct.memories.search({body['query']!r}, {arguments})\n"
+        '    print(found["results"])'
+    )
