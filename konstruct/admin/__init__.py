@@ -10,6 +10,5 @@ from konstruct.admin import dashboard as dashboard
 from konstruct.admin import memory as memory
 from konstruct.admin import operations as operations
 from konstruct.admin import people as people
-from konstruct.admin import search as search
 from konstruct.admin import security as security
 from konstruct.admin import time_zones as time_zones

@@ -136,5 +136,5 @@ UNFOLD = {
         "show_search": True,
         "command_search": True,
     },
-    "COMMAND": {"search_callback": "konstruct.admin.search.palette"},
+    "COMMAND": {"search_callback": "konstruct.admin.memory.search.palette"},
 }

@@ -107,8 +107,8 @@ _WAS_VALID = """(state IN ('active', 'superseded') OR state = 'retracted' AND re
       AND (expires_at IS NULL OR expires_at > %(at)s)"""
 # A fact that was true and has ended still says what its messages are about. It is a sign of them,
 # and is not given itself. Without this, R@5 was .764 instead of .773 and R@10 .828 instead of .837,
-# for 27 of 690 facts (benchmarks/facts/recorded.py on LoCoMo 0-3). OFFSET 0: the exclusions of a fact
-# are looked up, else the planner may read those of all scopes.
+# for 27 of 690 facts (benchmarks/facts/recorded.py on LoCoMo 0-3). OFFSET 0: the exclusions of a
+# fact are looked up, else the planner may read those of all scopes.
 _HAS_ENDED = """version_of IS NULL AND state IN ('active', 'superseded')
       AND (expires_at IS NULL OR expires_at > now())
       AND NOT EXISTS (SELECT FROM memory_recallexclusion AS corrected

@@ -11,6 +11,7 @@ from konstruct.admin.memory import (
     reply_reviews,
     retention,
     rows,
+    search,
     windows,
 )
 
@@ -25,5 +26,6 @@ __all__ = [
     "reply_reviews",
     "retention",
     "rows",
+    "search",
     "windows",
 ]
