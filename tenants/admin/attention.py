@@ -89,6 +89,6 @@ def _line(tenant: Tenant, note: str) -> tuple[str, str, str]:
 
 def _end_of(tenant: Tenant) -> str:
     if tenant.delete_at is None:
-        return "in a moment this shows when"
+        return "waits for the owner’s worker"
     is_due = tenant.delete_at <= timezone.now()
     return "is being deleted" if is_due else f"in {timeuntil(tenant.delete_at)}"

@@ -43,9 +43,9 @@ def suspend(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
         tenant_id,
         provisioning.suspend_tenant,
         action="suspend",
-        title="Suspend a tenant",
-        explained="Its requests are refused and its jobs wait. Nothing is removed: Resume serves it"
-        " again.",
+        title="Suspend the tenant",
+        explained="Its requests will be refused, and its jobs will wait. Nothing is removed: Resume"
+        " serves it again.",
         done="{} is suspended.",
     )
 
@@ -59,9 +59,9 @@ def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
         tenant_id,
         provisioning.ask_to_delete,
         action="suspend",
-        title="Delete a tenant",
-        explained=f"It is suspended now, and deleted with all that it has after {days} days. Until"
-        " then it can be restored; afterwards only a backup has it.",
+        title="Delete the tenant",
+        explained=f"It will be suspended at once, and deleted with all that it has after {days}"
+        " days. Until then it can be restored; afterwards only a backup has it.",
         done=f"{{}} is suspended, and is deleted after {days} days.",
     )
 

@@ -29,6 +29,9 @@ class RecordedAdmin(ModelAdmin):
     transaction, with the values before and after.
     """
 
+    add_leads_on = False
+    """Whether a new row leads to a page of its own: then the form has one button to save it."""
+
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
@@ -50,6 +53,15 @@ class RecordedAdmin(ModelAdmin):
         if response.status_code == 200:
             action = "search" if request.GET.get("q") else "list"
             self.record(request, action, asked=request.GET.dict())
+        return response
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], add: bool = False, **kwargs: Any
+    ) -> HttpResponse:
+        """Show the form, with the buttons that apply."""
+        if add and self.add_leads_on:
+            context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
+        response: HttpResponse = super().render_change_form(request, context, add=add, **kwargs)
         return response
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

@@ -133,8 +133,8 @@ class TenantAdmin(OperatorAdmin):
     """
 
     list_display = (
-        *("slug", "name", "condition", "schema", "why", "host_names", "waiting", "failed"),
-        *("messages", "memories", "disk", "last_activity", "created_at", "its_admin"),
+        *("slug", "name", "its_admin", "condition", "schema", "waiting", "failed", "messages"),
+        *("memories", "disk", "last_activity", "host_names", "created_at", "why"),
     )
     list_filter = ("state", MigrationFilter)
     search_fields = ("slug", "name", "domains__domain")
@@ -151,6 +151,7 @@ class TenantAdmin(OperatorAdmin):
     inlines = (DomainInline,)
     actions = ("resume", "migrate_again")
     change_form_outer_before_template = "konstruct/tenant_panel.html"
+    add_leads_on = True
     list_per_page = 50
     show_full_result_count = False
 

@@ -188,9 +188,11 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
 
     Raises:
         SchemaBusy: another process makes, migrates or moves the schema.
-        InvalidTenant: it was moved to another server meanwhile.
+        InvalidTenant: it was moved to another server, or deleted, meanwhile.
     """
     with server_scope(tenant.server), schema_lock(tenant.schema_name):
+        if not Tenant.objects.filter(id=tenant.id).exists():
+            raise InvalidTenant(f"tenant {tenant.slug!r} was deleted meanwhile")
         if Tenant.objects.filter(id=tenant.id).exclude(server=tenant.server, moving_to="").exists():
             raise InvalidTenant(
                 f"tenant {tenant.slug!r} was moved meanwhile, or a move of it was cut off: run"
@@ -240,8 +242,8 @@ def restore_tenant(tenant: Tenant) -> None:
         InvalidTenant: its deletion was not asked for, or has begun.
     """
     with public_scope():
-        not_due = Q(delete_at__isnull=True) | Q(delete_at__gt=Now())
-        asked = Tenant.objects.filter(not_due, id=tenant.id, deletion_asked_at__isnull=False)
+        staying = ~_is_in_grace() | Q(delete_at__gt=Now())
+        asked = Tenant.objects.filter(staying, id=tenant.id, deletion_asked_at__isnull=False)
         if not asked.update(deletion_asked_at=None, state=F("state_before"), state_before=""):
             raise InvalidTenant(f"tenant {tenant.slug!r} is not to be deleted, or it has begun")
         tenant.refresh_from_db()
@@ -266,9 +268,8 @@ def delete_due(on_delete: Recorded = _unrecorded) -> int:
         Tenant.objects.filter(deletion_asked_at=None, delete_at__isnull=False).update(
             delete_at=None
         )
-        grace = timedelta(days=settings.DELETED_TENANT_DAYS)
-        asked.filter(delete_at=None).update(delete_at=Now() + grace)
-        due = list(asked.filter(delete_at__lte=Now()))
+        asked.filter(~_is_in_grace()).update(delete_at=Now() + _grace())
+        due = list(asked.filter(_is_in_grace(), delete_at__lte=Now()))
     deleted = 0
     for tenant in due:
         try:
@@ -279,6 +280,15 @@ def delete_due(on_delete: Recorded = _unrecorded) -> int:
         rewrite_cache_file()
         deleted += 1
     return deleted
+
+
+def _grace() -> timedelta:
+    return timedelta(days=settings.DELETED_TENANT_DAYS)
+
+
+def _is_in_grace() -> Q:
+    """The owner's worker has begun the period of this request, not only of one taken back."""
+    return Q(delete_at__isnull=False, delete_at__gte=F("deletion_asked_at") + _grace())
 
 
 def forget_cache(tenant: Tenant) -> int:

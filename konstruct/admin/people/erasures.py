@@ -93,11 +93,7 @@ class ErasureRequestAdmin(AgentRowsAdmin):
     @display(description="Receipt")
     def page(self, request: ErasureRequest) -> SafeString:
         """A link to the receipt, or to how far it is."""
-        return format_html(
-            '<a class="k-link" href="{}">{}</a>',
-            reverse("admin:erasure_receipt", args=[request.pk]),
-            "Receipt" if request.done_at else "Progress",
-        )
+        return _page("erasure_receipt", request)
 
     @display(description="How far")
     def how_far(self, request: ErasureRequest) -> str:
@@ -118,20 +114,35 @@ class ErasureRequestAdmin(AgentRowsAdmin):
 class MessageErasureAdmin(AgentRowsAdmin):
     """Requests to erase messages and conversations, with their state and receipts."""
 
-    list_display = ("created_at", "user_id", "thread_id", "message_id", "requested_by", "state")
+    list_display = (
+        *("created_at", "user_id", "thread_id", "message_id", "requested_by", "state", "page"),
+    )
     list_filter = (("done_at", admin.EmptyFieldListFilter), "created_at")
     search_fields = ("=user_id", "=thread_id")
     ordering = ("-created_at",)
     fields = (
         *("message_id", "thread_id", "user_id", "agent", "reason", "requested_by", "created_at"),
-        *("state", "last_error", "done_at", "receipt"),
+        *("state", "last_error", "done_at", "page", "receipt"),
     )
-    readonly_fields = ("agent", "state")
+    readonly_fields = ("agent", "state", "page")
 
     @display(description="State", label=STATES)
     def state(self, request: MessageErasure) -> str:
         """How far it is."""
         return _state(request, begun=bool(request.receipt))
+
+    @display(description="Receipt")
+    def page(self, request: MessageErasure) -> SafeString:
+        """A link to the receipt, or to how far it is."""
+        return _page("message_receipt", request)
+
+
+def _page(name: str, request: ErasureRequest | MessageErasure) -> SafeString:
+    return format_html(
+        '<a class="k-link" href="{}">{}</a>',
+        reverse(f"admin:{name}", args=[request.pk]),
+        "Receipt" if request.done_at else "Progress",
+    )
 
 
 def _state(request: ErasureRequest | MessageErasure, *, begun: bool) -> str:

@@ -1,4 +1,4 @@
-"""The receipt of an erasure: one page in plain words to print, and a JSON file with a digest."""
+"""Receipts of erasures: pages to print; of a person's also a JSON file with a digest."""
 
 from typing import Any
 from uuid import UUID
@@ -11,9 +11,9 @@ from konstruct.admin.access import note_row
 from konstruct.admin.lists import agent_names
 from konstruct.orchestrator.identities.receipts import receipt_document
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import Action, ErasureRequest
+from tenants.audit.models import Action, ErasureRequest, MessageErasure
 
-SEE = "audit.view_erasurerequest"
+SEE, SEE_MESSAGES = "audit.view_erasurerequest", "audit.view_messageerasure"
 # What stays for a while, in the words of the receipt's storage.
 LATER = {
     "backups": "Backups from before",
@@ -22,6 +22,14 @@ LATER = {
     "pages_of_vacuumed_tables": "Space in the files of the database",
     "statistics": "Statistics of the database",
     "write_ahead_log": "The log of the database",
+}
+# Tables that people know by another name than the models have.
+KINDS = {
+    "memory_conversationembedding": "vectors of messages",
+    "memory_indexedmessage": "entries of the index of words",
+    "memory_posting": "words of the index",
+    "memory_scope": "parts of the index",
+    "memory_pendingembedding": "messages that wait for a vector",
 }
 
 
@@ -44,6 +52,26 @@ def receipt(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     )
 
 
+@tenant_site.page(
+    "erased-messages/<uuid:erasure_id>/", name="message_receipt", permission=SEE_MESSAGES
+)
+def message_receipt(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
+    """Show the receipt of an erasure of a message or a conversation."""
+    erasure = get_object_or_404(MessageErasure, pk=erasure_id)
+    note_row(request, Action.VIEW, erasure)
+    found: dict[str, Any] = erasure.receipt or {}
+    return tenant_site.render(
+        request,
+        "konstruct/message_receipt.html",
+        title="Receipt of an erasure",
+        erasure=erasure,
+        receipt=found,
+        agent=agent_names().get(erasure.agent_id),
+        kinds=_kinds(found.get("tables") or {}),
+        quoted=len(found.get("quoted_in") or []),
+    )
+
+
 @tenant_site.page("erasures/<uuid:erasure_id>/receipt.json", name="receipt_json", permission=SEE)
 def download(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     """Send the receipt as a file with its digest."""
@@ -62,7 +90,7 @@ def _kinds(tables: dict[str, dict[str, Any]]) -> list[tuple[str, int, int]]:
     names = {
         model._meta.db_table: str(model._meta.verbose_name_plural)
         for model in apps.get_models(include_auto_created=True)
-    }
+    } | KINDS
     sums: dict[str, list[int]] = {}
     for table, done in tables.items():
         of_kind = sums.setdefault(names.get(table, "records of the framework"), [0, 0])

@@ -81,6 +81,7 @@ class ApiKeyAdmin(AuditedAdmin):
     """Keys of programs. The key itself is shown once, after it is made."""
 
     form = ApiKeyForm
+    add_leads_on = True
     list_display = (
         "name", "prefix", "state", "change", "may", "agent", "user_id", "creator",
         "last_use", "created_at",
@@ -113,7 +114,7 @@ class ApiKeyAdmin(AuditedAdmin):
         if self.state(key)[0] != "valid":
             return ""
         return format_html(
-            '<a class="k-link" href="{}">Roll</a> <a class="k-link" href="{}?key={}">Revoke</a>',
+            '<a class="k-link" href="{}">Roll</a> · <a class="k-link" href="{}?key={}">Revoke</a>',
             reverse("admin:roll_key", args=[key.pk]),
             reverse("admin:revoke_keys"),
             key.pk,

@@ -80,10 +80,11 @@ class PersonForm(forms.ModelForm):
 
 
 def _grantable(granter: User) -> list[Group]:
-    """Return the roles that hold no more than the granter may do."""
-    groups = Group.objects.prefetch_related("permissions__content_type").order_by("name")
+    """Return the roles that hold no more than the granter may do, those with less first."""
+    named = Group.objects.prefetch_related("permissions__content_type").order_by("name")
+    groups = sorted(named, key=lambda group: [*MEANINGS, group.name].index(group.name))
     if granter.is_superuser:
-        return list(groups)
+        return groups
     held = granter.get_all_permissions()
     return [
         group
@@ -105,6 +106,8 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
 
     form = add_form = PersonForm
     change_password_form = AdminPasswordChangeForm
+    add_form_template = None
+    add_leads_on = True
     list_display = ("username", "email", "first_name", "last_name", "role", "state", "last_login")
     list_filter = ("is_active", "groups")
     filter_horizontal = ()

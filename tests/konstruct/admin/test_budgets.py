@@ -17,7 +17,7 @@ from memory.facts import LongTermMemory
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import ErasureRequest
+from tenants.audit.models import ErasureRequest, MessageErasure
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 from tests.messages import statements
@@ -53,6 +53,7 @@ PAGES = {
     "slack_connect": ("slack/connect/", 7),
     "invite_person": ("team/{person}/invite/", 8),
     "erasure_receipt": ("erasures/{erasure}/", 10),
+    "message_receipt": ("erased-messages/{message_erasure}/", 9),
     "receipt_json": ("erasures/{erasure}/receipt.json", 8),
     "roll_key": ("api-keys/{key}/roll/", 8),
     "revoke_keys": ("api-keys/revoke/?key={key}", 8),
@@ -122,6 +123,15 @@ def known(involved_a: Program) -> dict[str, Any]:
         done = ErasureRequest(user_id="x", requested_by="eva", done_at=timezone.now(), receipt={})
         done.save(force_insert=True)
         erasure = done.pk
+        erased = MessageErasure(
+            user_id="x",
+            agent_id=involved_a.agent.pk,
+            thread_id="t",
+            requested_by="eva",
+            done_at=timezone.now(),
+            receipt={},
+        )
+        erased.save(force_insert=True)
     return {
         "agent": involved_a.agent.pk,
         "message": reply.pk,
@@ -131,6 +141,7 @@ def known(involved_a: Program) -> dict[str, Any]:
         "run": run,
         "key": key,
         "erasure": erasure,
+        "message_erasure": erased.pk,
         "person": person,
     }
 

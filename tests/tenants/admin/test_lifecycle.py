@@ -126,7 +126,9 @@ def test_a_tenant_is_deleted_when_its_grace_period_ends_and_not_restored_then(
     provisioning.ask_to_delete(tenant)
     with database.as_owner():
         provisioning.delete_due(record_deletion)
-        Tenant.objects.filter(pk=tenant.pk).update(delete_at=timezone.now())
+        Tenant.objects.filter(pk=tenant.pk).update(
+            deletion_asked_at=timezone.now() - timedelta(days=8), delete_at=timezone.now()
+        )
     with pytest.raises(InvalidTenant, match="has begun"):
         provisioning.restore_tenant(tenant)
     with database.as_owner():

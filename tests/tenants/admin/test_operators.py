@@ -44,9 +44,9 @@ def test_the_first_page_shows_the_limits_of_each_process(operator: Client) -> No
     page = operator.get("/admin/")
     assert page.context["limits"][0] == ("Replies", "REPLY_CONCURRENCY", 500, 50)
     for setting in ("REPLY_CONCURRENCY", "DELIVERY_CONCURRENCY", "EMBEDDING_CONCURRENCY"):
-        assert f"<td>{setting}</td>" in page.text
+        assert f'<td class="k-exact">{setting}</td>' in page.text
     for setting in ("LLM_MAX_CONCURRENT", "MEM0_CONCURRENCY"):
-        assert f"<td>{setting}</td>" in page.text
+        assert f'<td class="k-exact">{setting}</td>' in page.text
 
 
 @pytest.mark.of_one_server(reason="each server is asked once more for sizes")

@@ -10,11 +10,16 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
+from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from konstruct.orchestrator.identities.receipts import receipt_document, verify_receipt
-from tenants.audit.models import AccessEvent, ErasureRequest
+from memory.models import Message
+from tenants.audit.access_log import Actor
+from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest, MessageErasure
 from tenants.audit.pseudonyms import pseudonym
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests import database
+from tests.konstruct.conftest import Program
 
 REASON = "</dd><script>alert(1)</script>\u202e"
 RECEIPT = {
@@ -62,7 +67,7 @@ def test_the_receipt_is_plain_and_is_found_by_the_erased_id(
     for hidden in ("memory_message", "accessevent", "maria", "<script>"):
         assert hidden not in article
     assert "1 conversation with others keep" in article
-    assert "http-equiv" not in page.text
+    assert "every 5s" not in page.text
     assert browser(tenant_b).get(address).status_code == 404
     assert browser(tenant_a, "view_message").get(address).status_code == 403
     assert browser(tenant_a, "view_erasurerequest").get(address).status_code == 200
@@ -73,7 +78,7 @@ def test_the_page_of_an_erasure_that_runs_refreshes_itself(
 ) -> None:
     request = request_of(tenant_a, is_done=False)
     page = browser(tenant_a).get(f"/admin/erasures/{request.pk}/")
-    assert '<meta http-equiv="refresh" content="5">' in page.text
+    assert 'hx-trigger="every 5s"' in page.text
     assert "A process of the operator begins in a moment" in page.text
     assert browser(tenant_a).get(f"/admin/erasures/{request.pk}/receipt.json").status_code == 404
     with tenant_scope(tenant_a.id):
@@ -85,6 +90,39 @@ def test_the_page_of_an_erasure_that_runs_refreshes_itself(
         running.save(force_insert=True)
     page = browser(tenant_a).get(f"/admin/erasures/{running.pk}/")
     assert "3 of 9 messages are removed" in page.text
+
+
+def test_an_erased_message_has_a_receipt(
+    populated_a: Program, tenant_b: Tenant, browser: Callable[..., Client]
+) -> None:
+    tenant = populated_a.tenant
+    with tenant_scope(tenant.id):
+        said = Message.objects.filter(role="user").first()
+        assert said is not None
+        erasure = request_message_erasure(
+            agent_id=said.agent_id,
+            user_id=said.user_id,
+            thread_id=said.thread_id,
+            message_id=said.pk,
+            by=Actor(ActorKind.PERSON, "1", "eva"),
+            reason=REASON,
+        )
+    address = f"/admin/erased-messages/{erasure.pk}/"
+    client = browser(tenant)
+    assert "The erasure is not done yet" in client.get(address).text
+    assert address in client.get("/admin/audit/messageerasure/").text
+    with database.as_owner(), tenant_scope(tenant.id):
+        done = MessageErasure.objects.filter(pk=erasure.pk)
+        done.update(done_at=timezone.now(), receipt={**RECEIPT, "quoted_in": [str(said.pk)]})
+    page = client.get(address)
+    article = page.text.split("<article", 1)[1].split("</article>", 1)[0]
+    assert page.context["kinds"][1] == ("messages", 12, 0)
+    assert "a message was erased" in article
+    assert "1 message that quotes it stays." in article
+    assert "<script>" not in article
+    assert browser(tenant_b).get(address).status_code == 404
+    assert browser(tenant, "view_erasurerequest").get(address).status_code == 403
+    assert browser(tenant, "view_messageerasure").get(address).status_code == 200
 
 
 def test_a_downloaded_receipt_is_verified_by_the_command(

@@ -237,6 +237,7 @@ def test_who_has_no_role_opens_nothing(
             "include_message": f"messages/{NOBODY}/include/{NOBODY}/",
             "invite_person": "team/1/invite/",
             "erasure_receipt": f"erasures/{NOBODY}/",
+            "message_receipt": f"erased-messages/{NOBODY}/",
             "receipt_json": f"erasures/{NOBODY}/receipt.json",
             "slack_connect": "slack/connect/",
             "slack_finish": "slack/finish/",

@@ -1,0 +1,100 @@
+"""What the operators' pages take with 1,000 tenants beside 10.
+
+    python -m benchmarks.fleet.operators [--tenants 1000] [--rounds 40] [--keep]
+
+It makes two databases of its own in the embedded Postgres, and prints the times and the numbers of
+queries of each page in both.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+from uuid import uuid4
+
+from benchmarks.fleet.by_the_hundred import (
+    DATABASE,
+    DATABASE_OF_FEW,
+    fleet_databases,
+    make_tenants,
+)
+from benchmarks.fleet.serving import environment_of
+from benchmarks.serving.today import milliseconds
+from benchmarks.tools.throwaway import manage, set_up
+
+FEW = 10
+
+
+def measure(rounds: int) -> dict[str, dict[str, float]]:
+    """Time the pages, and count their queries."""
+    from django.contrib.auth.models import User
+    from django.db import connection
+    from django.test import Client
+    from django.test.utils import CaptureQueriesContext
+
+    from tenants.models import Tenant
+
+    client = Client(headers={"Host": "localhost"})
+    client.force_login(User.objects.create_superuser(f"benchmark-{uuid4()}"))
+    tenants = "/admin/tenants/tenant/"
+    last = (Tenant.objects.count() - 1) // 50 + 1
+    pages = {
+        "home": "/admin/",
+        "list": tenants,
+        "last page": f"{tenants}?p={last}",
+        "search": f"{tenants}?q=fleet-a",
+        "tenant": f"{tenants}{Tenant.objects.earliest('created_at').pk}/change/",
+    }
+    found: dict[str, dict[str, float]] = {}
+    for name, path in pages.items():
+        assert client.get(path).status_code == 200, path
+        with CaptureQueriesContext(connection) as queries:
+            client.get(path)
+        found[name] = milliseconds(lambda path=path: client.get(path).content, rounds)
+        found[name]["queries"] = len(queries)
+    return found
+
+
+def main() -> None:
+    """Make the tenants, and time both databases."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--tenants", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--keep", action="store_true", help="leave the databases")
+    parser.add_argument("--make", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    set_up()
+    if options.make:
+        manage("migrate")
+        make_tenants(options.make)
+        return
+    if options.measure:
+        print(json.dumps(measure(options.rounds)))
+        return
+    with fleet_databases(keep=options.keep):
+        few = _in(DATABASE_OF_FEW, FEW, options.rounds)
+        many = _in(DATABASE, options.tenants, options.rounds)
+    for name in few:
+        ratio = many[name]["p95"] / few[name]["p95"]
+        print(f"{name}: {FEW} tenants {few[name]}, {options.tenants} {many[name]}: {ratio:.2f}")
+
+
+def _in(database: str, tenants: int, rounds: int) -> Any:
+    """Fill a database as the owner, and measure it as the application."""
+    command = [sys.executable, "-m", "benchmarks.fleet.operators", "--rounds", str(rounds)]
+    environment = {**os.environ, **environment_of(database)}
+    owner = {**environment, "KONSTRUCT_DB_ROLE": "owner"}
+    subprocess.run([*command, "--make", str(tenants)], env=owner, check=True)
+    ran = subprocess.run(
+        [*command, "--measure"], env=environment, check=True, stdout=subprocess.PIPE
+    )
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""The pages of operators, of the team, keys, retention and receipts, as test_pages.py looks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.contrib.auth.tokens import default_token_generator
+from django.core.management import call_command
+from django.utils import timezone
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+from playwright.sync_api import Page
+
+from konstruct.api.models import ApiKey
+from konstruct.orchestrator import retention_rules
+from konstruct.orchestrator.identities.erasure_requests import (
+    request_erasure,
+    request_message_erasure,
+)
+from memory.models import Message
+from tenants.admin.first_admin import first_admin_token
+from tenants.audit.access_log import Actor, ActorKind
+from tenants.audit.models import ErasureRequest, MessageErasure, RetentionRule
+from tenants.context import tenant_scope
+from tenants.models import Domain, Job, Tenant
+from tenants.schemas import provisioning
+from tests import database
+from tests.browser.conftest import PASSWORD, Aurora, Visitor
+from tests.browser.test_pages import look, look_at
+
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+TENANTS = "/admin/tenants/tenant/"
+
+
+@dataclass(frozen=True)
+class Administered:
+    """What the pages show."""
+
+    aurora: Aurora
+    invited: User
+    rule: RetentionRule
+    key: ApiKey
+    running: ErasureRequest
+    done: ErasureRequest
+    of_message: MessageErasure
+    leaving: Tenant
+
+
+@pytest.fixture(scope="module")
+def administered(standing_aurora: Aurora, django_db_blocker: Any) -> Administered:
+    """Aurora with a team, a waiting change of retention and erasures; and a tenant that leaves."""
+    with django_db_blocker.unblock():
+        return _administered(standing_aurora)
+
+
+def _administered(standing_aurora: Aurora) -> Administered:
+    tenant = standing_aurora.tenant
+    with tenant_scope(tenant.id):
+        invited = User.objects.create(username="eva", email="eva@example.com", is_staff=True)
+        invited.set_unusable_password()
+        invited.save()
+        invited.groups.set(Group.objects.filter(name="auditor"))
+        rule = RetentionRule(days=90)
+        retention_rules.set_days(rule, 90)
+        RetentionRule.objects.filter(pk=rule.pk).update(days=365, next_days=14)
+        said = Message.objects.filter(user_id="tom", role="user").first()
+        assert said is not None
+        of_message = request_message_erasure(
+            agent_id=said.agent_id,
+            user_id=said.user_id,
+            thread_id=said.thread_id,
+            message_id=said.pk,
+            by=EVA,
+            reason="A card number.",
+        )
+        request_erasure(user_id="ines", agent_id=None, by=EVA, reason="She asked for it by mail.")
+    with database.as_owner():
+        call_command("owner_worker", once=True, verbosity=0)
+    with database.as_owner(), tenant_scope(tenant.id):
+        request_erasure(user_id="lea", agent_id=None, by=EVA, reason="")
+        ErasureRequest.objects.filter(done_at=None).update(
+            progress={"step": "removes messages", "messages": {"removed": 300, "of": 910}}
+        )
+    with tenant_scope(tenant.id):
+        Job.objects.create(kind="reply", key=uuid4(), due_at=timezone.now() - timedelta(hours=3))
+        Job.objects.create(kind="reply", key=uuid4(), failed_at=timezone.now())
+        found = Administered(
+            standing_aurora,
+            invited,
+            RetentionRule.objects.get(),
+            ApiKey.objects.get(name="website"),
+            ErasureRequest.objects.get(done_at=None),
+            ErasureRequest.objects.get(done_at__isnull=False),
+            MessageErasure.objects.get(pk=of_message.pk),
+            Tenant(slug="leaving", name="Leaving Ltd", id=(pk := uuid4()), server="default",
+                   schema_name=f"t_{pk.hex}", state="active",
+                   migrated_to=tenant.migrated_to),
+        )  # fmt: skip
+    Tenant.objects.bulk_create([found.leaving])
+    Domain.objects.create(tenant=found.leaving, domain="leaving.localhost")
+    provisioning.ask_to_delete(found.leaving)
+    return found
+
+
+def fill(page: Page, **fields: str) -> None:
+    """Type into fields, which are found by their labels."""
+    for name, text in fields.items():
+        page.locator(f"label[for=id_{name}]").click()
+        page.keyboard.press("Control+a")
+        page.keyboard.type(text)
+
+
+def press(page: Page, name: str) -> Page:
+    """Press a button of the page, and return the page that it leads to."""
+    page.get_by_role("button", name=name, exact=True).click()
+    page.wait_for_load_state()
+    return page
+
+
+def test_the_pages_of_operators_are_whole_and_open_to_all(
+    administered: Administered, visit: Callable[..., Visitor]
+) -> None:
+    tenant = administered.aurora.tenant
+    pages = {
+        "operators-home": "/admin/",
+        "operators-tenants": TENANTS,
+        "operators-add": f"{TENANTS}add/",
+        "operators-tenant": f"{TENANTS}{tenant.id}/change/",
+        "operators-leaving": f"{TENANTS}{administered.leaving.id}/change/",
+        "operators-suspend": f"/admin/tenants/{tenant.id}/suspend/",
+        "operators-delete": f"/admin/tenants/{tenant.id}/remove/",
+        "operators-invite": f"/admin/tenants/{tenant.id}/invite/?email=ada@example.com",
+        "operators-log": "/admin/tenants/operatorevent/",
+        "operators-people": "/admin/auth/user/",
+        "operators-roles": "/admin/auth/group/",
+        "operators-password": "/admin/password_change/",
+    }
+    operator = visit("localhost")
+    found = look(operator, "operators-login", "/admin/login/")
+    found += look(operator, "operators-reset", "/admin/password-reset/")
+    operator.log_in("olga")
+    for name, path in pages.items():
+        found += look(operator, name, path)
+    page = operator.open(f"/admin/tenants/{tenant.id}/invite/?email=ada@example.com")
+    found += look_at(press(page, "Show a link to copy"), "operators-link")
+    assert found == [], found
+
+
+def test_the_pages_of_a_team_are_whole_and_open_to_all(
+    administered: Administered, visit: Callable[..., Visitor]
+) -> None:
+    pages = {
+        "team": "/admin/auth/user/",
+        "team-add": "/admin/auth/user/add/",
+        "team-person": f"/admin/auth/user/{administered.invited.pk}/change/",
+        "team-invite": f"/admin/team/{administered.invited.pk}/invite/",
+        "team-password": f"/admin/auth/user/{administered.invited.pk}/password/",
+        "roles": "/admin/auth/group/",
+        "keys": "/admin/api/apikey/",
+        "key-add": "/admin/api/apikey/add/",
+        "key-roll": f"/admin/api-keys/{administered.key.pk}/roll/",
+        "key-revoke": f"/admin/api-keys/revoke/?key={administered.key.pk}",
+        "retention": "/admin/audit/retentionrule/",
+        "retention-add": "/admin/audit/retentionrule/add/",
+        "retention-waits": f"/admin/audit/retentionrule/{administered.rule.pk}/change/",
+        "erasures": "/admin/audit/erasurerequest/",
+        "erasure": f"/admin/audit/erasurerequest/{administered.done.pk}/change/",
+        "receipt": f"/admin/erasures/{administered.done.pk}/",
+        "receipt-running": f"/admin/erasures/{administered.running.pk}/",
+        "receipt-of-message": f"/admin/erased-messages/{administered.of_message.pk}/",
+        "erasures-of-messages": "/admin/audit/messageerasure/",
+        "erasure-of-message": f"/admin/audit/messageerasure/{administered.of_message.pk}/change/",
+    }
+    admin = visit(administered.aurora.host)
+    admin.log_in("admin")
+    found = []
+    for name, path in pages.items():
+        found += look(admin, name, path)
+    page = admin.open(f"/admin/team/{administered.invited.pk}/invite/")
+    found += look_at(press(page, "Show a link to copy"), "team-link")
+    page = admin.open(f"/admin/api-keys/{administered.key.pk}/roll/")
+    found += look_at(press(page, "Roll the key"), "key-shown")
+    assert found == [], found
+
+
+def test_the_pages_before_a_login_are_whole_and_open_to_all(
+    administered: Administered, tenant_a: Tenant, visit: Callable[..., Visitor]
+) -> None:
+    stranger = visit("tenant-a.localhost")
+    token = first_admin_token(tenant_a, "ada@example.com")
+    found = look(stranger, "first-admin", f"/admin/first-admin/{token}/")
+    found += look(stranger, "first-admin-used", f"/admin/first-admin/x{token}/")
+    found += look(stranger, "reset", "/admin/password-reset/")
+    page = stranger.page
+    page.get_by_label("Mail address").fill("ada@example.com")
+    found += look_at(press(page, "Send a link"), "reset-sent")
+    page = stranger.open(f"/admin/first-admin/{token}/")
+    fill(page, username="ada", password1="short", password2="shorter")
+    found += look_at(press(page, "Save"), "first-admin-wrong")
+    fill(page, password1=PASSWORD, password2=PASSWORD)
+    press(page, "Save")
+    stranger.log_in("ada")
+    found += look(stranger, "first-steps", "/admin/")
+    user = administered.invited
+    with tenant_scope(administered.aurora.tenant.id):
+        token = default_token_generator.make_token(user)
+    path = f"{urlsafe_base64_encode(force_bytes(user.pk))}/{token}"
+    found += look(visit(administered.aurora.host), "set-password", f"/admin/password/{path}/")
+    assert found == [], found

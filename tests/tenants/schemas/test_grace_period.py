@@ -1,0 +1,157 @@
+"""The grace period of a deleted tenant: its commands, its length, and its end, which comes once."""
+
+import random
+import subprocess
+from collections.abc import Callable
+from datetime import timedelta
+from io import StringIO
+from uuid import uuid4
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from django_redis import get_redis_connection
+
+from tenants.audit.operator_log import record_deletion
+from tenants.context import connection, public_scope, tenant_scope
+from tenants.exceptions import InvalidTenant
+from tenants.models import Domain, Job, OperatorEvent, Tenant
+from tenants.redis_keys import session_key
+from tenants.schemas import provisioning
+from tests import database
+from tests.tenants.schemas.test_provisioning_at_once import SET_UP
+
+DAY = timedelta(days=1)
+# The owner's worker, killed before its nth statement.
+DIE = f"""{SET_UP}
+import os, signal
+from django.db import connections
+from tenants.audit.operator_log import record_deletion
+from tenants.schemas.provisioning import delete_due
+left = int(sys.argv[1])
+def count(execute, *arguments):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return execute(*arguments)
+for alias in connections:
+    connections[alias].execute_wrappers.append(count)
+delete_due(record_deletion)
+"""
+DELETE = f"""{SET_UP}
+from tenants.audit.operator_log import record_deletion
+from tenants.schemas.provisioning import delete_due
+print(delete_due(record_deletion))
+"""
+
+
+def run(*arguments: str) -> str:
+    out = StringIO()
+    call_command("delete_tenant", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def make_due(tenant: Tenant) -> None:
+    """Have it deleted, as if the grace period were over."""
+    provisioning.ask_to_delete(tenant)
+    long_ago = timezone.now() - 99 * DAY
+    with database.as_owner():
+        Tenant.objects.filter(pk=tenant.pk).update(
+            deletion_asked_at=long_ago, delete_at=timezone.now()
+        )
+
+
+def assert_gone(tenant: Tenant) -> None:
+    """Nothing of it is left, and it was deleted once."""
+    with database.as_owner(), public_scope(), connection.cursor() as cursor:
+        cursor.execute("SELECT to_regnamespace(%s)", [tenant.schema_name])
+        assert cursor.fetchone() == (None,)
+        assert not Tenant.objects.filter(pk=tenant.pk).exists()
+        assert not Domain.objects.filter(tenant_id=tenant.pk).exists()
+        cursor.execute("SELECT count(*) FROM tenants_job WHERE tenant_id = %s", [tenant.pk])
+        assert cursor.fetchone() == (0,)
+    assert get_redis_connection("default").keys(f"{tenant.pk}:*") == []
+    deleted = OperatorEvent.objects.filter(action="delete", subject_id=str(tenant.pk))
+    assert [event.actor for event in deleted] == ["owner_worker"]
+
+
+def test_commands_delete_after_the_grace_period_and_restore(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO())
+    with pytest.raises(CommandError, match="pass --yes"):
+        run("tenant-a", "--grace")
+    assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
+    said = run("tenant-a", "--grace", "--yes")
+    assert said == "suspended tenant tenant-a: it is deleted after 7 days\n"
+    found = Tenant.objects.get(pk=tenant_a.pk)
+    assert (found.state, found.state_before) == ("suspended", "active")
+    with pytest.raises(CommandError, match="to be deleted already"):
+        run("tenant-a", "--grace", "--yes")
+    assert run("tenant-a", "--restore") == "restored tenant tenant-a: it is active\n"
+    with pytest.raises(CommandError, match="is not to be deleted"):
+        run("tenant-a", "--restore")
+    done = OperatorEvent.objects.filter(subject_id=str(tenant_a.pk)).order_by("id")
+    assert [(event.actor_kind, event.action) for event in done] == [
+        ("command", "suspend"),
+        ("command", "restore"),
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_second_deletion_has_a_whole_grace_period(tenant_a: Tenant) -> None:
+    provisioning.ask_to_delete(tenant_a)
+    with database.as_owner():
+        assert provisioning.delete_due() == 0
+    provisioning.restore_tenant(tenant_a)
+    # No worker of the owner's runs until the first period would be over.
+    with database.as_owner():
+        Tenant.objects.filter(pk=tenant_a.pk).update(delete_at=timezone.now() - DAY)
+    provisioning.ask_to_delete(tenant_a)
+    provisioning.restore_tenant(tenant_a)
+    provisioning.ask_to_delete(tenant_a)
+    with database.as_owner():
+        assert provisioning.delete_due() == 0
+    found = Tenant.objects.get(pk=tenant_a.pk)
+    assert found.delete_at is not None
+    assert found.delete_at > timezone.now() + 6 * DAY
+    provisioning.restore_tenant(tenant_a)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_deleted_meanwhile_is_not_deleted_again(
+    make_tenant: Callable[..., Tenant],
+) -> None:
+    tenant = make_tenant("twice")
+    make_due(tenant)
+    with database.as_owner():
+        stale = Tenant.objects.get(pk=tenant.pk)
+        assert provisioning.delete_due(record_deletion) == 1
+        with pytest.raises(InvalidTenant, match="was deleted meanwhile"):
+            provisioning.delete_tenant(stale, on_delete=record_deletion)
+        assert provisioning.delete_due(record_deletion) == 0
+    assert_gone(tenant)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [4, pytest.param(40, marks=pytest.mark.long)])
+def test_a_killed_deletion_is_finished_once(
+    start: Callable[..., "subprocess.Popen[str]"], make_tenant: Callable[..., Tenant], times: int
+) -> None:
+    chance = random.Random(11)
+    cut_off = 0
+    for number in range(times):
+        tenant = make_tenant(f"killed-{number}")
+        with tenant_scope(tenant.id):
+            Job.objects.create(kind="reply", key=uuid4())
+        get_redis_connection("default").set(session_key(tenant.id, "t"), "said")
+        make_due(tenant)
+        process = start(DIE, str(chance.randint(3, 24)))
+        process.wait()
+        cut_off += Tenant.objects.filter(pk=tenant.pk).exists()
+        at_once = [start(DELETE) for _ in range(2)]
+        counts = [int(process.communicate()[0].split()[-1]) for process in at_once]
+        assert sum(counts) <= 1
+        assert_gone(tenant)
+    assert cut_off
