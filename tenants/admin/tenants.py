@@ -318,7 +318,11 @@ class TenantAdmin(OperatorAdmin):
         """A link to the tenant's admin."""
         if obj.state != Tenant.State.ACTIVE or obj.deletion_asked_at:
             return ""
-        return format_html('<a class="k-link" href="{}">Open its admin</a>', obj.admin_address)
+        return format_html(
+            '<a class="k-link" href="{}">Open<span class="k-hidden"> {}</span></a>',
+            obj.admin_address,
+            obj.slug,
+        )
 
     @display(description="Messages")
     def messages(self, obj: Any) -> str:

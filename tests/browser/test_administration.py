@@ -211,3 +211,57 @@ def test_the_pages_before_a_login_are_whole_and_open_to_all(
     path = f"{urlsafe_base64_encode(force_bytes(user.pk))}/{token}"
     found += look(visit(administered.aurora.host), "set-password", f"/admin/password/{path}/")
     assert found == [], found
+
+
+def test_what_is_shown_once_is_copied(
+    administered: Administered, visit: Callable[..., Visitor]
+) -> None:
+    clipboard = ["clipboard-read", "clipboard-write"]
+    operator = visit("localhost", permissions=clipboard)
+    operator.log_in("olga")
+    operator.open(f"/admin/tenants/{administered.aurora.tenant.id}/invite/")
+    assert "/admin/first-admin/" in copied(press(operator.page, "Show a link to copy"))
+    admin = visit(administered.aurora.host, permissions=clipboard)
+    admin.log_in("admin")
+    page = admin.open("/admin/api/apikey/add/")
+    expect(page.get_by_role("button", name="Save and add another")).to_have_count(0)
+    fill(page, name="a program")
+    assert copied(press(page, "Save")).startswith("ks_")
+
+
+def copied(page: Page) -> str:
+    """Copy what the page shows, and return what the clipboard has then."""
+    shown = page.locator("pre").inner_text()
+    page.get_by_role("button", name="Copy", exact=True).click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == shown
+    return shown
+
+
+def test_a_receipt_is_printed_without_the_menu(
+    administered: Administered, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(administered.aurora.host)
+    admin.log_in("admin")
+    page = admin.open(f"/admin/erasures/{administered.done.pk}/")
+    page.emulate_media(media="print")
+    expect(page.get_by_role("heading", name="a person was erased")).to_be_visible()
+    expect(page.locator("#nav-sidebar")).to_be_hidden()
+    expect(page.get_by_role("link", name="Download as JSON")).to_be_hidden()
+
+
+def test_a_tenant_is_deleted_and_restored_by_keyboard(
+    administered: Administered, visit: Callable[..., Visitor]
+) -> None:
+    operator = visit("localhost")
+    operator.log_in("olga")
+    page = operator.open(f"/admin/tenants/{administered.aurora.tenant.id}/remove/")
+    page.locator(".k-skip").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type("aurora")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("is deleted after 7 days")).to_be_visible()
+    page.get_by_role("button", name="Restore").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("aurora is restored.")).to_be_visible()
