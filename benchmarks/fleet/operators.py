@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -52,7 +53,7 @@ def measure(rounds: int) -> dict[str, dict[str, float]]:
         assert client.get(path).status_code == 200, path
         with CaptureQueriesContext(connection) as queries:
             client.get(path)
-        found[name] = milliseconds(lambda path=path: client.get(path).content, rounds)
+        found[name] = milliseconds(partial(client.get, path), rounds)
         found[name]["queries"] = len(queries)
     return found
 

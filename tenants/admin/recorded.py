@@ -56,12 +56,12 @@ class RecordedAdmin(ModelAdmin):
         return response
 
     def render_change_form(
-        self, request: HttpRequest, context: dict[str, Any], add: bool = False, **kwargs: Any
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Show the form, with the buttons that apply."""
-        if add and self.add_leads_on:
+        if kwargs.get("add") and self.add_leads_on:
             context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
-        response: HttpResponse = super().render_change_form(request, context, add=add, **kwargs)
+        response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return response
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -18,7 +19,6 @@ from tenants.audit.models import AccessEvent, ActorKind, ErasureRequest, Message
 from tenants.audit.pseudonyms import pseudonym
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests import database
 from tests.konstruct.conftest import Program
 
 REASON = "</dd><script>alert(1)</script>\u202e"
@@ -111,9 +111,19 @@ def test_an_erased_message_has_a_receipt(
     client = browser(tenant)
     assert "The erasure is not done yet" in client.get(address).text
     assert address in client.get("/admin/audit/messageerasure/").text
-    with database.as_owner(), tenant_scope(tenant.id):
-        done = MessageErasure.objects.filter(pk=erasure.pk)
-        done.update(done_at=timezone.now(), receipt={**RECEIPT, "quoted_in": [str(said.pk)]})
+    with tenant_scope(tenant.id):
+        done = MessageErasure(
+            user_id=said.user_id,
+            agent_id=said.agent_id,
+            thread_id=said.thread_id,
+            message_id=uuid4(),
+            requested_by="eva",
+            reason=REASON,
+            done_at=timezone.now(),
+            receipt={**RECEIPT, "quoted_in": [str(said.pk)]},
+        )
+        done.save(force_insert=True)
+    address = f"/admin/erased-messages/{done.pk}/"
     page = client.get(address)
     article = page.text.split("<article", 1)[1].split("</article>", 1)[0]
     assert page.context["kinds"][1] == ("messages", 12, 0)
