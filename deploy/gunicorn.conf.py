@@ -46,3 +46,6 @@ def post_fork(arbiter: Any, worker: Any) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft = MAX_FILES if most == resource.RLIM_INFINITY else min(most, MAX_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, most))
+    from konstruct.metrics import serve  # needs the apps to be loaded
+
+    serve()

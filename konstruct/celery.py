@@ -8,7 +8,13 @@ from typing import Any
 
 from celery import Celery, Task
 from celery.beat import Scheduler as CeleryScheduler
-from celery.signals import task_postrun, task_prerun, worker_init, worker_shutting_down
+from celery.signals import (
+    beat_init,
+    task_postrun,
+    task_prerun,
+    worker_init,
+    worker_shutting_down,
+)
 from django.utils.module_loading import import_string
 from kombu import Connection
 from kombu.transport import TRANSPORT_ALIASES
@@ -115,6 +121,14 @@ def _need_the_database(**kwargs: Any) -> None:
     from konstruct.worker import DatabaseGate  # only workers need it
 
     app.steps["consumer"].add(DatabaseGate)
+
+
+@beat_init.connect
+def _serve_metrics(**kwargs: Any) -> None:
+    """A worker serves them by itself."""
+    from konstruct.metrics import serve  # needs the apps to be loaded
+
+    serve()
 
 
 @task_prerun.connect

@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import httpx
@@ -47,6 +48,7 @@ from konstruct.llm.responder import BuiltInResponder
 from tenants.context import connections_released, current_tenant_id
 from tenants.exceptions import detail_of
 from tenants.limits.fair_shares import FairShares
+from tenants.metrics import AtMost, counter, histogram
 
 if TYPE_CHECKING:
     import openai
@@ -76,6 +78,34 @@ EVENT_STREAM: Final = "text/event-stream"
 SLOT_SECONDS: Final = 0.1
 NO_TENANT: Final = UUID(int=0)
 
+# Hosts of language models, which settings name.
+_hosts = AtMost(10)
+_TOKENS: Final = ("prompt_tokens", "completion_tokens")
+CALLS: Final = counter(
+    "konstruct_model_calls_total",
+    "Requests to the language model, repeated ones too, by what came of them.",
+    endpoint=_hosts,
+    outcome=(
+        *("done", "interrupted"),
+        *(each.code for each in (LLMUnavailable, LLMTimeout, LLMRefused, LLMReplyInvalid)),
+    ),
+)
+CALL_SECONDS: Final = histogram(
+    "konstruct_model_call_seconds",
+    "How long requests to the language model took, failed ones too.",
+    endpoint=_hosts,
+)
+FIRST_TEXT_SECONDS: Final = histogram(
+    "konstruct_model_first_text_seconds",
+    "From a request to the first text of its answer, of answers that are streamed.",
+    endpoint=_hosts,
+)
+TOKENS: Final = counter(
+    "konstruct_model_tokens_total",
+    "Tokens as the language model reports them.",
+    endpoint=_hosts,
+    kind=_TOKENS,
+)
 # The API that a URL turned out to speak, so that `auto` asks once per process.
 _known_apis: dict[str, str] = {}
 # One thread makes the process's event loop; without it, the first threads would each make one.
@@ -100,6 +130,11 @@ class HttpLanguageModel:
     sleep: Callable[[float], None] = time.sleep
     shares: FairShares | None = None
     """Requests that this process may have at the server at once. None: no limit."""
+
+    @property
+    def host(self) -> str:
+        """Host and port of the server, without credentials: the endpoint in metrics."""
+        return urlsplit(split_credentials(self.url)[0]).netloc
 
     @connections_released()
     def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
@@ -131,21 +166,32 @@ class HttpLanguageModel:
                 self._ask(client, request, send, deadline, current_tenant_id()), loop
             )
             answer.add_done_callback(lambda _, queue=pieces: queue.put(None))  # type: ignore[misc]
-            has_text = False
+            has_text, asked, outcome = False, time.monotonic(), "interrupted"
             try:
                 for piece in _received(pieces):
+                    if not has_text:
+                        FIRST_TEXT_SECONDS.of(endpoint=self.host).observe(time.monotonic() - asked)
                     has_text = True
                     on_text(piece)  # type: ignore[misc]
-                return answer.result()
+                completion = answer.result()
             except LLMError as error:
+                outcome = error.code
                 pause = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
                 pause = max(pause, getattr(error, "retry_after", None) or 0.0)
                 is_late = pause > MAX_PAUSE_SECONDS or time.monotonic() + pause > last_try
                 if has_text or is_late or attempt == MAX_TRIES or not error.is_retryable:
                     raise
                 logger.warning("%s Trying again in %.1f s.", detail_of(error), pause)
+            else:
+                outcome = "done"
+                for kind, number in (completion.usage or {}).items():
+                    if kind in _TOKENS:
+                        TOKENS.of(endpoint=self.host, kind=kind).inc(number)
+                return completion
             finally:
                 answer.cancel()
+                CALLS.of(endpoint=self.host, outcome=outcome).inc()
+                CALL_SECONDS.of(endpoint=self.host).observe(time.monotonic() - asked)
             self.sleep(pause)
         raise AssertionError("the last try returns or raises")
 

@@ -101,6 +101,8 @@ def serving(*, host: str, port: int, say: Callable[[str], None]) -> Iterator["Pr
     try:
         with _only_server_of_this_home():
             _refuse_taken_port(host, port)
+            if settings.METRICS_ADDRESS:
+                _refuse_taken_port(*settings.METRICS_ADDRESS)
             try:
                 if not settings.EMBEDDED_DATABASE:
                     _refuse_unsafe_role()
@@ -151,6 +153,10 @@ class Processes:
             # Celery's warning to root, who chose to be root.
             "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
         }
+        if settings.METRICS_DIR:
+            self._environment["METRICS_DIR"] = str(settings.METRICS_DIR)
+            for counts in settings.METRICS_DIR.glob("*.db"):  # of the processes before
+                counts.unlink()
         self._tails = [
             LogTail(self._logs / f"{name}.log", f"{name:10} | ", say)
             for name in ("web", *WORKERS, "beat", "owner", "supervisord")

@@ -64,6 +64,15 @@ def _checked_url(name: str, url: str) -> str:
     return url
 
 
+def address(name: str) -> tuple[str, int] | None:
+    """Read HOST:PORT, or nothing, from the environment."""
+    value = text(name)
+    host, _, port = value.rpartition(":")
+    if value and not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ImproperlyConfigured(f"{name}={value!r} is not like 127.0.0.1:9464")
+    return (host.strip("[]"), int(port)) if value else None
+
+
 def text(name: str, default: str = "") -> str:
     """Read text from the environment; an empty one counts as unset, as compose files pass it."""
     return os.environ.get(name, "").strip() or default

@@ -6,12 +6,19 @@ from pathlib import Path
 from konstruct.local import embedded
 from konstruct.settings.agents import LLM_TIMEOUT
 from konstruct.settings.deployment import REDIS_URL
-from konstruct.settings.environment import number, refuse, text, url
+from konstruct.settings.environment import address, number, refuse, text, url
 from konstruct.settings.stores import EMBEDDED_CACHE
 
 # Worker, beat and owner worker touch this file while they do their work, for health checks. Each
 # process needs a separate file.
 HEARTBEAT_FILE = Path(text("HEARTBEAT_FILE")) if text("HEARTBEAT_FILE") else None
+
+# Where Prometheus reads metrics, apart from the port of the web. Off unless it is set.
+METRICS_ADDRESS = address("METRICS_ADDRESS")
+# Files in which the processes of one machine, or of one container, count.
+METRICS_DIR = Path(text("METRICS_DIR")) if text("METRICS_DIR") else None
+if METRICS_ADDRESS and METRICS_DIR is None:
+    METRICS_DIR = embedded.home() / "metrics"
 
 # Threads of each web process that answer requests; each keeps a database connection.
 WEB_THREADS = number("WEB_THREADS", 16)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import replace
 from io import BytesIO
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -57,6 +57,7 @@ from konstruct.web.responses import (
 from memory.embedding.embedder import load_in_background
 from tenants.context import tenant_scope
 from tenants.log_context import bind_ids_of_scope
+from tenants.metrics import counter, histogram
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -84,6 +85,27 @@ ALIVE = Answer(
     200,
     [(b"Content-Type", b"application/json"), (b"Content-Length", b"16")],
     b'{"status": "ok"}',
+)
+# First parts of paths, by the interface that they belong to.
+INTERFACES: Final = {
+    "admin": "admin",
+    "api": "rest",
+    "channels": "slack",
+    "mcp": "mcp",
+    "mem0": "mem0",
+    "v1": "openai",
+}
+REQUESTS: Final = counter(
+    "konstruct_requests_total",
+    "Requests to the web, without health checks. Status 4xx has 499: the client has gone.",
+    interface=set(INTERFACES.values()),
+    method=("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
+    status=("1xx", "2xx", "3xx", "4xx", "5xx"),
+)
+REQUEST_SECONDS: Final = histogram(
+    "konstruct_request_seconds",
+    "How long requests took, with the wait for a reply and the end of a stream.",
+    interface=set(INTERFACES.values()),
 )
 # The shares of work that no caller has requested.
 HEALTH_CHECK = Share("health", is_verified=True)
@@ -147,7 +169,12 @@ class Handler(BaseHandler):
             status = CLIENT_GONE
         finally:
             if not scope["path"].startswith(HEALTH):
-                milliseconds = (time.perf_counter() - started) * 1000
+                seconds = time.perf_counter() - started
+                milliseconds = seconds * 1000
+                interface = interface_of(scope["path"])
+                status_class = f"{status // 100}xx"
+                REQUESTS.of(interface=interface, method=sent[0], status=status_class).inc()
+                REQUEST_SECONDS.of(interface=interface).observe(seconds)
                 bind_ids_of_scope(scope)
                 access_log.log(
                     logging.ERROR if outage else logging.INFO,
@@ -286,6 +313,11 @@ class Handler(BaseHandler):
                 return settled_among(list(message_ids))
 
         return await self._in_thread(WAITERS, settled)
+
+
+def interface_of(path: str) -> str:
+    """Return the interface that a path belongs to; that of a path of none is no interface's."""
+    return INTERFACES.get(path.lstrip("/").partition("/")[0], "")
 
 
 def _readiness(request: ASGIRequest) -> Answer:

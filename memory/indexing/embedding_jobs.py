@@ -8,7 +8,7 @@ worker, or failed, is tried alone from then on, so that it takes no other messag
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import F, Q
@@ -25,7 +25,15 @@ from tenants import transaction
 from tenants.context import asynchronous, connection, known_tenant, tenant_scope
 from tenants.exceptions import reason_of
 from tenants.jobs import GRACE
+from tenants.metrics import counter, histogram
 from tenants.models import Job, JobQuerySet
+
+MESSAGES: Final = counter(
+    "konstruct_embedded_messages_total", "Messages of which vectors and words were written."
+)
+BATCH_SECONDS: Final = histogram(
+    "konstruct_embedding_batch_seconds", "How long a batch of messages took to embed and write."
+)
 
 
 @dataclass(frozen=True)
@@ -173,7 +181,9 @@ def _store(message_ids: Sequence[UUID]) -> int:
         free = pending.select_for_update(skip_locked=True, of=("self",))
         rows = list(free.select_related("message").order_by("message__number"))
         if rows:
-            index_messages([row.message for row in rows])
+            with BATCH_SECONDS.of().time():
+                index_messages([row.message for row in rows])
+            MESSAGES.of().inc(len(rows))
             RecallEvent.objects.bulk_create(
                 _recall_event(row.message, row.recall_trace) for row in rows if row.recall_trace
             )

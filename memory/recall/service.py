@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID
 
 import numpy as np
@@ -38,7 +38,16 @@ from memory.recall.scoring import (
 )
 from memory.scopes import scope_number
 from tenants.context import asynchronous, known_tenant, tenant_connection
+from tenants.metrics import counter, histogram
 
+RECALLS: Final = counter(
+    "konstruct_recalls_total",
+    "Searches of memory for a question: something was found, or all was held back.",
+    outcome=("found", "abstained"),
+)
+RECALL_SECONDS: Final = histogram(
+    "konstruct_recall_seconds", "How long a recall took, with the embedding of the question."
+)
 # How many of those that were left out are told of.
 MAX_CUT = 10
 # How this process has found that large scopes are read, and when, in such times; one that it has
@@ -286,6 +295,8 @@ def recall(
     # What was erased in between has no text any more.
     kept = [each for each in kept if each[0].number in texts]
     hits = tuple(_hit(*each, texts[each[0].number], known, policy) for each in kept)
+    RECALLS.of(outcome="found" if hits else "abstained").inc()
+    RECALL_SECONDS.of().observe(time.perf_counter() - started)
     return RecallResult(
         query=query,
         hits=hits,

@@ -28,6 +28,7 @@ from django.db.models.functions import Greatest, Now
 from tenants import transaction
 from tenants.context import connection, current_server, required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
+from tenants.jobs import metrics
 from tenants.jobs.lease import Lease, WorkerLost
 from tenants.jobs.worker import this_worker
 from tenants.models import Job, JobQuerySet
@@ -153,6 +154,7 @@ class JobKind:
 
     def __post_init__(self) -> None:
         KINDS[self.name] = self
+        metrics.kinds.add(self.name)
 
     # --- Enqueue ---------------------------------------------------------------------------------
 
@@ -254,17 +256,17 @@ class JobKind:
             unless_requeued: keep a job that `enqueue_again` reset after it was begun, without its
                 lease.
         """
-        if not unless_requeued:
-            return self._execute(_FINISH, [key])
-        is_finished = self._execute(_FINISH_BEGUN, [key])
-        if not is_finished:
+        is_finished = self._execute(_FINISH_BEGUN if unless_requeued else _FINISH, [key])
+        if is_finished:
+            transaction.on_commit(partial(metrics.count, self.name, "done"))
+        elif unless_requeued:
             self.jobs([key]).update(**NOT_BEGUN)
         return is_finished
 
     def finish_many(self, keys: Collection[UUID]) -> None:
         """Remove jobs that are done."""
-        if keys:
-            self._execute(_FINISH, keys)
+        if keys and self._execute(_FINISH, keys):
+            transaction.on_commit(partial(metrics.count, self.name, "done", len(keys)))
 
     def record_failure(self, key: UUID, error: Exception, *, unless_requeued: bool = False) -> bool:
         """Record why the attempt failed, and when the next one is due.
@@ -302,6 +304,8 @@ class JobKind:
                 last_error=reason_of(error),
                 **when,
             )
+            outcome = "given_up" if is_given_up else "failed"
+            transaction.on_commit(partial(metrics.count, self.name, outcome))
             if is_given_up:
                 for watcher in _watchers:
                     watcher(key)

@@ -10,12 +10,14 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from tenants import transaction
 from tenants.context import connection, required_tenant_id, tenant_scope
 from tenants.exceptions import KonstructError
+from tenants.jobs import metrics
 from tenants.outages import OUTAGES, outage_reason
 
 logger = logging.getLogger(__name__)
@@ -117,6 +119,7 @@ class Lease:
             cursor.execute(_FINISH, self._names())
             if not cursor.rowcount:
                 raise self.lost()
+        transaction.on_commit(partial(metrics.count, self.kind, "done"))
 
     def abandon(self) -> None:
         """End the lease, if it has not ended: its worker was interrupted by an error.

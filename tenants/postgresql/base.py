@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any, Final, cast
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 import psycopg
+from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, ProgrammingError, connections
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql.base import TIMESTAMPTZ_OID
@@ -26,6 +27,7 @@ from psycopg.pq import Format, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from tenants.exceptions import TenantPinned
+from tenants.metrics import histogram, level
 from tenants.naming import tenant_id_of
 from tenants.postgresql.connecting import (
     abandon,
@@ -42,6 +44,22 @@ from tenants.postgresql.operations import OwnSchemaIntrospection, TenantOperatio
 from tenants.postgresql.prepared import PreparedStatements, TenantPreparedCursor
 from tenants.postgresql.statements import numbered, refuse_unless_of_the_application, values_of
 from tenants.roles import OWNER_ROLE
+
+POOL_WAIT: Final = histogram(
+    "konstruct_pool_wait_seconds",
+    "How long threads waited for a connection of their process's pool (DATABASE_POOL_SIZE).",
+    server=tuple(settings.DATABASES),
+)
+POOL_IN_USE: Final = level(
+    "konstruct_pool_in_use",
+    "Connections of processes' pools that threads have.",
+    server=tuple(settings.DATABASES),
+)
+POOL_WAITING: Final = level(
+    "konstruct_pool_waiting",
+    "Threads that wait for a connection of their process's pool.",
+    server=tuple(settings.DATABASES),
+)
 
 
 class Features(DatabaseFeatures):
@@ -307,7 +325,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.queued.clear()
         connect = partial(super().get_new_connection, conn_params)
         if self.pool is not None:
-            connection = take_from_pool(self.pool, connect)
+            waiting = POOL_WAITING.of(server=self.alias).track_inprogress()
+            with waiting, POOL_WAIT.of(server=self.alias).time():
+                connection = take_from_pool(self.pool, connect)
+            self._count_in_use()
         elif self.alias not in (DEFAULT_DB_ALIAS, NO_DB_ALIAS):
             connection = connect_unless_down(self.alias, connect)
         else:
@@ -409,6 +430,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 self.connection.close()
         self._exchange = None
         super()._close()
+        if self.pool is not None:
+            self._count_in_use()
+
+    def _count_in_use(self) -> None:
+        stats = self.pool.get_stats()
+        in_use = stats["pool_size"] - stats["pool_available"]
+        POOL_IN_USE.of(server=self.alias).set(in_use)
 
     def copy(self, alias: str | None = None) -> "DatabaseWrapper":
         """Return a wrapper with a connection of its own, which is never one of the pool."""

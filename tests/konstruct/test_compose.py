@@ -25,7 +25,10 @@ NOT_PASSED = {
     "PORT",
 }
 # What compose makes of passwords, and what no container may be.
-MADE = {"DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DEBUG", "HEARTBEAT_FILE"}
+MADE = {
+    *("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DEBUG", "HEARTBEAT_FILE"),
+    *("METRICS_ADDRESS", "METRICS_DIR"),
+}
 
 
 def test_the_services_are_those_of_the_real_thing() -> None:
@@ -118,6 +121,7 @@ def test_the_cache_wants_a_password_and_its_health_check_knows_it() -> None:
 def names_read_by(*paths: str) -> set[str]:
     """The environment variables that the files read: by os.environ, or by the settings' readers."""
     readers = {
+        "address",
         "flag",
         "number",
         "price",

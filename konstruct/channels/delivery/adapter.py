@@ -84,6 +84,8 @@ class Adapter(Protocol):
 
 
 _adapters: dict[str, Adapter] = {}
+# The names of the channels.
+channels = _adapters.keys()
 
 
 def register(adapter: Adapter) -> None:

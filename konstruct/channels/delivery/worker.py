@@ -6,17 +6,26 @@ while the channel is asked.
 """
 
 import logging
+from typing import Final
 from uuid import UUID
 
 from konstruct.channels.delivery import queue
-from konstruct.channels.delivery.adapter import Adapter, Mark, Part, View, adapter_of
+from konstruct.channels.delivery.adapter import Adapter, Mark, Part, View, adapter_of, channels
 from konstruct.channels.delivery.rendering import NO_MORE, view_of
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused, PostGone
 from konstruct.channels.models import Delivery
 from tenants.context import tenant_scope
 from tenants.jobs import Lease, LeaseLost
+from tenants.metrics import counter
 
 logger = logging.getLogger(__name__)
+
+DELIVERIES: Final = counter(
+    "konstruct_deliveries_total",
+    "Attempts to show a message in its channel, by what came of them.",
+    channel=channels,
+    outcome=("done", "failed", "given_up"),
+)
 
 
 def deliver(*, tenant_id: UUID, message_id: UUID) -> None:
@@ -53,11 +62,16 @@ def bring_up_to_date(delivery: Delivery) -> bool:
                     show(delivery, number, part, adapter, lease)
                 with lease.transaction():
                     queue.finish(delivery)
+                DELIVERIES.of(channel=delivery.channel, outcome="done").inc()
             except LeaseLost:
                 raise
             except Exception as error:  # any error is for people to read
                 with lease.transaction():
-                    queue.DELIVERIES.record_failure(delivery.pk, error, unless_requeued=True)
+                    is_given_up = queue.DELIVERIES.record_failure(
+                        delivery.pk, error, unless_requeued=True
+                    )
+                outcome = "given_up" if is_given_up else "failed"
+                DELIVERIES.of(channel=delivery.channel, outcome=outcome).inc()
     except LeaseLost as error:
         logger.warning("%s", error)
         return False

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from django.core.management import CommandError
 
+from konstruct import metrics
 from konstruct.heartbeats import OWNER, write_heartbeat
 from konstruct.privacy import jobs
 from tenants.audit.operator_log import record_deletion
@@ -60,6 +61,7 @@ class Command(KonstructCommand):
             done = sum(loop() for loop in dict.fromkeys(LOOPS))
             self.stdout.write(f"{done} done")
             return
+        metrics.serve()
         threads = [threading.Thread(target=_forever, args=(loop,), daemon=True) for loop in LOOPS]
         for thread in threads:
             thread.start()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
@@ -14,7 +14,13 @@ from memory.conversations.transcript import record_message
 from memory.models import Message, Role
 from tenants import transaction
 from tenants.context import tenant_scope
+from tenants.metrics import counter
 
+ACCEPTED: Final = counter(
+    "konstruct_messages_accepted_total",
+    "Messages of users that were accepted, each of which has one job of kind reply.",
+    channel=("rest", "slack", "openai"),
+)
 _SAID = ("agent_id", "user_id", "thread_id", "channel", "name", "content")
 
 
@@ -66,7 +72,9 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
                     instructions=list(incoming.instructions),
                 )
             thread_turns.note(message)
-    if not created:
+    if created:
+        ACCEPTED.of(channel=incoming.channel).inc()
+    else:
         _require_same(message, incoming)
     return message, created
 

@@ -7,7 +7,10 @@ language model is asked, the worker holds a lease, and neither a transaction nor
 
 import logging
 import time
+from typing import Final
 from uuid import UUID
+
+from django.utils import timezone
 
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.respond import respond
@@ -16,6 +19,7 @@ from konstruct.orchestrator.replies import queue, reply_wait
 from konstruct.orchestrator.tools import tool_calls
 from tenants.context import tenant_scope
 from tenants.jobs import LeaseLost
+from tenants.metrics import histogram
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +27,10 @@ logger = logging.getLogger(__name__)
 THREAD_TURN = 10
 # After so long no other message is begun.
 THREAD_SECONDS = 30.0
+REPLY_SECONDS: Final = histogram(
+    "konstruct_reply_seconds",
+    "From the acceptance of a message to its reply, with the time that it waited.",
+)
 
 
 def handle(*, tenant_id: UUID, message_id: UUID) -> None:
@@ -74,6 +82,9 @@ def answer(snapshot: Snapshot) -> bool:
                 reply = snapshot.reply or respond(snapshot, lease)
                 if reply is not None:
                     write.write_reply(snapshot, reply, lease)
+                    if message.created_at is not None:
+                        waited = timezone.now() - message.created_at
+                        REPLY_SECONDS.of().observe(waited.total_seconds())
             except LeaseLost:
                 raise
             except Exception as error:  # any error is for people to read, on the message

@@ -1,6 +1,7 @@
 """`manage.py serve`, as real processes: what is killed comes back, and at the end none is left."""
 
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -10,15 +11,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import promql_parser
 import psutil
+import psycopg
 import pytest
 from django.core.management import load_command_class
+from prometheus_client.parser import text_string_to_metric_families
 
 from konstruct import heartbeats
 from konstruct.local import embedded
+from konstruct.local.embedded import paths
 from konstruct.processes import is_alive
 from tenants.checks.at_start import CANNOT_BOOT
 from tests.konstruct.running import PROJECT, eventually, kill, processes_in
+from tests.konstruct.test_metrics_files import ALERTS
 
 WORKERS = [("worker", queue) for queue in heartbeats.WORKERS]
 
@@ -28,13 +34,17 @@ OWNERS_PASSWORD = "only-the-owner-knows"
 READY = "serves: /admin/ for operators"
 
 
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
 class Server:
     """A running `manage.py serve` of a home of its own."""
 
     def __init__(self, home: Path, port: int) -> None:
         self.home = home
         self.url = f"http://127.0.0.1:{port}"
-        self.process = start_serve(home, port)
+        self.metrics_address = f"127.0.0.1:{free_port()}"
+        self.process = start_serve(home, port, METRICS_ADDRESS=self.metrics_address)
         self.printed: list[str] = []
         assert self.process.stdout is not None
         for line in self.process.stdout:
@@ -62,6 +72,18 @@ class Server:
         except httpx.TransportError:
             return False
 
+    def metrics(self) -> Samples:
+        """What /metrics gives, by name and labels; nothing while its process starts anew."""
+        try:
+            text = httpx.get(f"http://{self.metrics_address}/metrics", timeout=30).text
+        except httpx.TransportError:
+            return {}
+        return {
+            (each.name, frozenset(each.labels.items())): each.value
+            for family in text_string_to_metric_families(text)
+            for each in family.samples
+        }
+
     def finish(self) -> str:
         """What it printed until its end."""
         rest, _ = self.process.communicate()
@@ -77,11 +99,11 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-def start_serve(home: Path, port: int) -> subprocess.Popen[str]:
+def start_serve(home: Path, port: int, **variables: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "manage.py", "serve", "--port", str(port)],
         cwd=PROJECT,
-        env=environment(home),
+        env=environment(home) | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -164,6 +186,95 @@ def test_what_is_killed_is_started_again_and_its_children_are_gone(
     eventually(lambda: not any(map(is_alive, children)))
     eventually(lambda: server.find(*words) not in (None, killed))
     eventually(server.answers)
+
+
+def test_a_killed_worker_takes_no_count_with_it_and_what_waits_for_it_raises_the_alert(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KONSTRUCT_HOME", str(server.home))
+    tenant, key = prepared_tenant(server.home)
+    with httpx.Client(
+        base_url=server.url, headers={"Authorization": f"Bearer {key}"}, timeout=60
+    ) as client:
+
+        def send() -> str:
+            sent = client.post(
+                "/api/v1/messages/", json={"agent": "ada", "user_id": "maria", "content": "Hello"}
+            )
+            assert sent.status_code == 202, sent.text
+            return f"/api/v1/messages/{sent.json()['id']}/?wait=5"
+
+        def is_answered(message: str) -> bool:
+            return client.get(message).json()["status"] == "answered"
+
+        first = send()
+        eventually(lambda: is_answered(first))
+        eventually(lambda: replies_done(server.metrics()) == 1)
+        worker = server.find(*WORKERS[0])
+        assert worker is not None
+        pids = [each.pid for each in (worker, *worker.children(recursive=True))]
+        kill(worker)
+        eventually(lambda: server.find(*WORKERS[0]) not in (None, worker))
+        stuck = server.find(*WORKERS[0])
+        assert stuck is not None
+        for each in (stuck, *stuck.children(recursive=True)):
+            each.suspend()
+        second = send()
+        with psycopg.connect(
+            paths.database_url("app"), options=f"-c app.current_tenant={tenant}"
+        ) as connection:
+            due = "UPDATE tenants_job SET due_at = now() - interval '61 s' WHERE kind = 'reply'"
+            assert connection.execute(due).rowcount == 1
+        eventually(lambda: is_firing("KonstructRepliesWait", server.metrics()))
+        waited = server.metrics()[OLDEST_REPLY]
+        eventually(lambda: server.metrics().get(OLDEST_REPLY, 0) > waited)
+        assert replies_done(server.metrics()) == 1
+        files = (server.home / "metrics").glob("gauge_live*")
+        assert not {int(path.stem.rpartition("_")[2]) for path in files} & set(pids)
+        kill(stuck)
+        eventually(lambda: is_answered(second))
+        eventually(lambda: replies_done(server.metrics()) == 2)
+        eventually(lambda: not is_firing("KonstructRepliesWait", server.metrics()))
+
+
+def prepared_tenant(home: Path) -> tuple[str, str]:
+    """A new tenant's id, and a key to its agent."""
+    made = subprocess.run(
+        [sys.executable, "-m", "tests.end_to_end.prepare", "oak"],
+        cwd=PROJECT,
+        env={**os.environ, "KONSTRUCT_HOME": str(home), "KONSTRUCT_DB_ROLE": "owner"},
+        capture_output=True,
+        check=True,
+    )
+    (tenant,) = json.loads(made.stdout)
+    return tenant["id"], tenant["key"]
+
+
+OLDEST_REPLY = (
+    "konstruct_jobs_oldest_seconds",
+    frozenset({("server", "default"), ("kind", "reply")}),
+)
+
+
+def replies_done(samples: Samples) -> float:
+    labels = frozenset({("kind", "reply"), ("outcome", "done")})
+    return samples.get(("konstruct_jobs_total", labels), 0)
+
+
+def is_firing(alert: str, samples: Samples) -> bool:
+    """Whether the alert's expression, max(NAME{LABEL="VALUE"}) > NUMBER, is true."""
+    (rule,) = (each for each in ALERTS if each["alert"] == alert)
+    query = promql_parser.parse(rule["expr"])
+    assert str(query.op) == ">"
+    assert str(query.lhs.op) == "max"
+    selector = query.lhs.expr
+    wanted = {(each.name, each.value) for each in selector.matchers.matchers}
+    values = [
+        value
+        for (name, labels), value in samples.items()
+        if name == selector.name and wanted <= labels
+    ]
+    return max(values, default=0) > query.rhs.val
 
 
 def test_a_killed_supervisor_takes_all_with_it_and_all_is_started_again(server: Server) -> None:

@@ -1,0 +1,274 @@
+"""The endpoint /metrics of a process, and the gauges that are read when Prometheus asks.
+
+It has an address of its own (METRICS_ADDRESS), which no proxy leads to, and gives the counts of all
+processes that share METRICS_DIR. States of Postgres and the cache are given by the worker of
+sweeps alone: some queries for each server, which are not repeated for STATES_SECONDS.
+"""
+
+import logging
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connections
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from konstruct.heartbeats import BEAT, OWNER, QUEUES, has_heartbeat
+from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
+from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
+from tenants import transaction
+from tenants.admin.figures import Backlog, backlogs, most
+from tenants.context import connection, fetch_all, public_scope, server_scope
+from tenants.jobs import KINDS
+from tenants.metrics import MAX_TENANTS, OTHER, AtMost, Metric, registry, state
+from tenants.models import Tenant
+from tenants.outages import OUTAGES, outage_reason
+from tenants.postgresql.exceptions import ServerDown
+from tenants.schemas.migration_state import is_fitting
+from tenants.servers import servers
+
+logger = logging.getLogger(__name__)
+
+PATH: Final = "/metrics"
+# A client that sends its request slowly is left.
+REQUEST_TIMEOUT_SECONDS: Final = 10
+# Prometheus asks every 15 seconds; whoever asks more often gets the same.
+STATES_SECONDS: Final = 5.0
+# Of a query. Without its answer the gauges of the server are missing, and it counts as down.
+QUERY_TIMEOUT_SECONDS: Final = 5
+
+# Kinds that only the owner's worker does; the tasks of the others are imported by every worker.
+OWNERS_KINDS: Final = (HISTORY_MERGES, ERASURES, MESSAGE_ERASURES)
+
+_SERVERS: Final = tuple(servers())
+SERVER_UP: Final = state(
+    "konstruct_server_up", "Whether a Postgres server answers: 1 or 0.", server=_SERVERS
+)
+CACHE_UP: Final = state("konstruct_cache_up", "Whether the cache answers: 1 or 0.")
+PROCESS_UP: Final = state(
+    "konstruct_process_up",
+    "Whether a process of this kind has been at work within 30 seconds: 1 or 0.",
+    process=(*QUEUES, BEAT, OWNER),
+)
+WAITING: Final = state(
+    "konstruct_jobs_waiting",
+    "Jobs that wait, by kind: those that are due, and those that are repeated later.",
+    server=_SERVERS,
+    kind=KINDS,
+)
+IN_WORK: Final = state(
+    "konstruct_jobs_in_work", "Jobs that a worker has leased.", server=_SERVERS, kind=KINDS
+)
+OLDEST: Final = state(
+    "konstruct_jobs_oldest_seconds",
+    "For how long the oldest due job that no worker has leased has waited; 0 without one.",
+    server=_SERVERS,
+    kind=KINDS,
+)
+GIVEN_UP: Final = state(
+    "konstruct_jobs_given_up", "Jobs that are given up, and wait for a person.", server=_SERVERS
+)
+TENANT_WAITING: Final = state(
+    "konstruct_tenant_jobs_waiting",
+    f"Jobs that wait, of the {MAX_TENANTS} tenants with the oldest; other: of all others.",
+    tenant=AtMost(MAX_TENANTS),
+)
+TENANT_OLDEST: Final = state(
+    "konstruct_tenant_oldest_seconds",
+    "For how long the oldest due job of these tenants has waited; other: the oldest of the others.",
+    tenant=AtMost(MAX_TENANTS),
+)
+TENANTS: Final = state("konstruct_tenants", "Tenants by state.", state=tuple(Tenant.State.values))
+BEHIND: Final = state(
+    "konstruct_tenants_behind", "Tenants that are not served, since `migrate` is to be run."
+)
+
+# Read by the index of claims. Given-up jobs are not seen outside of their tenants.
+_JOBS = """
+SELECT kind, count(*) FILTER (WHERE leased_until IS NULL OR leased_until < statement_timestamp()),
+       count(*) FILTER (WHERE leased_until >= statement_timestamp()),
+       coalesce(extract(epoch FROM statement_timestamp() - min(due_at) FILTER (
+           WHERE due_at <= statement_timestamp()
+             AND (leased_until IS NULL OR leased_until < statement_timestamp()))), 0)::float
+FROM tenants_job WHERE failed_at IS NULL AND sweep_at IS NOT NULL AND held_for = ''
+GROUP BY kind
+"""
+
+Sample = tuple[Metric, dict[str, str], float]
+
+
+class States(Collector):
+    """Gauges of what Postgres and the cache say now, or said a moment ago."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._families: list[GaugeMetricFamily] = []
+        self._until = 0.0
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        """Return all gauges. Those of a server that is down are missing."""
+        with self._lock:
+            if time.monotonic() >= self._until:
+                self._families = families(read_states())
+                self._until = time.monotonic() + STATES_SECONDS
+            return self._families
+
+
+def families(samples: Iterator[Sample]) -> list[GaugeMetricFamily]:
+    """Return the samples by metric; those whose labels are the same are added up."""
+    found: dict[str, GaugeMetricFamily] = {}
+    sums: dict[str, Counter[tuple[str, ...]]] = {}
+    for metric, labels, value in samples:
+        found.setdefault(
+            metric.name, GaugeMetricFamily(metric.name, metric.text, labels=list(metric.labels))
+        )
+        sums.setdefault(metric.name, Counter())[tuple(labels.values())] += value  # type: ignore[assignment]
+    for name, family in found.items():
+        for values, value in sums[name].items():
+            family.add_metric(values, value)
+    return list(found.values())
+
+
+def read_states() -> Iterator[Sample]:
+    """Read all states."""
+    found: dict[UUID, Backlog] = {}
+    for server in _SERVERS:
+        try:
+            samples, of_server = _of_server(server)
+        except OUTAGES as error:
+            logger.warning("Metrics lack the server %s: %s", server, outage_reason(error))
+            yield _sample(SERVER_UP, 0, server=server)
+            continue
+        yield _sample(SERVER_UP, 1, server=server)
+        yield from samples
+        failed = sum(backlog.failed for backlog in of_server.values())
+        yield _sample(GIVEN_UP, failed, server=server)
+        found |= of_server
+    try:
+        yield from list(_of_tenants(found))
+    except OUTAGES as error:
+        logger.warning("Metrics lack the tenants: %s", outage_reason(error))
+    try:
+        alive = {process: has_heartbeat(process) for process in PROCESS_UP.labels["process"]}
+    except OUTAGES:
+        yield _sample(CACHE_UP, 0)
+    else:
+        yield _sample(CACHE_UP, 1)
+        for process, is_alive in alive.items():
+            yield _sample(PROCESS_UP, is_alive, process=process)
+
+
+def _sample(metric: Metric, value: float, **labels: str) -> Sample:
+    return metric, metric.bounded(labels), value
+
+
+def _of_server(server: str) -> tuple[list[Sample], dict[UUID, Backlog]]:
+    with server_scope(server), transaction.atomic():
+        connection.set_local({"statement_timeout": f"{QUERY_TIMEOUT_SECONDS}s"})
+        jobs = {kind: numbers for kind, *numbers in fetch_all(_JOBS)}
+        of_tenants, down = backlogs([server])
+    if down:
+        raise ServerDown(server)
+    found = []
+    for kind in KINDS:
+        for metric, number in zip(
+            (WAITING, IN_WORK, OLDEST), jobs.get(kind, (0, 0, 0)), strict=True
+        ):
+            found.append(_sample(metric, number, server=server, kind=kind))
+    return found, of_tenants
+
+
+def _of_tenants(found: dict[UUID, Backlog]) -> Iterator[Sample]:
+    """Count tenants, and name those whose jobs wait longest: as many as MAX_TENANTS."""
+    now = time.time()
+
+    def age(backlog: Backlog) -> float:
+        return now - backlog.oldest.timestamp() if backlog.oldest else 0.0
+
+    named = most(found, age, MAX_TENANTS)
+    with public_scope():
+        slugs = dict(Tenant.objects.filter(pk__in=named).values_list("pk", "slug"))
+        states = Counter(Tenant.objects.values_list("state", flat=True))
+        behind = Tenant.objects.provisioned().exclude(is_fitting()).count()
+    for name in Tenant.State.values:
+        yield _sample(TENANTS, states[name], state=name)
+    yield _sample(BEHIND, behind)
+    others = [backlog for pk, backlog in found.items() if pk not in slugs]
+    for pk, slug in slugs.items():
+        yield TENANT_WAITING, {"tenant": slug}, found[pk].waiting
+        yield TENANT_OLDEST, {"tenant": slug}, age(found[pk])
+    yield TENANT_WAITING, {"tenant": OTHER}, sum(backlog.waiting for backlog in others)
+    yield TENANT_OLDEST, {"tenant": OTHER}, max(map(age, others), default=0.0)
+
+
+class Server(ThreadingHTTPServer):
+    """Serves /metrics. The processes of gunicorn share its port: each gives the same."""
+
+    daemon_threads = True
+    allow_reuse_port = True
+
+    def __init__(self, address: tuple[str, int], *others: Collector) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self.others = others
+        super().__init__(address, Handler)
+
+    def current(self) -> CollectorRegistry:
+        """Return what there is to give."""
+        return registry(*self.others)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers GET /metrics, and nothing else."""
+
+    timeout = REQUEST_TIMEOUT_SECONDS
+    server: Server
+
+    def do_GET(self) -> None:
+        """Send the metrics in the format that the client accepts."""
+        if self.path.partition("?")[0] != PATH:
+            self.send_error(404)
+            return
+        encode, content_type = choose_encoder(self.headers.get("Accept", ""))
+        try:
+            body = encode(self.server.current())
+        finally:
+            connections.close_all()  # those of this thread, which ends
+        self.send_response(200)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def version_string(self) -> str:
+        """Return the header Server, without versions."""
+        return "konstruct"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Write no access log."""
+
+
+def serve(*, with_states: bool = False) -> None:
+    """Serve /metrics in a thread, if METRICS_ADDRESS is set.
+
+    A process whose address is taken does its work all the same, and logs an error.
+
+    Args:
+        with_states: give the gauges of Postgres and the cache, too.
+    """
+    if settings.METRICS_ADDRESS is None:
+        return
+    try:
+        server = Server(settings.METRICS_ADDRESS, *([States()] if with_states else []))
+    except OSError as error:
+        logger.error("No metrics at METRICS_ADDRESS: %s", error)  # noqa: TRY400
+        return
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()

@@ -1,0 +1,147 @@
+"""Metrics for Prometheus: each is declared once, with the values that its labels may have.
+
+Any other value of a label is counted as "other", so that no text of a caller becomes a label, and
+the number of time series does not grow with tenants. Counters are declared beside what they count,
+gauges that are read from Postgres in `konstruct/metrics.py`.
+
+With METRICS_DIR each process counts in files there, which one of them sums up for Prometheus: what
+a killed process has counted stays. Without it a process counts in its memory, for tests.
+"""
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from django.conf import settings
+
+if settings.METRICS_DIR:
+    settings.METRICS_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.access(settings.METRICS_DIR, os.W_OK):  # another user's command counts in its memory
+        # prometheus_client reads it when it is imported.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(settings.METRICS_DIR)
+
+import psutil
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    multiprocess,
+    values,
+)
+from prometheus_client.registry import Collector
+
+OTHER: Final = "other"
+# Tenants of which a gauge has a series of their own.
+MAX_TENANTS: Final = 20
+IN_FILES: Final = values.ValueClass is not values.MutexValue
+# From a cached answer to a reply of a language model that takes minutes.
+SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+REGISTRY: Final = CollectorRegistry()
+
+
+def forget_dead(*, of_our_id: bool = False) -> None:
+    """Remove the levels of processes that are dead.
+
+    Args:
+        of_our_id: those of an earlier process that had this process's id, too.
+    """
+    for path in settings.METRICS_DIR.glob("gauge_live*_*.db"):
+        pid = int(path.stem.rpartition("_")[2])
+        if not psutil.pid_exists(pid) or (of_our_id and pid == os.getpid()):
+            path.unlink(missing_ok=True)
+
+
+if IN_FILES:
+    forget_dead(of_our_id=True)
+
+
+class AtMost(set[str]):
+    """Values of a label that only operators choose, of which the first ones are known."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.limit = limit
+
+    def __contains__(self, value: object) -> bool:
+        if len(self) < self.limit:
+            self.add(str(value))
+        return super().__contains__(value)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric. Creating it registers it, by the name that queries have."""
+
+    name: str
+    kind: str
+    """counter, gauge or histogram."""
+    text: str
+    labels: Mapping[str, Collection[str]]
+    """The values of each label, beside "other"."""
+    source: Any = None
+    """The metric of prometheus_client; None: a gauge that is read from Postgres."""
+
+    def __post_init__(self) -> None:
+        METRICS[self.name] = self
+
+    def of(self, **labels: str) -> Any:
+        """Return the time series with these labels, of which each is given."""
+        return self.source.labels(**self.bounded(labels)) if labels else self.source
+
+    def bounded(self, labels: Mapping[str, str]) -> dict[str, str]:
+        """Return the labels, with "other" for each value that is not one of theirs."""
+        return {
+            name: labels[name] if labels[name] in known else OTHER
+            for name, known in self.labels.items()
+        }
+
+    def max_series(self) -> int:
+        """Return how many time series it can have in one process."""
+        series = len(SECONDS) + 3 if self.kind == "histogram" else 1
+        for known in self.labels.values():
+            series *= 1 + (known.limit if isinstance(known, AtMost) else len(known))
+        return series
+
+
+METRICS: Final[dict[str, Metric]] = {}
+
+
+def counter(name: str, text: str, **labels: Collection[str]) -> Metric:
+    """Declare a counter, whose name ends in _total."""
+    return Metric(name, "counter", text, labels, Counter(name, text, labels, registry=REGISTRY))
+
+
+def histogram(name: str, text: str, **labels: Collection[str]) -> Metric:
+    """Declare a histogram of seconds."""
+    source = Histogram(name, text, labels, buckets=SECONDS, registry=REGISTRY)
+    return Metric(name, "histogram", text, labels, source)
+
+
+def level(name: str, text: str, **labels: Collection[str]) -> Metric:
+    """Declare a gauge that processes raise and lower; of a killed process nothing is left."""
+    source = Gauge(name, text, labels, registry=REGISTRY, multiprocess_mode="livesum")
+    return Metric(name, "gauge", text, labels, source)
+
+
+def state(name: str, text: str, **labels: Collection[str]) -> Metric:
+    """Declare a gauge that is read when Prometheus asks."""
+    return Metric(name, "gauge", text, labels)
+
+
+def registry(*others: Collector) -> CollectorRegistry:
+    """Return what to give to Prometheus: the counts of all processes of METRICS_DIR.
+
+    Args:
+        others: give more, such as states.
+    """
+    found = CollectorRegistry()
+    if IN_FILES:
+        forget_dead()
+        multiprocess.MultiProcessCollector(found)
+    else:
+        found.register(cast(Collector, REGISTRY))
+    for each in others:
+        found.register(each)
+    return found

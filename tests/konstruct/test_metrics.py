@@ -1,0 +1,197 @@
+"""Metrics: bounded whatever callers and tenants do, without content, and as documented."""
+
+import ast
+import importlib
+import re
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from django.test import Client
+from django.utils import timezone
+from prometheus_client.exposition import generate_latest
+
+from konstruct import metrics
+from konstruct.orchestrator.pipeline.accept import ACCEPTED
+from konstruct.orchestrator.tasks import handle_message
+from konstruct.web.handler import REQUESTS, interface_of
+from memory.indexing.embedding_jobs import drain
+from memory.recall.service import recall
+from tenants.context import tenant_scope
+from tenants.metrics import MAX_TENANTS, METRICS, AtMost, registry
+from tenants.models import Job, Tenant
+from tests.konstruct.conftest import Program
+from tests.konstruct.running import PROJECT
+from tests.servers.llm import LLMServer
+
+# Of all processes of one container, whatever their tenants do.
+MAX_SERIES = 2_000
+
+
+def declare_all() -> None:
+    """Import each module that declares a metric."""
+    for package in ("konstruct", "memory", "tenants"):
+        for path in (PROJECT / package).rglob("*.py"):
+            if "tenants.metrics import" in path.read_text():
+                importlib.import_module(".".join(path.relative_to(PROJECT).with_suffix("").parts))
+
+
+def given() -> str:
+    return generate_latest(registry(metrics.States())).decode()
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """A server of /metrics on a port of its own."""
+    serving = metrics.Server(("127.0.0.1", 0))
+    threading.Thread(target=serving.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{serving.server_address[1]}"
+    serving.shutdown()
+    serving.server_close()
+
+
+def test_the_page_has_each_metric_as_it_is_declared() -> None:
+    declare_all()
+    rows = [
+        f"| `{each.name}` | {each.kind} |"
+        f" {', '.join(f'`{label}`' for label in each.labels)} | {each.text} |"
+        for each in sorted(METRICS.values(), key=lambda each: each.name)
+    ]
+    page = (PROJECT / "docs" / "metrics.md").read_text()
+    found = re.findall(r"^\| `konstruct_.*$", page, re.M)
+    assert found == rows
+
+
+def test_no_metric_is_made_beside_the_registry() -> None:
+    for package in ("konstruct", "memory", "tenants"):
+        for path in (PROJECT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and node.module == "prometheus_client":
+                    names = {alias.name for alias in node.names}
+                    is_allowed = path == PROJECT / "tenants" / "metrics.py"
+                    assert is_allowed or not names & {"Counter", "Gauge", "Histogram"}, path
+
+
+def test_the_number_of_series_is_bounded_by_the_declarations() -> None:
+    declare_all()
+    bounds = {name: each.max_series() for name, each in METRICS.items()}
+    assert sum(bounds.values()) < MAX_SERIES, bounds
+
+
+def test_a_thousand_tenants_have_as_many_series_as_twenty(tenant_a: Tenant) -> None:
+    new = [
+        Tenant(slug=f"many-{n}", name="Many", id=(pk := uuid4()), schema_name=f"t_{pk.hex}",
+               server="default")
+        for n in range(1000)
+    ]  # fmt: skip
+    Tenant.objects.bulk_create(new)
+    now = timezone.now()
+    for number, tenant in enumerate(new):
+        with tenant_scope(tenant.id):
+            Job.objects.create(kind="reply", key=uuid4(), due_at=now - timedelta(minutes=number))
+    text = given()
+    named = re.findall(r'^konstruct_tenant_jobs_waiting{tenant="(.*)"} (.*)$', text, re.M)
+    oldest = {f"many-{n}" for n in range(1000 - MAX_TENANTS, 1000)}
+    assert {slug for slug, _ in named} == {*oldest, "other"}
+    assert sum(float(number) for _, number in named) == 1000
+    others = re.search(r'^konstruct_tenant_oldest_seconds{tenant="other"} (.*)$', text, re.M)
+    assert others is not None
+    assert (999 - MAX_TENANTS) * 60 <= float(others[1]) < (1000 - MAX_TENANTS) * 60
+    waiting = re.search(r'^konstruct_jobs_waiting{kind="reply",.*} (.*)$', text, re.M)
+    assert waiting is not None
+    assert float(waiting[1]) == 1000
+    declare_all()
+    assert text.count("\n") < MAX_SERIES
+
+
+HOSTILE = ["a" * 100_000, '"} 1\nforged 1', "\x00", "maria@example.com", "‮admin", ""]
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=range(len(HOSTILE)))
+def test_what_callers_send_is_no_label(value: str) -> None:
+    ACCEPTED.of(channel=value).inc()
+    REQUESTS.of(interface=interface_of(f"/{value}/x"), method=value, status=value).inc()
+    text = generate_latest(registry()).decode()
+    assert ACCEPTED.bounded({"channel": value}) == {"channel": "other"}
+    assert not value or value not in text
+    assert "forged" not in text
+
+
+def test_of_values_without_a_list_the_first_ones_are_known() -> None:
+    known = AtMost(2)
+    assert [value in known for value in ("a", "b", "c", "a")] == [True, True, False, True]
+
+
+def test_nothing_that_a_person_said_and_no_id_is_given(
+    program_a: Program,
+    settings: Any,
+    llm_server: LLMServer,
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    settings.LLM_POOL_URL = f"{llm_server.url}/v1"
+    with django_capture_on_commit_callbacks(execute=True):
+        sent = program_a.send(
+            "canary-content", user_id="canary-user", thread_id="canary-thread", name="canary-name"
+        )
+        handle_message(str(program_a.tenant.id), sent.json()["id"])
+        drain(program_a.tenant.id)
+    recall(program_a.tenant.id, program_a.agent.id, "canary-user", "canary-question")
+    text = given()
+    assert 'konstruct_jobs_total{kind="reply",outcome="done"}' in text
+    assert 'konstruct_messages_accepted_total{channel="rest"}' in text
+    assert re.search(r'konstruct_model_calls_total{endpoint="127.0.0.1:\d+",outcome="done"}', text)
+    assert 'konstruct_recalls_total{outcome="' in text
+    assert "konstruct_embedded_messages_total" in text
+    ids = (program_a.tenant.id, program_a.agent.id, sent.json()["id"])
+    for word in ("canary", program_a.key, "ada", *map(str, ids)):
+        assert word not in text
+
+
+def test_states_are_read_once_in_a_while(tenant_a: Tenant, django_assert_num_queries: Any) -> None:
+    states = metrics.States()
+    assert {family.name for family in states.collect()} >= {
+        "konstruct_server_up",
+        "konstruct_jobs_oldest_seconds",
+        "konstruct_process_up",
+        "konstruct_tenants_behind",
+    }
+    with django_assert_num_queries(0):
+        states.collect()
+
+
+def test_one_path_is_served_and_nothing_else(server: str) -> None:
+    answer = httpx.get(f"{server}/metrics?name[]=x", headers={"Accept": "*/*"})
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"].startswith("text/plain")
+    assert answer.headers["Server"] == "konstruct"
+    assert "konstruct_requests_total" in answer.text
+    for path in ("/", "/metrics/", "/admin/", "/metrics%00"):
+        assert httpx.get(server + path).status_code == 404
+    assert httpx.post(f"{server}/metrics").status_code == 501
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "tenant-a.localhost"])
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/", "/api/metrics", "/admin/metrics"])
+def test_no_host_of_the_web_serves_them(tenant_a: Tenant, host: str, path: str) -> None:
+    answer = Client(headers={"host": host}).get(path)
+    assert answer.status_code in (302, 404)  # of the admin: to the login
+    assert b"konstruct_" not in answer.content
+
+
+def test_an_address_that_is_taken_ends_no_process(
+    server: str, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.METRICS_ADDRESS = ("203.0.113.1", 9464)  # not ours
+    metrics.serve()
+    assert caplog.messages[0].startswith("No metrics at METRICS_ADDRESS")
+
+
+def test_a_path_belongs_to_an_interface_or_to_none() -> None:
+    paths = ("/api/v1/messages/", "/v1/chat/completions", "/mcp", "/mem0/x", "/admin/", "/x", "/")
+    assert [interface_of(path) for path in paths] == [
+        "rest", "openai", "mcp", "mem0", "admin", "", "",
+    ]  # fmt: skip

@@ -1,0 +1,96 @@
+"""deploy/prometheus and deploy/grafana: each query asks for what /metrics gives."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import promql_parser
+import pytest
+import yaml
+
+from tenants.metrics import METRICS, OTHER
+from tests.konstruct.running import PROJECT
+from tests.konstruct.test_metrics import declare_all
+
+ALERTS = [
+    rule
+    for group in yaml.safe_load((PROJECT / "deploy/prometheus/alerts.yml").read_text())["groups"]
+    for rule in group["rules"]
+]
+DASHBOARDS = {path.stem: json.loads(path.read_text()) for path in
+              sorted((PROJECT / "deploy" / "grafana").glob("*.json"))}  # fmt: skip
+QUERIES = [(rule["alert"], rule["expr"]) for rule in ALERTS] + [
+    (f"{name}: {panel['title']}", target["expr"].replace("$__rate_interval", "5m"))
+    for name, dashboard in DASHBOARDS.items()
+    for panel in dashboard["panels"]
+    for target in panel["targets"]
+]
+SUFFIXES = re.compile("_(bucket|sum|count)$")
+
+
+def selectors(node: Any) -> Iterator[Any]:
+    """The selectors of a parsed query, and the labels by which it groups them."""
+    if isinstance(node, promql_parser.VectorSelector):
+        yield node
+    elif isinstance(node, promql_parser.MatrixSelector):
+        yield node.vector_selector
+    elif isinstance(node, promql_parser.BinaryExpr):
+        yield from selectors(node.lhs)
+        yield from selectors(node.rhs)
+    elif isinstance(node, promql_parser.Call):
+        for argument in node.args:
+            yield from selectors(argument)
+    elif isinstance(node, promql_parser.AggregateExpr | promql_parser.ParenExpr):
+        yield from selectors(node.expr)
+
+
+@pytest.mark.parametrize(("of", "query"), QUERIES, ids=[of for of, _ in QUERIES])
+def test_a_query_asks_for_what_is_given(of: str, query: str) -> None:
+    declare_all()
+    found = list(selectors(promql_parser.parse(query)))
+    assert found
+    grouped = {
+        label.strip()
+        for labels in re.findall(r"\bby \(([^)]*)\)", query)
+        for label in labels.split(",")
+    }
+    for selector in found:
+        metric = METRICS[SUFFIXES.sub("", selector.name)]
+        is_histogram = metric.name != selector.name
+        assert is_histogram == (metric.kind == "histogram")
+        assert grouped - {"le"} <= set(metric.labels), of
+        assert ("le" in grouped) <= selector.name.endswith("_bucket")
+        for matcher in selector.matchers.matchers:
+            known = {*metric.labels[matcher.name], OTHER}
+            values = matcher.value.split("|") if "Re" in str(matcher.op) else [matcher.value]
+            assert set(values) <= known, (of, matcher.value)
+
+
+def test_each_metric_is_on_a_dashboard_or_in_an_alert() -> None:
+    declare_all()
+    asked = {
+        SUFFIXES.sub("", selector.name)
+        for _, query in QUERIES
+        for selector in selectors(promql_parser.parse(query))
+    }
+    assert asked == set(METRICS)
+
+
+def test_alerts_say_what_happened_and_whom_they_wake() -> None:
+    assert len({rule["alert"] for rule in ALERTS}) == len(ALERTS)
+    page = (PROJECT / "docs" / "metrics.md").read_text()
+    for rule in ALERTS:
+        assert rule["labels"]["severity"] in ("page", "ticket")
+        assert rule["annotations"]["summary"]
+        assert f"| `{rule['alert']}` |" in page
+
+
+def test_dashboards_have_ids_and_texts_of_their_own() -> None:
+    assert set(DASHBOARDS) == {"service", "memory", "jobs"}
+    assert {each["uid"] for each in DASHBOARDS.values()} == {
+        "konstruct-service", "konstruct-memory", "konstruct-jobs",
+    }  # fmt: skip
+    for dashboard in DASHBOARDS.values():
+        titles = [panel["title"] for panel in dashboard["panels"]]
+        assert len(set(titles)) == len(titles)

@@ -1,0 +1,46 @@
+"""What processes count in files, and settings of it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from konstruct.settings.environment import address
+from tenants.metrics import forget_dead
+
+# Greater than every id that the kernel gives.
+DEAD = 2**22 + 1
+
+
+def test_the_levels_of_dead_processes_are_forgotten_and_their_counts_stay(
+    settings: Any, tmp_path: Path
+) -> None:
+    settings.METRICS_DIR = tmp_path
+    counts = {f"counter_{DEAD}.db", f"histogram_{DEAD}.db", f"counter_{os.getpid()}.db"}
+    alive, ours = f"gauge_livesum_{os.getppid()}.db", f"gauge_livesum_{os.getpid()}.db"
+    for name in (*counts, alive, ours, f"gauge_livesum_{DEAD}.db"):
+        (tmp_path / name).touch()
+    forget_dead()
+    assert set(os.listdir(tmp_path)) == {*counts, alive, ours}
+    forget_dead(of_our_id=True)
+    assert set(os.listdir(tmp_path)) == {*counts, alive}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("", None), ("127.0.0.1:9464", ("127.0.0.1", 9464)), ("[::1]:9464", ("::1", 9464))],
+)
+def test_an_address_is_a_host_and_a_port(
+    monkeypatch: pytest.MonkeyPatch, value: str, expected: tuple[str, int] | None
+) -> None:
+    monkeypatch.setenv("METRICS_ADDRESS", value)
+    assert address("METRICS_ADDRESS") == expected
+
+
+@pytest.mark.parametrize("value", ["9464", ":9464", "localhost", "localhost:0", "a:65536", "a:b"])
+def test_what_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("METRICS_ADDRESS", value)
+    with pytest.raises(ImproperlyConfigured, match=r"is not like 127\.0\.0\.1:9464"):
+        address("METRICS_ADDRESS")
