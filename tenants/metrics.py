@@ -11,6 +11,7 @@ a killed process has counted stays. Without it a process counts in its memory, f
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, cast
 
 from django.conf import settings
@@ -47,7 +48,7 @@ def forget_dead(*, of_our_id: bool = False) -> None:
     Args:
         of_our_id: those of an earlier process that had this process's id, too.
     """
-    for path in settings.METRICS_DIR.glob("gauge_live*_*.db"):
+    for path in cast(Path, settings.METRICS_DIR).glob("gauge_live*_*.db"):
         pid = int(path.stem.rpartition("_")[2])
         if not psutil.pid_exists(pid) or (of_our_id and pid == os.getpid()):
             path.unlink(missing_ok=True)

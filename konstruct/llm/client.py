@@ -19,7 +19,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 from uuid import UUID
 
 import httpx
@@ -134,7 +133,8 @@ class HttpLanguageModel:
     @property
     def host(self) -> str:
         """Host and port of the server, without credentials: the endpoint in metrics."""
-        return urlsplit(split_credentials(self.url)[0]).netloc
+        _, _, rest = split_credentials(self.url)[0].partition("://")
+        return rest.partition("/")[0]
 
     @connections_released()
     def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:

@@ -87,7 +87,7 @@ def test_alerts_say_what_happened_and_whom_they_wake() -> None:
 
 
 def test_dashboards_have_ids_and_texts_of_their_own() -> None:
-    assert set(DASHBOARDS) == {"service", "memory", "jobs"}
+    assert set(DASHBOARDS) == {"service", "recall", "jobs"}
     assert {each["uid"] for each in DASHBOARDS.values()} == {
         "konstruct-service", "konstruct-memory", "konstruct-jobs",
     }  # fmt: skip
