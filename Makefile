@@ -29,7 +29,7 @@ POOL_SIZE ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run stop migrate quick pooled test repeat alone servers long fuzz survival coverage \
-	pictures lint style types types-of-client migrations format wheel lock
+	pictures lint style types types-of-client migrations format wheel typescript lock
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
@@ -124,6 +124,10 @@ wheel: ## the Python client, into clients/python/dist; it needs no .venv
 	@build=$$(mktemp -d) && trap 'rm -rf "$$build"' EXIT && $(PYTHON) -m venv "$$build" \
 		&& "$$build/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --wheel-dir clients/python/dist ./clients/python \
 		&& ls clients/python/dist/*.whl
+
+# Of the packages that clients/typescript/package-lock.json names, from npm's registry.
+typescript: ## the TypeScript client: types from docs/openapi.yaml, and a package in clients/typescript; it needs npm
+	cd clients/typescript && npm ci && npm run generate && npm pack
 
 lint: style types types-of-client migrations ## formatting, style, types, layers, migrations, system checks
 

@@ -1,5 +1,6 @@
 """The API's description as it is committed, for tests that go by it."""
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,3 +13,23 @@ def described() -> dict[str, Any]:
     """Return docs/openapi.yaml. It is read once for all tests of a process."""
     text = (Path(__file__).parents[1] / "docs" / "openapi.yaml").read_text()
     return yaml.load(text, yaml.CSafeLoader)
+
+
+def body_of(operation: Mapping[str, Any]) -> Mapping[str, Any]:
+    content = operation.get("requestBody", {}).get("content", {})
+    schema = content.get("application/json", {}).get("schema", {"properties": {}})
+    if "$ref" in schema:
+        schema = described()["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    properties = schema["properties"]
+    assert isinstance(properties, Mapping)
+    return properties
+
+
+def parameters_of(operation: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+    """Return what an operation takes, by place and name, with the schema of each."""
+    found = {
+        (each["in"], each["name"]): each["schema"]
+        for each in operation.get("parameters", [])
+        if each["in"] != "path"
+    }
+    return found | {("body", name): schema for name, schema in body_of(operation).items()}

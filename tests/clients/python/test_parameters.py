@@ -21,6 +21,7 @@ from konstruct_client.errors import Problem
 
 from tests.clients.python.documents import API, SCHEMAS
 from tests.documentation.pages import DOCS
+from tests.openapi import parameters_of
 
 URL, KEY = "http://konstruct.test", "ks_test"
 # Parameters that a method does not take, and why. The key is (method or "*", parameter).
@@ -103,26 +104,6 @@ def operation_of(request: httpx.Request) -> dict[str, Any]:
         if request.url.path == pattern and request.method.lower() in operations:
             return dict(operations[request.method.lower()])
     raise AssertionError(f"no operation is described for {request.method} {request.url.path}")
-
-
-def body_of(operation: Mapping[str, Any]) -> Mapping[str, Any]:
-    content = operation.get("requestBody", {}).get("content", {})
-    schema = content.get("application/json", {}).get("schema", {"properties": {}})
-    if "$ref" in schema:
-        schema = SCHEMAS[schema["$ref"].rsplit("/", 1)[1]]
-    properties = schema["properties"]
-    assert isinstance(properties, Mapping)
-    return properties
-
-
-def parameters_of(operation: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
-    """Return what an operation takes, by place and name, with the schema of each."""
-    found = {
-        (each["in"], each["name"]): each["schema"]
-        for each in operation.get("parameters", [])
-        if each["in"] != "path"
-    }
-    return found | {("body", name): schema for name, schema in body_of(operation).items()}
 
 
 def sent_by(request: httpx.Request) -> set[tuple[str, str]]:

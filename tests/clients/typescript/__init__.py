@@ -1,1 +1,1 @@
-"""Types that TypeScript programs make of the API's description."""
+"""The TypeScript client."""

@@ -1,0 +1,78 @@
+/** Agents, the sessions of their graphs, and prompts. */
+
+import { matching, once, pathOf, type Tagged, tagged } from "../calls.js";
+import type { CallOptions, MatchOptions, OnceOptions, Params, Result } from "../types.js";
+import { Resource } from "./resource.js";
+
+/** Agents. None is ever deleted: `is_active: false` closes it. */
+export class Agents extends Resource {
+  /** Make an agent. */
+  create(params: Params<"create_agent">, options: OnceOptions = {}) {
+    return this.call<"create_agent">("POST", "agents/", { body: params, headers: once(options) }, options);
+  }
+
+  /** Get an agent by its id. */
+  get(agentId: string, options: CallOptions = {}) {
+    return this.call<"get_agent">("GET", pathOf("agents", agentId), {}, options);
+  }
+
+  /** Get an agent and its ETag, for `ifMatch`. */
+  getTagged(agentId: string, options: CallOptions = {}): Promise<Tagged<Result<"get_agent">>> {
+    return this.sender.send({ method: "GET", path: pathOf("agents", agentId), parse: tagged }, options);
+  }
+
+  /** Change an agent; what is left out stays. */
+  change(agentId: string, params: Params<"update_agent">, options: MatchOptions = {}) {
+    const request = { body: params, headers: matching(options), isRepeatable: false };
+    return this.call<"update_agent">("PATCH", pathOf("agents", agentId), request, options);
+  }
+
+  /** List agents by name. */
+  list(params: Params<"list_agents"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_agents">("agents/", params, options);
+  }
+}
+
+/** Threads of LangGraph graphs. */
+export class Sessions extends Resource {
+  /** List sessions, last used first. */
+  list(params: Params<"list_sessions"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_sessions">("sessions/", params, options);
+  }
+
+  /** Get a session with its newest messages, oldest first. */
+  get(threadId: string, params: Params<"get_session"> = {}, options: CallOptions = {}) {
+    return this.call<"get_session">("GET", pathOf("sessions", threadId), { query: params }, options);
+  }
+
+  /** Clear a session: its whole history, for good. */
+  clear(threadId: string, options: CallOptions = {}) {
+    return this.done("DELETE", pathOf("sessions", threadId), {}, options);
+  }
+}
+
+/** States of LangGraph graphs, as a checkpointer saves them. Values are in base64. */
+export class Checkpoints extends Resource {
+  /** Save a checkpoint, with the values of the channels that have changed since its parent. */
+  save(params: Params<"save_checkpoint">, options: CallOptions = {}) {
+    return this.done("POST", "checkpoints/", { body: params }, options);
+  }
+
+  /** Save what a task has written since a checkpoint. */
+  saveWrites(params: Params<"save_checkpoint_writes">, options: CallOptions = {}) {
+    return this.done("POST", "checkpoints/writes/", { body: params }, options);
+  }
+
+  /** List checkpoints, newest first. */
+  list(params: Params<"list_checkpoints"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_checkpoints">("checkpoints/", params, options);
+  }
+}
+
+/** Prompts within a budget of tokens. */
+export class Context extends Resource {
+  /** Make a prompt for a task, of what the agent knows and remembers. */
+  compile(params: Params<"compile_context">, options: CallOptions = {}) {
+    return this.call<"compile_context">("POST", "context/compile/", { body: params }, options);
+  }
+}

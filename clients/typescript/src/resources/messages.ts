@@ -1,0 +1,161 @@
+/** Messages and what becomes of them: replies, conversations, memories. */
+
+import { type Call, nothing, once, pathOf, type Request } from "../calls.js";
+import { Stream } from "../streams.js";
+import type { CallOptions, OnceOptions, Params } from "../types.js";
+import { Resource } from "./resource.js";
+
+// For which the server writes a stream at most, where the caller does not say.
+const STREAM_SECONDS = 180;
+
+/** Messages to agents, and their replies. */
+export class Messages extends Resource {
+  /** Send a message of a user to an agent. With `wait`, look at the answer's `status`. */
+  send(params: Params<"send_message">, options: OnceOptions = {}) {
+    return this.call<"send_message">("POST", "messages/", sending(params, options), options);
+  }
+
+  /**
+   * Send a message, and read its reply while it is written: `for await` over what is returned. After
+   * the last piece, `message` is what `send` returns. The reply is kept, whether or not you read on.
+   */
+  stream(params: Params<"send_message">, options: OnceOptions = {}): Stream {
+    const { query, body, headers } = sending(params, options);
+    const call: Call<void> = {
+      method: "POST",
+      path: "messages/",
+      query,
+      body,
+      headers: { ...headers, Accept: "text/event-stream" },
+      streamSeconds: params.wait ?? STREAM_SECONDS,
+      parse: nothing,
+    };
+    return new Stream(this.sender, call, options);
+  }
+
+  /** Ask that a message be erased, with its reply. It needs a key with the scope `erase`. */
+  erase(messageId: string, params: Params<"erase_message"> = {}, options: CallOptions = {}) {
+    return this.call<"erase_message">("DELETE", pathOf("messages", messageId), { query: params }, options);
+  }
+
+  /** Get a message, with its reply if there is one by then or after `wait` seconds. */
+  get(messageId: string, params: Params<"get_message"> = {}, options: CallOptions = {}) {
+    const request = { query: params, waitSeconds: params.wait ?? 0 };
+    return this.call<"get_message">("GET", pathOf("messages", messageId), request, options);
+  }
+
+  /** List messages of users, newest first. */
+  list(params: Params<"list_messages"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_messages">("messages/", params, options);
+  }
+
+  /** List what of a message is excluded from recall, newest first. */
+  exclusions(messageId: string, params: Params<"list_exclusions"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_exclusions">(pathOf("messages", messageId, "exclusions"), params, options);
+  }
+
+  /** Exclude a message from recall, or its words from `start` to before `end`. */
+  exclude(messageId: string, params: Params<"exclude_from_recall"> = {}, options: CallOptions = {}) {
+    const path = pathOf("messages", messageId, "exclusions");
+    return this.call<"exclude_from_recall">("POST", path, { body: params }, options);
+  }
+
+  /** Remove an exclusion from recall. */
+  include(messageId: string, exclusionId: string, options: CallOptions = {}) {
+    return this.done("DELETE", pathOf("messages", messageId, "exclusions", exclusionId), {}, options);
+  }
+
+  /**
+   * Import what was said elsewhere, up to 1,000 messages; nothing is answered. One that is invalid
+   * keeps no other out: look at the answer's `invalid`, and at the `errors` of its results. Without
+   * an idempotency key, a message is known again by its thread, words and place.
+   */
+  importHistory(params: Params<"import_messages">, options: OnceOptions = {}) {
+    const headers = options.idempotencyKey ? once(options) : {};
+    return this.call<"import_messages">("POST", "messages/import/", { body: params, headers }, options);
+  }
+}
+
+function sending({ wait, ...body }: Params<"send_message">, options: OnceOptions): Request {
+  return { query: { wait }, body, headers: once(options), waitSeconds: wait ?? 0 };
+}
+
+/** What was said, by agent, user and thread. */
+export class Conversations extends Resource {
+  /** List conversations, by what was said last. */
+  list(params: Params<"list_conversations"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_conversations">("conversations/", params, options);
+  }
+
+  /** List every turn, oldest first; without a thread, those of all threads of the user. */
+  transcript(params: Params<"get_transcript">, options: CallOptions = {}) {
+    return this.pages<"get_transcript">("conversations/transcript/", params, options);
+  }
+
+  /** Ask that a conversation be erased. It needs a key with the scope `erase`. */
+  erase(params: Params<"erase_conversation">, options: CallOptions = {}) {
+    return this.call<"erase_conversation">("DELETE", "conversations/transcript/", { query: params }, options);
+  }
+
+  /** List what a framework keeps of its runs, newest first. A page has 50 at most. */
+  items(params: Params<"list_conversation_items">, options: CallOptions = {}) {
+    return this.pages<"list_conversation_items">("conversations/items/", params, options);
+  }
+
+  /** Add up to 1,000 items, to be kept as they are. */
+  addItems(params: Params<"add_conversation_items">, options: OnceOptions = {}) {
+    return this.done("POST", "conversations/items/", { body: params, headers: once(options) }, options);
+  }
+
+  /** Remove an item. What it says stays in the transcript. */
+  removeItem(itemId: string, options: OnceOptions = {}) {
+    return this.done("DELETE", pathOf("conversations", "items", itemId), { headers: once(options) }, options);
+  }
+
+  /** Remove all items of a conversation. What they say stays in the transcript. */
+  clearItems(params: Params<"clear_conversation_items">, options: CallOptions = {}) {
+    return this.done("DELETE", "conversations/items/", { query: params }, options);
+  }
+}
+
+/** The last turns, which an agent is shown with each message. */
+export class Windows extends Resource {
+  /** Get the window of a user, oldest turn first. */
+  get(params: Params<"get_window">, options: CallOptions = {}) {
+    return this.call<"get_window">("GET", "windows/", { query: params }, options);
+  }
+
+  /** Empty the window. The transcript stays, and what was said can still be recalled. */
+  clear(params: Params<"clear_window">, options: CallOptions = {}) {
+    return this.done("DELETE", "windows/", { query: params }, options);
+  }
+}
+
+/** What was said, found by meaning. */
+export class Memories extends Resource {
+  /** Search what an agent remembers of a user, as its replies do. */
+  search(params: Params<"search_memories">, options: CallOptions = {}) {
+    return this.call<"search_memories">("POST", "memories/search/", { body: params }, options);
+  }
+
+  /** List what was recalled for replies, newest first. */
+  recallEvents(params: Params<"list_recall_events"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_recall_events">("recall-events/", params, options);
+  }
+
+  /** Get what was found for a reply, what was left out and why, and the prompt. */
+  recallEvent(eventId: string, options: CallOptions = {}) {
+    return this.call<"get_recall_event">("GET", pathOf("recall-events", eventId), {}, options);
+  }
+
+  /** Mark a recalled memory. It changes the shown probabilities, and not what is recalled. */
+  mark(eventId: string, messageId: string, params: Params<"mark_recalled_memory">, options: CallOptions = {}) {
+    const path = pathOf("recall-events", eventId, "marks", messageId);
+    return this.call<"mark_recalled_memory">("PUT", path, { body: params }, options);
+  }
+
+  /** Remove the mark from a recalled memory. */
+  removeMark(eventId: string, messageId: string, options: CallOptions = {}) {
+    return this.done("DELETE", pathOf("recall-events", eventId, "marks", messageId), {}, options);
+  }
+}

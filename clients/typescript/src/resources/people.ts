@@ -1,0 +1,129 @@
+/** People: users, who answers them, what they consent to, who is who, and being forgotten. */
+
+import { pathOf } from "../calls.js";
+import type { CallOptions, Params } from "../types.js";
+import { Resource } from "./resource.js";
+
+/** End users that are known. */
+export class Users extends Resource {
+  /** List users in the order of their ids, with counts. */
+  list(params: Params<"list_users"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_users">("users/", params, options);
+  }
+
+  /** Search the messages of all people, facts and people, by words and by meaning. */
+  search(params: Params<"search_everything">, options: CallOptions = {}) {
+    return this.call<"search_everything">("GET", "search/", { query: params }, options);
+  }
+
+  /** Get the tenant in numbers, also what is still pending. */
+  usage(options: CallOptions = {}) {
+    return this.call<"get_usage">("GET", "usage/", {}, options);
+  }
+
+  /** Get messages, replies by source, reply times, tokens and marks of each day. */
+  usageByDay(params: Params<"get_usage_by_day">, options: CallOptions = {}) {
+    return this.call<"get_usage_by_day">("GET", "usage/days/", { query: params }, options);
+  }
+
+  /** Get the calls, tokens and money of language models by day, agent, purpose and model. */
+  modelUsage(params: Params<"get_model_usage"> = {}, options: CallOptions = {}) {
+    return this.call<"get_model_usage">("GET", "usage/models/", { query: params }, options);
+  }
+}
+
+/** Requests to be forgotten. */
+export class Erasures extends Resource {
+  /** Ask that a user be forgotten, by all agents or by one. */
+  request(params: Params<"request_erasure">, options: CallOptions = {}) {
+    return this.call<"request_erasure">("POST", "erasures/", { body: params, isRepeatable: false }, options);
+  }
+
+  /** See what became of a request. */
+  get(erasureId: string, options: CallOptions = {}) {
+    return this.call<"get_erasure">("GET", pathOf("erasures", erasureId), {}, options);
+  }
+}
+
+/** Threads in which a person or another agent answers. */
+export class Escalations extends Resource {
+  /** Hand a thread to a person, or to another agent. One that is open stays as it is. */
+  open(params: Params<"open_escalation">, options: CallOptions = {}) {
+    return this.call<"open_escalation">("POST", "escalations/", { body: params }, options);
+  }
+
+  /** Get an escalation. */
+  get(escalationId: string, options: CallOptions = {}) {
+    return this.call<"get_escalation">("GET", pathOf("escalations", escalationId), {}, options);
+  }
+
+  /** Give the thread back. With `let_agent_answer` the agent answers what waits. */
+  resolve(escalationId: string, params: Params<"resolve_escalation">, options: CallOptions = {}) {
+    const request = { body: params, isRepeatable: false };
+    return this.call<"resolve_escalation">("POST", pathOf("escalations", escalationId, "resolution"), request, options);
+  }
+
+  /** List escalations, newest first. */
+  list(params: Params<"list_escalations"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_escalations">("escalations/", params, options);
+  }
+}
+
+/** Reviewers' marks on replies. */
+export class ReplyReviews extends Resource {
+  /** Mark a reply as right, wrong or unsure. Another mark of the same key replaces it. */
+  create(params: Params<"review_reply">, options: CallOptions = {}) {
+    return this.call<"review_reply">("POST", "reply-reviews/", { body: params }, options);
+  }
+
+  /** List marks, newest first. */
+  list(params: Params<"list_reply_reviews"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_reply_reviews">("reply-reviews/", params, options);
+  }
+}
+
+/** What agents ask to do while they answer, and what users say to it. */
+export class ToolCalls extends Resource {
+  /** Get a tool call, with its question and arguments. */
+  get(callId: string, options: CallOptions = {}) {
+    return this.call<"get_tool_call">("GET", pathOf("tool-calls", callId), {}, options);
+  }
+
+  /** Send the user's decision. The same again changes nothing. */
+  decide(callId: string, params: Params<"decide_tool_call">, options: CallOptions = {}) {
+    return this.call<"decide_tool_call">("POST", pathOf("tool-calls", callId, "decision"), { body: params }, options);
+  }
+
+  /** List tool calls, newest first. */
+  list(params: Params<"list_tool_calls"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_tool_calls">("tool-calls/", params, options);
+  }
+}
+
+/** Users as channels know them, and as whom they speak. */
+export class Identities extends Resource {
+  /** Say that somebody is known to a channel by an id; one that is known stays. */
+  name(params: Params<"name_identity">, options: CallOptions = {}) {
+    return this.call<"name_identity">("POST", "identities/", { body: params }, options);
+  }
+
+  /** Get an identity. */
+  get(identityId: string, options: CallOptions = {}) {
+    return this.call<"get_identity">("GET", pathOf("identities", identityId), {}, options);
+  }
+
+  /** Let an identity speak as a user who is known already. */
+  link(identityId: string, params: Params<"link_identity">, options: CallOptions = {}) {
+    return this.call<"link_identity">("PUT", pathOf("identities", identityId, "link"), { body: params }, options);
+  }
+
+  /** Let an identity speak for itself again. */
+  unlink(identityId: string, options: CallOptions = {}) {
+    return this.call<"unlink_identity">("DELETE", pathOf("identities", identityId, "link"), {}, options);
+  }
+
+  /** List identities, newest first. */
+  list(params: Params<"list_identities"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_identities">("identities/", params, options);
+  }
+}

@@ -1,0 +1,182 @@
+"""The TypeScript client as npm builds it, in Node: by itself, and against the server."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.python.conftest import bound_key
+from tests.clients.typescript.test_description import PACKAGE
+from tests.documentation.blocks import blocks
+from tests.documentation.pages import DOCS
+from tests.konstruct.conftest import Program
+from tests.openapi import described, parameters_of
+
+HERE = Path(__file__).parent
+NPM = shutil.which("npm")
+# Installing takes seconds, and asks the registry.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(NPM is None, reason="there is no npm"),
+]
+# Parameters that a method does not take, and why. The key is (method, parameter).
+NOT_TAKEN = {("facts.getTagged", "at"): "an ETag is of the present state"}
+TYPES_OF_METHODS = """\
+import type { Pages, Params, Result, Row, Stream, Tagged } from "konstruct-client";
+import { type Method, same } from "./same.js";
+"""
+
+
+def run(folder: Path, *command: str, stdin: str = "", **environment: str) -> str:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The client's folder, built, with the programs of these tests in `test`."""
+    folder = tmp_path_factory.mktemp("typescript") / "client"
+    shutil.copytree(PACKAGE, folder, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    shutil.copytree(HERE, folder / "test", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    run(folder, "npm", "ci", "--prefer-offline")
+    run(folder, "npm", "run", "build")
+    return folder
+
+
+def compiled(package: Path, name: str) -> None:
+    """Compile a program in `test` that uses the client, as strictly as the client itself."""
+    options = ["--strict", "--target", "ES2022", "--module", "NodeNext", "--skipLibCheck"]
+    run(package, "node_modules/.bin/tsc", *options, f"test/{name}.ts")
+
+
+def requests(package: Path) -> dict[str, dict[str, Any]]:
+    """Call every method with all parameters of its operation; return the requests."""
+    operations = [
+        {
+            "id": operation["operationId"],
+            "method": method.upper(),
+            "path": re.sub(r"{\w+}", "x", path),
+            "parameters": [name for place, name in parameters_of(operation) if place != "header"],
+        }
+        for path, described_here in described()["paths"].items()
+        for method, operation in described_here.items()
+    ]
+    printed = run(package, "node", "test/requests.mjs", stdin=json.dumps(operations))
+    return dict(json.loads(printed))
+
+
+def operations_by_id() -> dict[str, dict[str, Any]]:
+    return {
+        operation["operationId"]: operation
+        for path in described()["paths"].values()
+        for operation in path.values()
+    }
+
+
+def test_the_types_are_those_that_the_generator_makes(package: Path) -> None:
+    before = (package / "src" / "api.ts").read_text()
+    run(package, "npm", "run", "generate", "--", str(DOCS / "openapi.yaml"))
+    assert (package / "src" / "api.ts").read_text() == before, "run: make typescript"
+
+
+def test_every_operation_has_a_method_that_sends_every_parameter(package: Path) -> None:
+    operations, found = operations_by_id(), requests(package)
+    assert {each.get("id") for each in found.values()} == operations.keys()
+    for name, request in found.items():
+        sent = {
+            *(("query", each) for each in request["query"]),
+            *(("body", each) for each in request["body"]),
+            *(
+                ("header", each)
+                for each in ("Idempotency-Key", "If-Match")
+                if each in request["headers"]
+            ),
+        }
+        expected = {
+            place
+            for place in parameters_of(operations[request["id"]])
+            if (name, place[1]) not in NOT_TAKEN
+        }
+        assert (name, sent) == (name, expected)
+
+
+def test_every_method_has_the_types_of_its_operation(package: Path) -> None:
+    lines = [TYPES_OF_METHODS]
+    for name, request in requests(package).items():
+        resource, method = name.split(".")
+        of = f'Method<"{resource}", "{method}">'
+        if request["position"] >= 0:
+            params = f"NonNullable<Parameters<{of}>[{request['position']}]>"
+            lines.append(f'same<{params}, Params<"{request["id"]}">>(true);')
+        statuses = operations_by_id()[request["id"]]["responses"]
+        document = "void" if "204" in statuses else f'Result<"{request["id"]}">'
+        answer = {
+            "Pages": f'Pages<Row<"{request["id"]}">>',
+            "Stream": "Stream",
+            "Promise": f"Promise<{document}>",
+        }[request["kind"]]
+        if method == "getTagged":
+            answer = f"Promise<Tagged<{document}>>"
+        lines.append(f"same<ReturnType<{of}>, {answer}>(true);")
+    (package / "test" / "methods.ts").write_text("\n".join(lines))
+    compiled(package, "methods")
+
+
+def test_a_program_compiles_only_with_what_the_description_allows(package: Path) -> None:
+    compiled(package, "usage")
+
+
+@pytest.mark.parametrize("name", ["sending", "streams"])
+def test_by_itself(package: Path, name: str) -> None:
+    run(package, "node", "--test", f"test/{name}.test.mjs", KONSTRUCT_URL="", KONSTRUCT_API_KEY="")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_against_the_server(
+    package: Path,
+    url: str,
+    program_a: Program,
+    program_b: Program,
+) -> None:
+    keys = {
+        "KONSTRUCT_API_KEY": program_a.key,
+        "KONSTRUCT_BOUND_KEY": bound_key(program_a, "carl"),
+        "KONSTRUCT_OTHER_KEY": program_b.key,
+    }
+    run(package, "node", "--test", "test/live.test.mjs", KONSTRUCT_URL=url, **keys)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_programs_of_the_documentation_print_what_they_say(
+    package: Path,
+    url: str,
+    program_a: Program,
+) -> None:
+    programs = [
+        each for each in blocks(DOCS / "clients" / "typescript.md") if each.language == "ts"
+    ]
+    assert programs
+    for number, program in enumerate(programs):
+        (package / "test" / f"page{number}.ts").write_text(program.text)
+        compiled(package, f"page{number}")
+        environment = {"KONSTRUCT_URL": url, "KONSTRUCT_API_KEY": program_a.key}
+        printed = run(package, "node", f"test/page{number}.js", **environment)
+        expected = re.findall(r"// → (.+)", program.text)
+        assert expected
+        pattern = "\n".join(re.escape(each).replace("…", ".*?") for each in expected)
+        assert re.fullmatch(pattern, printed.strip(), re.DOTALL), printed
