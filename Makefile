@@ -125,9 +125,13 @@ wheel: ## the Python client, into clients/python/dist; it needs no .venv
 		&& "$$build/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --wheel-dir clients/python/dist ./clients/python \
 		&& ls clients/python/dist/*.whl
 
-# Of the packages that clients/typescript/package-lock.json names, from npm's registry.
-typescript: ## the TypeScript client: types from docs/openapi.yaml, and a package in clients/typescript; it needs npm
-	cd clients/typescript && npm ci && npm run generate && npm pack
+# What the generator and the compiler are.
+NODE_MODULES := clients/typescript/node_modules/.package-lock.json
+$(NODE_MODULES): clients/typescript/package-lock.json
+	cd clients/typescript && npm ci && touch node_modules/.package-lock.json
+
+typescript: $(NODE_MODULES) ## the TypeScript client: types from docs/openapi.yaml, and a package in clients/typescript; it needs npm
+	cd clients/typescript && npm run generate && npm pack
 
 lint: style types types-of-client migrations ## formatting, style, types, layers, migrations, system checks
 

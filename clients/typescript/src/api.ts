@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 d037acdf661ab14d4b8ddfdd16d3b325402e0f251bc2260b6b4d64db25d490a9
+// Written by `make typescript` from docs/openapi.yaml, sha256 dba81b2f60c5619af2441a13de0fe14db04251a1ddb776b6b14ce32fac8da2b2
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -37,6 +37,46 @@ export interface paths {
          * @description Only the given fields change. An agent cannot be deleted, because its memory would have no owner. `is_active: false` closes it.
          */
         patch: operations["update_agent"];
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/versions/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the versions of an agent, the newest first
+         * @description Each change of an agent by the API or the admin is a version with all settings, its author and what has changed. An agent that has not changed since versions are kept has none.
+         */
+        get: operations["list_agent_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/versions/{number}/restore/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Return to a version of an agent
+         * @description The agent gets the settings of the version, and the result is a new version. Settings that the version does not have, because they are younger, stay.
+         */
+        post: operations["restore_agent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/checkpoints/": {
@@ -1429,6 +1469,44 @@ export interface components {
              */
             previous: string | null;
             results: components["schemas"]["Agent"][];
+        };
+        /** @description The settings of an agent after a change. */
+        AgentVersion: {
+            /** @description 1 for the first version of the agent. */
+            number: number;
+            /** @description All settings of the agent, by the names of its columns. */
+            settings: {
+                [key: string]: unknown;
+            };
+            /** @description Names of the settings that differ from the version before. */
+            changed: string[];
+            /** @description Number of the version that this one restores. */
+            restores: number | null;
+            /** @description What the author says of the change. */
+            note: string;
+            /** @description Kind and id of the author, such as person:7; system: for the platform. */
+            author: string;
+            /** @description Name of the author at that time. */
+            author_name: string;
+            /**
+             * Format: date-time
+             * @description When the agent changed.
+             */
+            created_at: string;
+        };
+        /** @description A page of a list. */
+        AgentVersionPage: {
+            /**
+             * Format: uri
+             * @description The page after this one.
+             */
+            next: string | null;
+            /**
+             * Format: uri
+             * @description The page before this one.
+             */
+            previous: string | null;
+            results: components["schemas"]["AgentVersion"][];
         };
         /**
          * @description * `person` - person
@@ -3500,7 +3578,7 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             /** @description Of the probabilities. */
-            calibration: components["schemas"]["Calibration"];
+            readonly calibration: components["schemas"]["Calibration"];
         };
         /** @description A page of a list. */
         RecallEventPage: {
@@ -3686,6 +3764,11 @@ export interface components {
             /** @description true: the agent answers the held messages. false: they are closed, because a person has handled them. */
             let_agent_answer: boolean;
             /** @description The result, for the record. */
+            note?: string;
+        };
+        /** @description The note of the return to a version. */
+        Restoration: {
+            /** @description What the author says of the change. */
             note?: string;
         };
         /**
@@ -4952,6 +5035,94 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             409: components["responses"]["Conflict"];
             412: components["responses"]["ChangedSince"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_agent_versions: {
+        parameters: {
+            query?: {
+                /** @description A place in the list: follow `next` and `previous`. */
+                cursor?: string;
+                /** @description Rows per page; 50 without it. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentVersionPage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    restore_agent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+                number: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Restoration"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    /** @description The agent's state, for If-Match and If-None-Match. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Agent"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
             413: components["responses"]["BodyTooLarge"];
             414: components["responses"]["AddressTooLong"];
             415: components["responses"]["UnsupportedMediaType"];

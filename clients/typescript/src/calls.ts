@@ -38,9 +38,9 @@ export interface Tagged<T> {
 }
 
 /** Join segments to a path below /api/v1/. Each is one segment, also with a slash in it. */
-export function pathOf(...segments: string[]): string {
+export function pathOf(...segments: (number | string)[]): string {
   // fetch resolves '.' and '..', and their encoded forms, before it sends a request.
-  if (segments.some((each) => /^\.{0,2}$/.test(each))) {
+  if (segments.some((each) => /^\.{0,2}$/.test(String(each)))) {
     throw new KonstructError("an id in an address cannot be empty, '.' or '..'");
   }
   return segments.map((each) => `${encodeURIComponent(each)}/`).join("");

@@ -18,11 +18,21 @@ from tests.konstruct.conftest import Program
 from tests.openapi import described, parameters_of
 
 HERE = Path(__file__).parent
-NPM = shutil.which("npm")
+MIN_NODE_VERSION = 20
+
+
+def has_node() -> bool:
+    node = shutil.which("node")
+    if not node or not shutil.which("npm"):
+        return False
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True)
+    return int(version.stdout.removeprefix("v").partition(".")[0]) >= MIN_NODE_VERSION
+
+
 # Installing takes seconds, and asks the registry.
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(NPM is None, reason="there is no npm"),
+    pytest.mark.skipif(not has_node(), reason=f"there is no npm, or no Node {MIN_NODE_VERSION}"),
 ]
 # Parameters that a method does not take, and why. The key is (method, parameter).
 NOT_TAKEN = {("facts.getTagged", "at"): "an ETag is of the present state"}

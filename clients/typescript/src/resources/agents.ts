@@ -31,6 +31,17 @@ export class Agents extends Resource {
   list(params: Params<"list_agents"> = {}, options: CallOptions = {}) {
     return this.pages<"list_agents">("agents/", params, options);
   }
+
+  /** List the versions of an agent, newest first. */
+  versions(agentId: string, params: Params<"list_agent_versions"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_agent_versions">(pathOf("agents", agentId, "versions"), params, options);
+  }
+
+  /** Return to a version of an agent, which is a new version. */
+  restore(agentId: string, number: number, params: Params<"restore_agent"> = {}, options: CallOptions = {}) {
+    const path = pathOf("agents", agentId, "versions", number, "restore");
+    return this.call<"restore_agent">("POST", path, { body: params, isRepeatable: false }, options);
+  }
 }
 
 /** Threads of LangGraph graphs. */
