@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 dba81b2f60c5619af2441a13de0fe14db04251a1ddb776b6b14ce32fac8da2b2
+// Written by `make typescript` from docs/openapi.yaml, sha256 ffdf23624d1d53cd7e0c106885af2bf10383b0d997dc92302da996a9ffe5eec9
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -303,6 +303,26 @@ export interface paths {
         /** Get an escalation */
         get: operations["get_escalation"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/escalations/{escalation_id}/assignment/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Assign an escalation to a member of the team
+         * @description It moves to their list. Others may answer and resolve it, too.
+         */
+        put: operations["assign_escalation"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1197,6 +1217,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/users/{user_id}/timeline/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what happened to a user and by them, the latest first
+         * @description Ids that are linked to the user are the same person's. A key that is bound to an agent or a user gets the events of this id and agent alone, without linked accounts and without who read the user's data. A person gets the kinds that their permissions allow to see. `previous` is always null.
+         */
+        get: operations["list_timeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/windows/": {
         parameters: {
             query?: never;
@@ -1507,6 +1547,11 @@ export interface components {
              */
             previous: string | null;
             results: components["schemas"]["AgentVersion"][];
+        };
+        /** @description The member of the team who takes care of an escalation. */
+        Assignment: {
+            /** @description Username of a member of the team who may answer; empty: no one. */
+            assigned_to: string;
         };
         /**
          * @description * `person` - person
@@ -4118,6 +4163,74 @@ export interface components {
             created: number;
             results: components["schemas"]["StoredFact"][];
         };
+        /** @description One event of a timeline. */
+        TimelineEntry: {
+            /**
+             * Format: date-time
+             * @description When it happened.
+             */
+            at: string;
+            /**
+             * @description The kind of event.
+             *
+             *     * `message` - message
+             *     * `recall` - recall
+             *     * `fact` - fact
+             *     * `escalation` - escalation
+             *     * `consent` - consent
+             *     * `exclusion` - exclusion
+             *     * `window` - window
+             *     * `account` - account
+             *     * `erasure` - erasure
+             *     * `access` - access
+             */
+            kind: components["schemas"]["TimelineEntryKindEnum"];
+            /** @description What happened, such as the role of a message, `recalled`, or `resolved`. */
+            action: string;
+            /**
+             * Format: uuid
+             * @description The agent; null if it concerns no agent or all of them.
+             */
+            agent_id: string | null;
+            /** @description The id of the user that it concerns. */
+            user_id: string;
+            /** @description Id of the message, fact, escalation … that it is about. */
+            subject_id: string | null;
+            /** @description What was said, asked or known, up to 300 characters. */
+            text: string;
+            /** @description Name of the one who did it, or empty. */
+            by: string;
+            /** @description The reason, or the channel of a message, or empty. */
+            note: string;
+        };
+        /**
+         * @description * `message` - message
+         *     * `recall` - recall
+         *     * `fact` - fact
+         *     * `escalation` - escalation
+         *     * `consent` - consent
+         *     * `exclusion` - exclusion
+         *     * `window` - window
+         *     * `account` - account
+         *     * `erasure` - erasure
+         *     * `access` - access
+         * @enum {string}
+         */
+        TimelineEntryKindEnum: "message" | "recall" | "fact" | "escalation" | "consent" | "exclusion" | "window" | "account" | "erasure" | "access";
+        /** @description A page of a list. */
+        TimelineEntryPage: {
+            /**
+             * Format: uri
+             * @description The page after this one.
+             */
+            next: string | null;
+            /**
+             * Format: uri
+             * @description The page before this one.
+             */
+            previous: string | null;
+            results: components["schemas"]["TimelineEntry"][];
+        };
         /** @description Tokens of each section, by cl100k_base. */
         TokenUsage: {
             total: number;
@@ -5867,6 +5980,49 @@ export interface operations {
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    assign_escalation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                escalation_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Assignment"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Escalation"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -8354,6 +8510,68 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UserPage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_timeline: {
+        parameters: {
+            query?: {
+                /** @description Only of this agent (name or id). */
+                agent?: string;
+                /** @description A place in the list: follow `next` and `previous`. */
+                cursor?: string;
+                /**
+                 * @description Only events of this kind.
+                 *
+                 *     * `message` - message
+                 *     * `recall` - recall
+                 *     * `fact` - fact
+                 *     * `escalation` - escalation
+                 *     * `consent` - consent
+                 *     * `exclusion` - exclusion
+                 *     * `window` - window
+                 *     * `account` - account
+                 *     * `erasure` - erasure
+                 *     * `access` - access
+                 */
+                kind?: "message" | "recall" | "fact" | "escalation" | "consent" | "exclusion" | "window" | "account" | "erasure" | "access";
+                /** @description Rows per page; 50 without it. */
+                limit?: number;
+                /** @description Only events before this moment (with a time zone). */
+                until?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The user, percent-encoded; slashes need no encoding. */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TimelineEntryPage"];
                 };
             };
             400: components["responses"]["Invalid"];

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from konstruct.api.auth.keys import issue_key
+from konstruct.orchestrator.agents import create_agent
+from tenants.models import Tenant
 from tests.clients.python.conftest import bound_key
 from tests.clients.typescript.test_description import PACKAGE
 from tests.documentation.blocks import blocks
@@ -175,8 +178,10 @@ def test_against_the_server(
 def test_the_programs_of_the_documentation_print_what_they_say(
     package: Path,
     url: str,
-    program_a: Program,
+    tenant_a: Tenant,
 ) -> None:
+    create_agent(tenant_id=tenant_a.id, name="Ada", system_prompt="You are Ada.")
+    _, key = issue_key(tenant_id=tenant_a.id, name="page")
     programs = [
         each for each in blocks(DOCS / "clients" / "typescript.md") if each.language == "ts"
     ]
@@ -184,7 +189,7 @@ def test_the_programs_of_the_documentation_print_what_they_say(
     for number, program in enumerate(programs):
         (package / "test" / f"page{number}.ts").write_text(program.text)
         compiled(package, f"page{number}")
-        environment = {"KONSTRUCT_URL": url, "KONSTRUCT_API_KEY": program_a.key}
+        environment = {"KONSTRUCT_URL": url, "KONSTRUCT_API_KEY": str(key)}
         printed = run(package, "node", f"test/page{number}.js", **environment)
         expected = re.findall(r"// → (.+)", program.text)
         assert expected

@@ -11,6 +11,11 @@ export class Users extends Resource {
     return this.pages<"list_users">("users/", params, options);
   }
 
+  /** List what happened to a user and by them, the latest first. */
+  timeline(userId: string, params: Params<"list_timeline"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_timeline">(pathOf("users", userId, "timeline"), params, options);
+  }
+
   /** Search the messages of all people, facts and people, by words and by meaning. */
   search(params: Params<"search_everything">, options: CallOptions = {}) {
     return this.call<"search_everything">("GET", "search/", { query: params }, options);
@@ -55,6 +60,11 @@ export class Escalations extends Resource {
   /** Get an escalation. */
   get(escalationId: string, options: CallOptions = {}) {
     return this.call<"get_escalation">("GET", pathOf("escalations", escalationId), {}, options);
+  }
+
+  /** Assign an escalation to a member of the team by username; "" to no one. */
+  assign(escalationId: string, params: Params<"assign_escalation">, options: CallOptions = {}) {
+    return this.call<"assign_escalation">("PUT", pathOf("escalations", escalationId, "assignment"), { body: params }, options);
   }
 
   /** Give the thread back. With `let_agent_answer` the agent answers what waits. */
