@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from datetime import time as clock
 from typing import Any, ClassVar, Final
@@ -12,7 +12,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import flatten
 from django.core.exceptions import PermissionDenied
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db.models import DateTimeField, GeneratedField, Q, QuerySet
+from django.db.models import DateTimeField, GeneratedField, Model, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
@@ -63,12 +63,18 @@ class DateRangeFilter(admin.ListFilter):
         yield {"selected": True, "query_string": "?", "display": shown}
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        first, last = (day_of(self.chosen.get(name, "")) for name in ("from", "to"))
-        if first:
-            queryset = queryset.filter(**{f"{self.column}__gte": first})
-        if last:
-            queryset = queryset.filter(**{f"{self.column}__lt": last + timedelta(days=1)})
+        since, until = range_of(self.chosen)
+        if since:
+            queryset = queryset.filter(**{f"{self.column}__gte": since})
+        if until:
+            queryset = queryset.filter(**{f"{self.column}__lt": until})
         return queryset
+
+
+def range_of(chosen: Mapping[str, str]) -> tuple[datetime | None, datetime | None]:
+    """Return the beginning of the day `from` and the end of the day `to`; None without a day."""
+    last = day_of(chosen.get("to", ""))
+    return day_of(chosen.get("from", "")), last and last + timedelta(days=1)
 
 
 def day_of(text: str) -> datetime | None:
@@ -82,61 +88,64 @@ def day_of(text: str) -> datetime | None:
     return datetime.combine(day, clock.min, timezone.get_current_timezone())
 
 
-class ListToolsAdmin(RecordedAdmin):
-    """A list with a range of dates, export and saved views."""
+class ListTools:
+    """A range of dates, export and saved views of one list."""
 
-    list_before_template = "konstruct/list_tools.html"
-    time_column: ClassVar[str] = "created_at"
-    """Column of the range of dates, and of the order of an export."""
+    def list_name(self) -> str:
+        """Return the name of the list, under which views are saved."""
+        raise NotImplementedError
 
-    @property
-    def has_time(self) -> bool:
-        """Whether the model has the column."""
-        return any(
-            isinstance(each, DateTimeField) and each.name == self.time_column
-            for each in self.opts.concrete_fields
-        )
+    def at(self, page: str, *arguments: Any) -> str:
+        """Return the address of the list, "changelist", or of one of its views."""
+        raise NotImplementedError
 
-    def get_list_filter(self, request: HttpRequest) -> Any:
-        filters = super().get_list_filter(request)
-        return (*filters, DateRangeFilter) if self.has_time else filters
+    def is_ranged(self) -> bool:
+        """Return whether the list has a range of dates."""
+        raise NotImplementedError
 
-    def get_urls(self) -> list[URLPattern]:
-        base = f"{self.opts.app_label}_{self.opts.model_name}"
-        own: dict[str, tuple[Any, str]] = {
-            "export/<str:kind>/": (self.export_view, "export"),
-            "views/save/": (self.save_view_view, "save_view"),
-            "views/<uuid:pk>/delete/": (self.delete_view_view, "delete_view"),
-        }
-        urls = [
-            path(route, self.admin_site.admin_view(view), name=f"{base}_{name}")
-            for route, (view, name) in own.items()
-        ]
-        return [*urls, *super().get_urls()]
+    def parameters_of_page(self, request: HttpRequest) -> set[str]:
+        """Return the parameters of a place in the list, which another range begins without."""
+        raise NotImplementedError
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        """List, with what the tools show."""
-        tools = self._tools(request)
-        return super().changelist_view(request, {**(extra_context or {}), "list_tools": tools})
+    def parameters_of_views(self, request: HttpRequest) -> set[str]:
+        """Return the parameters that a view may keep: filters with known values."""
+        raise NotImplementedError
 
-    def _tools(self, request: HttpRequest) -> dict[str, Any]:
+    def exported(self, request: HttpRequest) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
+        """Return the columns and the filtered rows.
+
+        Raises:
+            IncorrectLookupParameters: the address has no filters of this list.
+        """
+        raise NotImplementedError
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether the user may see the list."""
+        raise NotImplementedError
+
+    def record(
+        self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
+    ) -> None:
+        """Log an action on a row, or on the list."""
+        raise NotImplementedError
+
+    def list_tools(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the values of list_tools.html."""
         asked = request.GET
-        rows = SavedView.objects.filter(page=self.opts.label_lower)
+        rows = SavedView.objects.filter(page=self.list_name())
         views = rows.filter(Q(owner_id=request.user.pk) | Q(is_shared=True)).order_by("name")
         kinds = KINDS if request.user.has_perm(EXPORT) else ()
-        own = {"from", "to", "p", *(() if self.get_search_fields(request) else ("q",))}
+        own = {"from", "to", *self.parameters_of_page(request)}
         return {
-            "has_time": self.has_time,
+            "has_time": self.is_ranged(),
             "from": asked.get("from", "")[:10],
             "to": asked.get("to", "")[:10],
             "others": [each for each in asked.items() if each[0] not in own],
             "query": asked.urlencode(),
-            "kinds": [(kind.upper(), self._at("export", kind)) for kind in kinds],
-            "save": self._at("save_view"),
+            "kinds": [(kind.upper(), self.at("export", kind)) for kind in kinds],
+            "save": self.at("save_view"),
             "views": [
-                (view, self._at("delete_view", view.pk) if self._may_delete(request, view) else "")
+                (view, self.at("delete_view", view.pk) if _may_delete(request, view) else "")
                 for view in views[:MAX_VIEWS]
             ],
         }
@@ -148,19 +157,140 @@ class ListToolsAdmin(RecordedAdmin):
         if not (self.has_view_permission(request) and request.user.has_perm(EXPORT)):
             raise PermissionDenied
         try:
-            rows = self.get_changelist_instance(request).queryset
+            columns, rows = self.exported(request)
         except IncorrectLookupParameters:
-            return redirect(self._at("changelist"))
+            return redirect(self.at("changelist"))
         self.record(request, "export", asked=request.GET.dict(), format=kind)
-        columns = self.exported_columns(request)
         content_type, write = KINDS[kind]
-        name = f"{self.opts.model_name}-{timezone.localtime():%Y-%m-%d}.{kind}"
-        order = [self.time_column, "pk"] if self.has_time else ["pk"]
+        name = f"{self.list_name().rpartition('.')[2]}-{timezone.localtime():%Y-%m-%d}.{kind}"
         return StreamingHttpResponse(
-            write(columns, in_batches(rows, columns, order)),
+            write(columns, rows),
             content_type=content_type,
             headers={"Content-Disposition": content_disposition_header(True, name) or ""},
         )
+
+    def save_view_view(self, request: HttpRequest) -> HttpResponse:
+        """Save the filters and the order of the list under a name, or change them."""
+        if request.method != "POST" or not self.has_view_permission(request):
+            raise PermissionDenied
+        kept = self.parameters_of_views(request) | {"from", "to"}
+        asked = request.GET.dict().items()
+        query = urlencode(
+            {name: str(value).replace("\0", "") for name, value in asked if name in kept}
+        )
+        back = redirect(f"{self.at('changelist')}?{query}")
+        name = request.POST.get("name", "").replace("\0", "").strip()[:80]
+        owner_id = int(request.user.pk or 0)
+        mine = SavedView.objects.filter(page=self.list_name(), owner_id=owner_id)
+        if not name or len(query) > MAX_QUERY_CHARACTERS or mine.count() >= MAX_VIEWS:
+            messages.warning(
+                request, f"Give a name; a list has at most {MAX_VIEWS} views of yours."
+            )
+            return back
+        with transaction.atomic():
+            view, _ = SavedView.objects.update_or_create(
+                page=self.list_name(),
+                owner_id=owner_id,
+                name=name,
+                defaults={"query": query, "is_shared": "shared" in request.POST},
+            )
+            self.record(request, "create", view, after=row_state(view))
+        messages.success(request, f"Saved as {name}. Ids of users and search words are not saved.")
+        return back
+
+    def delete_view_view(self, request: HttpRequest, pk: Any) -> HttpResponse:
+        """Delete a saved view."""
+        view = SavedView.objects.filter(pk=pk, page=self.list_name()).first()
+        if view is None or not (view.is_shared or view.owner_id == request.user.pk):
+            raise Http404("There is no such view.")
+        if request.method != "POST" or not _may_delete(request, view):
+            raise PermissionDenied
+        with transaction.atomic():
+            self.record(request, "delete", view, before=row_state(view))
+            view.delete()
+        messages.success(request, f"Deleted {view.name}.")
+        return redirect(self.at("changelist"))
+
+
+# The views of a list below its address, by the end of their names.
+ROUTES: Final = {
+    "export": "export/<str:kind>/",
+    "save_view": "views/save/",
+    "delete_view": "views/<uuid:pk>/delete/",
+}
+
+
+def _may_delete(request: HttpRequest, view: SavedView) -> bool:
+    """Whether the user has saved the view, or manages the team."""
+    return view.owner_id == request.user.pk or request.user.has_perm("auth.change_user")
+
+
+class ListToolsAdmin(RecordedAdmin, ListTools):
+    """The list of a model with a range of dates, export and saved views."""
+
+    list_before_template = "konstruct/list_tools.html"
+    time_column: ClassVar[str] = "created_at"
+    """Column of the range of dates, and of the order of an export."""
+
+    def is_ranged(self) -> bool:
+        """Return whether the model has the column."""
+        return any(
+            isinstance(each, DateTimeField) and each.name == self.time_column
+            for each in self.opts.concrete_fields
+        )
+
+    def get_list_filter(self, request: HttpRequest) -> Any:
+        filters = super().get_list_filter(request)
+        return (*filters, DateRangeFilter) if self.is_ranged() else filters
+
+    def get_urls(self) -> list[URLPattern]:
+        base = f"{self.opts.app_label}_{self.opts.model_name}"
+        urls = [
+            path(
+                route,
+                self.admin_site.admin_view(getattr(self, f"{name}_view")),
+                name=f"{base}_{name}",
+            )
+            for name, route in ROUTES.items()
+        ]
+        return [*urls, *super().get_urls()]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """List, with what the tools show."""
+        tools = self.list_tools(request)
+        return super().changelist_view(request, {**(extra_context or {}), "list_tools": tools})
+
+    def list_name(self) -> str:
+        return self.opts.label_lower
+
+    def at(self, page: str, *arguments: Any) -> str:
+        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
+        return reverse(name, args=arguments)
+
+    def parameters_of_page(self, request: HttpRequest) -> set[str]:
+        return {"p"} if self.get_search_fields(request) else {"p", "q"}
+
+    def parameters_of_views(self, request: HttpRequest) -> set[str]:
+        kept = {"o"}
+        for each in self.get_list_filter(request):
+            if isinstance(each, str):
+                kept |= {
+                    each,
+                    *(f"{each}__{lookup}" for lookup in ("exact", "gte", "lt", "isnull")),
+                }
+            elif isinstance(each, tuple):
+                kept |= {f"{each[0]}__isempty"}
+            elif parameter := getattr(each, "parameter_name", None):
+                kept.add(parameter)
+        return kept - {"user"}
+
+    def exported(self, request: HttpRequest) -> tuple[list[str], Iterable[tuple[Any, ...]]]:
+        rows = self.get_changelist_instance(request).queryset
+        columns = self.exported_columns(request)
+        order = [self.time_column, "pk"] if self.is_ranged() else ["pk"]
+        return columns, in_batches(rows, columns, order)
 
     def exported_columns(self, request: HttpRequest) -> list[str]:
         """Return the columns of an export: those that the list and the page of a row show."""
@@ -173,70 +303,6 @@ class ListToolsAdmin(RecordedAdmin):
             if (each.name in shown or each.attname in shown or each.primary_key)
             and not (is_secret(each.name) or isinstance(each, left_out))
         ]
-
-    def save_view_view(self, request: HttpRequest) -> HttpResponse:
-        """Save the filters and the order of the list under a name, or change them."""
-        if request.method != "POST" or not self.has_view_permission(request):
-            raise PermissionDenied
-        query = self._kept(request)
-        back = redirect(f"{self._at('changelist')}?{query}")
-        name = request.POST.get("name", "").replace("\0", "").strip()[:80]
-        owner_id = int(request.user.pk or 0)
-        mine = SavedView.objects.filter(page=self.opts.label_lower, owner_id=owner_id)
-        if not name or len(query) > MAX_QUERY_CHARACTERS or mine.count() >= MAX_VIEWS:
-            messages.warning(
-                request, f"Give a name; a list has at most {MAX_VIEWS} views of yours."
-            )
-            return back
-        with transaction.atomic():
-            view, _ = SavedView.objects.update_or_create(
-                page=self.opts.label_lower,
-                owner_id=owner_id,
-                name=name,
-                defaults={"query": query, "is_shared": "shared" in request.POST},
-            )
-            self.record(request, "create", view, after=row_state(view))
-        messages.success(request, f"Saved as {name}. Ids of users and search words are not saved.")
-        return back
-
-    def delete_view_view(self, request: HttpRequest, pk: Any) -> HttpResponse:
-        """Delete a saved view."""
-        view = SavedView.objects.filter(pk=pk, page=self.opts.label_lower).first()
-        if view is None or not (view.is_shared or view.owner_id == request.user.pk):
-            raise Http404("There is no such view.")
-        if request.method != "POST" or not self._may_delete(request, view):
-            raise PermissionDenied
-        with transaction.atomic():
-            self.record(request, "delete", view, before=row_state(view))
-            view.delete()
-        messages.success(request, f"Deleted {view.name}.")
-        return redirect(self._at("changelist"))
-
-    def _at(self, page: str, *arguments: Any) -> str:
-        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
-        return reverse(name, args=arguments)
-
-    def _may_delete(self, request: HttpRequest, view: SavedView) -> bool:
-        """Whether the user has saved the view, or manages the team."""
-        return view.owner_id == request.user.pk or request.user.has_perm("auth.change_user")
-
-    def _kept(self, request: HttpRequest) -> str:
-        """Return the parameters that a view may keep: filters with known values, and the order."""
-        kept = {"o", "from", "to"}
-        for each in self.get_list_filter(request):
-            if isinstance(each, str):
-                kept |= {
-                    each,
-                    *(f"{each}__{lookup}" for lookup in ("exact", "gte", "lt", "isnull")),
-                }
-            elif isinstance(each, tuple):
-                kept |= {f"{each[0]}__isempty"}
-            elif parameter := getattr(each, "parameter_name", None):
-                kept.add(parameter)
-        asked = request.GET.dict().items()
-        return urlencode(
-            {name: str(value).replace("\0", "") for name, value in asked if name in kept - {"user"}}
-        )
 
 
 def in_batches(

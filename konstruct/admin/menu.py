@@ -40,6 +40,7 @@ TENANT_MENU = (
         (
             ("Access log", "policy", "audit.accessevent"),
             ("Messages", "chat", "memory.message"),
+            ("Sessions", "account_tree", "sessions", "memory.view_message"),
             ("Vectors", "scatter_plot", "memory.conversationembedding"),
             ("Recalls", "travel_explore", "memory.recallevent"),
             ("Fact events", "history", "memory.factevent"),

@@ -6,7 +6,7 @@ an index, and counting ends.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -92,6 +92,14 @@ LEFT JOIN LATERAL (
 ORDER BY known.user_id {order}, spoken.agent_id
 """
 _WALKED = "SELECT user_id FROM step WHERE user_id IS NOT NULL"
+# Renamed, so that `user_id` is that of the table around it.
+_SPOKE = """ AND EXISTS (
+    SELECT FROM (
+        SELECT user_id AS speaker, created_at AS said_at FROM memory_message
+        WHERE tenant_id = %(tenant)s
+    ) AS said
+    WHERE speaker = user_id AND said_at >= %(since)s AND said_at < %(until)s
+)"""
 # Ids and names are scanned: row-level security leaves no index for LIKE. Each table is read in the
 # order of the ids, by an index, and no further than to the users of one page: a part that all ids
 # have ends there.
@@ -359,6 +367,8 @@ def known_users(
     or_ids: Sequence[str] = (),
     beyond: str | None = None,
     descending: bool = False,
+    since: datetime | None = None,
+    until: datetime | None = None,
     limit: int,
 ) -> list[KnownUser]:
     """Return users with messages or facts in the tenant that we are in, by their ids.
@@ -371,6 +381,8 @@ def known_users(
             a message is indexed, a whole one at once.
         or_ids: with `containing`, these too, if they are known.
         beyond: only those after it (before it, if descending).
+        since: only those with a message from this moment on.
+        until: only those with a message before this moment; with `since`, between the two.
     """
     narrowing = " AND user_id IS NOT NULL"
     of_agent = "" if agent_id is None else " AND agent_id = %(agent)s"
@@ -378,10 +390,11 @@ def known_users(
     narrowing += named
     compare, order = ("<", "DESC") if descending else (">", "ASC")
     start = "" if beyond is None else f" AND user_id {compare} %(beyond)s"
-    users = _WALKED
+    spoke = _SPOKE if since or until else ""
+    users = _WALKED + spoke
     if containing:
         users = _FOUND.format(
-            narrowing=start + named,
+            narrowing=start + named + spoke,
             of_agent=of_agent,
             heard="" if agent_id is None else _HEARD.format(name="candidate"),
             holds_text=_HOLDS_TEXT,
@@ -409,6 +422,8 @@ def known_users(
         "words": [_holding(word) for word in fold(containing).split()] or [""],
         "user_ids": [containing, *or_ids],
         "beyond": beyond,
+        "since": since or datetime.min.replace(tzinfo=UTC),
+        "until": until or datetime.max.replace(tzinfo=UTC),
         "limit": limit,
         "most_names": MAX_NAMES,
         "most": MAX_COUNTED_IN_LIST if user_id is None else MAX_COUNTED,

@@ -78,7 +78,7 @@ WITH scanned AS MATERIALIZED (
     WHERE NOT EXISTS (
         SELECT FROM memory_message AS later
         WHERE later.agent_id = newest.agent_id AND later.user_id = newest.user_id
-          AND later.thread_id = newest.thread_id AND later.number >= %(before)s
+          AND later.thread_id = newest.thread_id AND later.number >= %(before)s {later}
     )
     ORDER BY number DESC LIMIT %(limit)s
 )
@@ -213,6 +213,8 @@ def latest_threads(
     before: int | None = None,
     agent_ids: Sequence[UUID] | None = None,
     user_ids: Sequence[str] | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     limit: int = 25,
 ) -> ThreadPage:
     """Threads of the current tenant by their latest turn.
@@ -221,11 +223,15 @@ def latest_threads(
         before: where the page before this one ended.
         agent_ids: only these agents'.
         user_ids: only these users'; name the agents too, for indexes begin with them.
+        since: only turns from this moment on: a thread is listed by its latest one of them.
+        until: only turns before this moment.
     """
     position = before if before is not None else 2**63 - 1
     found: list[ThreadSummary] = []
     for _ in range(MAX_SCANS):
-        threads, scanned_to, at_end = _scan(position, agent_ids, user_ids, limit - len(found))
+        threads, scanned_to, at_end = _scan(
+            position, agent_ids, user_ids, (since, until), limit - len(found)
+        )
         found += threads
         if len(found) == limit:
             return ThreadPage(found, found[-1].number)
@@ -236,17 +242,26 @@ def latest_threads(
 
 
 def _scan(
-    before: int, agent_ids: Sequence[UUID] | None, user_ids: Sequence[str] | None, limit: int
+    before: int,
+    agent_ids: Sequence[UUID] | None,
+    user_ids: Sequence[str] | None,
+    moments: tuple[datetime | None, datetime | None],
+    limit: int,
 ) -> tuple[list[ThreadSummary], int, bool]:
     """Threads among the newest messages before a number; how far that went, and if to the end."""
     narrowed = " AND agent_id = ANY (%(agents)s)" if agent_ids is not None else ""
     narrowed += " AND user_id = ANY (%(users)s)" if user_ids is not None else ""
+    since, until = moments
+    in_time = " AND created_at >= %(since)s" if since is not None else ""
+    in_time += " AND created_at < %(until)s" if until is not None else ""
     rows = fetch_all(
-        _NEWEST.format(narrowed=narrowed),
+        _NEWEST.format(narrowed=narrowed + in_time, later=in_time),
         {
             "before": before,
             "agents": None if agent_ids is None else list(agent_ids),
             "users": None if user_ids is None else list(user_ids),
+            "since": since,
+            "until": until,
             "scanned": SCANNED,
             "limit": limit,
         },

@@ -99,21 +99,36 @@ class SessionStore:
         """Make sure that LangGraph's tables are there: see `TenantPostgresSaver.setup`."""
         self.checkpointer.setup()
 
-    def get_session_messages(self, thread_id: str, limit: int = 50) -> list[dict[str, Any]]:
+    def get_session_messages(
+        self, thread_id: str, limit: int = 50, *, max_bytes: int | None = None
+    ) -> list[dict[str, Any]]:
         """The newest `limit` messages of a thread, oldest first; none of an unknown thread.
 
         Each is {"role", "content", …}: user, assistant, system or tool, and its text.
 
+        Args:
+            limit: at most so many.
+            max_bytes: larger messages of a thread are not read; None: they are.
+
         Raises:
             UnreadableSession: the state's messages are no list (a DeltaChannel keeps changes, that
-                only its graph can add up).
+                only its graph can add up), or together larger than `max_bytes`.
             CheckpointRefused: they hold an object of a class that is not allowed.
         """
         count_argument("limit", limit)
         id_argument("thread_id", thread_id)
         messages = None
         with suppress(UndefinedTable):
-            messages = self.checkpointer.newest_value(thread_id, self.messages_key)
+            checkpointer = self.checkpointer
+            if (
+                max_bytes is not None
+                and (size := checkpointer.newest_size(thread_id, self.messages_key)) > max_bytes
+            ):
+                raise UnreadableSession(
+                    f"the messages of thread {thread_id!r} have {size:,} bytes;"
+                    f" at most {max_bytes:,} are read here"
+                )
+            messages = checkpointer.newest_value(thread_id, self.messages_key)
         if messages is None:
             return []
         if type(messages) is not list:

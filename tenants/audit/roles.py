@@ -75,6 +75,8 @@ _CURATE: Final = frozenset(
 )
 _RULE: Final = frozenset(
     {
+        # Who may clear sessions of graphs, and items of conversations by REST.
+        "memory.delete_message",
         "memory.change_pendingembedding",
         "orchestrator.add_agent",
         "orchestrator.change_agent",

@@ -12,6 +12,7 @@ from konstruct.admin.memory import (
     retention,
     rows,
     search,
+    sessions,
     windows,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "retention",
     "rows",
     "search",
+    "sessions",
     "windows",
 ]

@@ -1,8 +1,9 @@
 """Conversations: the threads of a tenant, each read as a chat, and why each reply was said."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import messages
@@ -14,9 +15,11 @@ from django.urls import reverse
 
 from konstruct.admin.access import note, note_row
 from konstruct.admin.choosing import as_number, as_user_id, as_uuid, memory_query
+from konstruct.admin.list_tools import BATCH, range_of
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.sources import is_a_persons, sources_of
 from konstruct.admin.operations.escalations import others_than
+from konstruct.admin.page_tools import PageTools, days_of, with_days
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.handoff.escalations import Thread
@@ -28,9 +31,16 @@ from konstruct.orchestrator.models import (
     PendingReply,
 )
 from konstruct.orchestrator.pipeline.accept import retry_reply
-from memory.browse.threads import ThreadSummary, latest_threads, turns_around, turns_beside
+from memory.browse.threads import (
+    ThreadPage,
+    ThreadSummary,
+    latest_threads,
+    turns_around,
+    turns_beside,
+)
 from memory.conf import IMPORT_CHANNEL, STORED_CHANNEL
 from memory.conversations.copies import COPY_PREFIX
+from memory.conversations.thread_window import sharing
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -80,12 +90,7 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
     agent_id = as_uuid(request.GET.get("agent"))
     user_id = as_user_id(request.GET.get("user")) or None
     note(request, Action.LIST, "conversations", agent_id=agent_id, user_id=user_id)
-    agents = [agent_id] if agent_id else list(names) if user_id else None
-    page = latest_threads(
-        before=as_number(request.GET.get("before")),
-        agent_ids=agents,
-        user_ids=[user_id] if user_id else None,
-    )
+    page = _threads(request, names, before=as_number(request.GET.get("before")))
     return tenant_site.render(
         request,
         "konstruct/conversations.html",
@@ -95,9 +100,55 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
         agent_id=agent_id,
         user_id=user_id or "",
         is_first=not request.GET.get("before"),
-        older=memory_query(agent_id, user_id, before=page.before) if page.before else "",
-        newest=memory_query(agent_id, user_id),
+        older=page.before
+        and with_days(request, memory_query(agent_id, user_id, before=page.before)),
+        newest=with_days(request, memory_query(agent_id, user_id)),
+        days=days_of(request),
+        list_tools=TOOLS.list_tools(request),
     )
+
+
+def _threads(
+    request: HttpRequest, names: dict[UUID, str], *, before: int | None, limit: int = 25
+) -> ThreadPage:
+    """Return a page of the threads that the parameters ask for."""
+    agent_id, user_id = as_uuid(request.GET.get("agent")), as_user_id(request.GET.get("user"))
+    since, until = range_of(request.GET)
+    return latest_threads(
+        before=before,
+        agent_ids=[agent_id] if agent_id else list(names) if user_id else None,
+        user_ids=[user_id] if user_id else None,
+        since=since,
+        until=until,
+        limit=limit,
+    )
+
+
+def _exported(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
+    """Yield the threads, the one with the latest message first."""
+    names, before = agent_names(), None
+    # Ends: each page begins where the one before ended, and the last has no end.
+    while True:
+        page = _threads(request, names, before=before, limit=BATCH)
+        for thread in page.threads:
+            yield (names.get(thread.agent_id, ""), *(getattr(thread, name) for name in EXPORTED))
+        if page.before is None:
+            return
+        before = page.before
+
+
+EXPORTED: Final = (
+    *("agent_id", "user_id", "thread_id", "channel", "message_id", "role", "name", "beginning"),
+    "created_at",
+)
+TOOLS: Final = PageTools(
+    "conversations",
+    permission=READ,
+    columns=["agent", *EXPORTED],
+    rows=_exported,
+    filters=["agent"],
+    paging=["before"],
+)
 
 
 @tenant_site.page("conversations/<uuid:message_id>/", name="conversation", permission=READ)
@@ -120,6 +171,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         "konstruct/conversation.html",
         title="Conversation",
         anchor=anchor,
+        is_shared=anchor.channel in sharing(),
         agent=names.get(anchor.agent_id, str(anchor.agent_id)),
         turns=[
             MessageRow(

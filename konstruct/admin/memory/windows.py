@@ -1,15 +1,18 @@
-"""Recent turns: the window of an agent and a user, and clearing it."""
+"""Recent turns: the window of an agent and a user, and clearing it; that of a shared thread."""
+
+from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import redirect
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 
-from konstruct.admin.access import note
+from konstruct.admin.access import note, note_row
 from konstruct.admin.choosing import Chosen
 from memory.conversations.short_term import clear_window, get_recent_messages
-from memory.models import WindowClear
+from memory.conversations.thread_window import get_thread_turns, sharing
+from memory.models import Message, WindowClear
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import AccessEvent, Action
@@ -39,6 +42,27 @@ def window(request: HttpRequest) -> HttpResponseBase:
         ],
         clears=clears[:20],
         by_whom=by_whom[:20],
+    )
+
+
+@tenant_site.page(
+    "conversations/<uuid:message_id>/window/",
+    name="thread_window",
+    permission="memory.view_windowclear",
+)
+def thread_window(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
+    """Show the window of a thread in which several people speak."""
+    anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
+    if anchor.channel not in sharing():
+        raise Http404("In this channel a thread has no window of its own.")
+    note_row(request, Action.VIEW, anchor, "window of a thread", thread_id=anchor.thread_id)
+    turns = get_thread_turns(required_tenant_id(), anchor.thread_id, anchor.channel)
+    return tenant_site.render(
+        request,
+        "konstruct/thread_window.html",
+        title="Recent turns of the thread",
+        anchor=anchor,
+        turns=[{**turn, "at": parse_datetime(turn.get("at", ""))} for turn in turns],
     )
 
 

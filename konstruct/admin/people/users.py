@@ -14,6 +14,8 @@ from django.utils.http import content_disposition_header, urlencode
 
 from konstruct.admin.access import actor_of, note
 from konstruct.admin.choosing import as_user_id
+from konstruct.admin.list_tools import range_of
+from konstruct.admin.page_tools import PageTools, days_of
 from konstruct.admin.people.identities import SEE as SEE_ACCOUNTS
 from konstruct.admin.people.person import SEE
 from konstruct.api.http.problems import current_request_id
@@ -25,7 +27,7 @@ from konstruct.orchestrator.identities.linked_ids import (
 )
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
 from memory.browse import people
-from memory.browse.people import known_users, look_alikes
+from memory.browse.people import KnownUser, known_users, look_alikes
 from memory.conversations.short_term import get_recent_messages
 from memory.ids import spelled
 from tenants.admin.sites import tenant_site
@@ -43,8 +45,7 @@ def people_list(request: HttpRequest) -> HttpResponseBase:
     """Users in the order of their ids, found by names, ids and accounts."""
     like, after = as_user_id(request.GET.get("q")), request.GET.get("after", "").replace("\0", "")
     note(request, Action.SEARCH if like else Action.LIST, "people", query=like)
-    accounts = users_of_accounts(like) if like and request.user.has_perm(SEE_ACCOUNTS) else []
-    found = known_users(beyond=after, containing=like, or_ids=accounts, limit=PER_PAGE + 1)
+    found = _found(request, beyond=after, limit=PER_PAGE + 1)
     if like and not found and ErasureRequest.objects.about(like).exists():
         return redirect(f"{reverse('admin:person')}?{urlencode({'user': like})}")
     return tenant_site.render(
@@ -54,10 +55,42 @@ def people_list(request: HttpRequest) -> HttpResponseBase:
         people=[(person, urlencode({"user": person.user_id})) for person in found[:PER_PAGE]],
         q=like,
         after=after,
-        following=urlencode({"q": like, "after": found[PER_PAGE - 1].user_id})
+        first=urlencode({"q": like, **days_of(request)}),
+        following=urlencode({"q": like, **days_of(request), "after": found[PER_PAGE - 1].user_id})
         if len(found) > PER_PAGE
         else "",
+        days=days_of(request),
+        list_tools=TOOLS.list_tools(request),
     )
+
+
+def _found(request: HttpRequest, *, beyond: str, limit: int) -> list[KnownUser]:
+    """Return people that the parameters ask for."""
+    like = as_user_id(request.GET.get("q"))
+    accounts = users_of_accounts(like) if like and request.user.has_perm(SEE_ACCOUNTS) else []
+    since, until = range_of(request.GET)
+    return known_users(
+        beyond=beyond, containing=like, or_ids=accounts, since=since, until=until, limit=limit
+    )
+
+
+def _exported(request: HttpRequest) -> Iterator[tuple[Any, ...]]:
+    """Yield the people in the order of their ids."""
+    beyond = ""
+    # Ends: each batch begins after the one before, and one that is not full is the last.
+    while True:
+        found = _found(request, beyond=beyond, limit=PEOPLE_OF_BATCH)
+        for person in found:
+            yield tuple(getattr(person, name) for name in EXPORTED)
+        if len(found) < PEOPLE_OF_BATCH:
+            return
+        beyond = found[-1].user_id
+
+
+# Each person takes some probes of indexes.
+PEOPLE_OF_BATCH = 200
+EXPORTED = ["user_id", "name", "names", "channel", "messages", "facts", "first_at", "last_at"]
+TOOLS = PageTools("people", permission=SEE, columns=EXPORTED, rows=_exported, paging=["after"])
 
 
 @tenant_site.page("people/person/export/", name="export_person", permission=EXPORT)

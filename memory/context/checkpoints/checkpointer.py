@@ -54,6 +54,12 @@ _NEWEST_VALUE_SQL = """
     WHERE newest.thread_id = %(thread)s AND newest.checkpoint_ns = ''
     ORDER BY checkpoint_id DESC LIMIT 1
 """
+# The size of the value that _NEWEST_VALUE_SQL reads, which Postgres knows without reading it.
+_NEWEST_SIZE_SQL = _NEWEST_VALUE_SQL.replace(
+    "checkpoint -> 'channel_values' -> %(channel)s::text AS inline, value.type, value.blob",
+    "coalesce(octet_length(value.blob),"
+    " octet_length((checkpoint -> 'channel_values' -> %(channel)s::text)::text), 0) AS bytes",
+)
 # Writes, references and checkpoints of runs, and then values that no checkpoint needs any more.
 _DELETE_RUNS_SQL = (
     """
@@ -194,6 +200,13 @@ class TenantPostgresSaver(PostgresSaver):
         if found["type"] in (None, "empty"):
             return found["inline"]
         return self.serde.loads_typed((found["type"], found["blob"]))
+
+    def newest_size(self, thread_id: str, channel: str) -> int:
+        """Bytes of what `newest_value` would read, 0 where there is none."""
+        with self._cursor() as cursor:
+            cursor.execute(_NEWEST_SIZE_SQL, {"thread": str(thread_id), "channel": channel})
+            found = cursor.fetchone()
+        return 0 if found is None else int(found["bytes"])
 
     def list(self, *args: Any, **kwargs: Any) -> Iterator[CheckpointTuple]:
         """As in the base class, but the connection is given back before the first result."""

@@ -25,13 +25,13 @@ from tests.messages import statements
 # Queries of a GET: session, user and permissions, the tenant's host, the access log, and its own.
 # Pages that only take POST, or only redirect, are not here.
 PAGES = {
-    "conversations": ("conversations/", 12),
+    "conversations": ("conversations/", 13),
     "conversation": ("conversations/{message}/", 25),
     "memories": ("memories/?agent={agent}&user=maria&q=sister", 15),
     "neighbours": ("memories/{message}/", 14),
     "window": ("window/?agent={agent}&user=maria", 12),
     "clear_window": ("window/clear/?agent={agent}&user=maria", 8),
-    "people": ("people/", 8),
+    "people": ("people/", 9),
     "person": ("people/person/?user=maria", 28),
     "erase_person": ("people/person/erase/?user=maria", 9),
     "erase_message": ("messages/{message}/erase/", 8),
@@ -57,8 +57,12 @@ PAGES = {
     "receipt_json": ("erasures/{erasure}/receipt.json", 8),
     "roll_key": ("api-keys/{key}/roll/", 8),
     "revoke_keys": ("api-keys/revoke/?key={key}", 8),
+    "sessions": ("sessions/", 7),
+    "thread_window": ("conversations/{shared}/window/", 12),
     "search_page": ("search/?q=sister", 40),
 }
+# What is not committed has no session: their budgets are in memory/test_sessions.py.
+OF_SESSIONS = {"session", "clear_session"}
 WITHOUT_A_GET = {
     "ask_questions",
     "delete_question",
@@ -78,6 +82,11 @@ WITHOUT_A_GET = {
     "include_message",
     "ask_again",
     "slack_finish",
+    *(
+        f"{page}_{view}"
+        for page in ("conversations", "people", "memories")
+        for view in ("export", "save_view", "delete_view")
+    ),
 }
 DASHBOARD = 30
 LIST = 14
@@ -132,9 +141,18 @@ def known(involved_a: Program) -> dict[str, Any]:
             receipt={},
         )
         erased.save(force_insert=True)
+        shared = Message.objects.create(
+            agent_id=involved_a.agent.pk,
+            user_id="zoe",
+            thread_id="shared",
+            channel="slack",
+            role="user",
+            content="Hello all",
+        ).pk
     return {
         "agent": involved_a.agent.pk,
         "message": reply.pk,
+        "shared": shared,
         "fact": fact,
         "escalation": escalation,
         "identity": identity,
@@ -147,7 +165,7 @@ def known(involved_a: Program) -> dict[str, Any]:
 
 
 def test_every_page_has_a_budget() -> None:
-    assert {*PAGES, *WITHOUT_A_GET} == set(tenant_site.pages)
+    assert {*PAGES, *WITHOUT_A_GET, *OF_SESSIONS} == set(tenant_site.pages)
 
 
 @pytest.mark.slow

@@ -68,6 +68,7 @@ PAGES = {
     "/admin/conversations/": EVERY_ROLE,
     "/admin/memories/": EVERY_ROLE,
     "/admin/people/": EVERY_ROLE,
+    "/admin/sessions/": EVERY_ROLE,
     "/admin/people/person/?user=maria": EVERY_ROLE,
     "/admin/window/?agent={agent}&user=maria": EVERY_ROLE,
     "/admin/window/clear/?agent={agent}&user=maria": "curator admin",
@@ -199,6 +200,11 @@ def test_who_has_no_role_opens_nothing(
             "fact_review": "facts/review/",
             "reply_review": "replies/review/",
             "search_page": "search/",
+            "mark_recalled": f"messages/{NOBODY}/recalled/{NOBODY}/mark/",
+            "sessions": "sessions/",
+            "session": "sessions/session/",
+            "clear_session": "sessions/session/clear/",
+            "thread_window": f"conversations/{NOBODY}/window/",
             "activity": "activity/",
             "time_zone": "time-zone/",
             "retry_job": f"jobs/reply/{NOBODY}/retry/",
@@ -241,6 +247,15 @@ def test_who_has_no_role_opens_nothing(
             "receipt_json": f"erasures/{NOBODY}/receipt.json",
             "slack_connect": "slack/connect/",
             "slack_finish": "slack/finish/",
+            **{
+                f"{page}_{view}": f"{page}/{route}"
+                for page in ("conversations", "people", "memories")
+                for view, route in (
+                    ("export", "export/csv/"),
+                    ("save_view", "views/save/"),
+                    ("delete_view", f"views/{NOBODY}/delete/"),
+                )
+            },
         }[name]
         assert (name, client.get(f"/admin/{address}").status_code) == (name, 403)
         assert (name, client.post(f"/admin/{address}").status_code) == (name, 403)

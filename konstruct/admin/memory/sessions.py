@@ -1,0 +1,114 @@
+"""Sessions: the threads of LangGraph graphs, listed, read and cleared."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from konstruct.admin.access import note
+from memory.context import SessionStore
+from memory.context.exceptions import CheckpointRefused, UnreadableSession
+from memory.context.session import Session
+from memory.exceptions import InvalidArgument
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
+from tenants.context import required_tenant_id
+
+SEE: Final = "memory.view_message"
+CLEAR: Final = "memory.delete_message"
+PER_PAGE: Final = 25
+MAX_MESSAGES: Final = 50
+# A state is read whole. A page of checkpoints of the API has as much (decision 57).
+MAX_BYTES: Final = 4_000_000
+
+
+@tenant_site.page("sessions/", name="sessions", permission=SEE)
+def session_list(request: HttpRequest) -> HttpResponseBase:
+    """Sessions, the one that was used last first; or the one of a thread."""
+    asked = request.GET.get("thread", "").replace("\0", "")
+    note(request, Action.LIST, "sessions", thread_id=asked[:255])
+    found = _found(asked) if asked else _page(request)
+    last = found[PER_PAGE - 1] if len(found) > PER_PAGE else None
+    return tenant_site.render(
+        request,
+        "konstruct/sessions.html",
+        title="Sessions",
+        sessions=[
+            (session, urlencode({"thread": session.thread_id})) for session in found[:PER_PAGE]
+        ],
+        asked=asked,
+        is_first=not request.GET.get("before"),
+        older=last and urlencode({"before": f"{last.checkpoint_id} {last.thread_id}"}),
+    )
+
+
+@tenant_site.page("sessions/session/", name="session", permission=SEE)
+def session(request: HttpRequest) -> HttpResponseBase:
+    """One session with its newest messages, as far as they can be read without its graph."""
+    found = _required(request)
+    note(request, Action.VIEW, "session", thread_id=found.thread_id)
+    turns: list[dict[str, Any]] = []
+    problem = ""
+    try:
+        turns = _store().get_session_messages(found.thread_id, MAX_MESSAGES, max_bytes=MAX_BYTES)
+    except (UnreadableSession, CheckpointRefused) as error:
+        problem = f"The messages cannot be shown: {error}."
+    return tenant_site.render(
+        request,
+        "konstruct/session.html",
+        title="Session",
+        session=found,
+        query=urlencode({"thread": found.thread_id}),
+        turns=turns,
+        problem=problem,
+    )
+
+
+@tenant_site.page("sessions/session/clear/", name="clear_session", permission=CLEAR)
+def clear(request: HttpRequest) -> HttpResponseBase:
+    """Ask for confirmation, then delete the whole history of a session and log it."""
+    found = _required(request)
+    query = urlencode({"thread": found.thread_id})
+    if request.method != "POST":
+        return tenant_site.render(
+            request,
+            "konstruct/clear_session.html",
+            title="Clear the session?",
+            session=found,
+            query=query,
+        )
+    # First, for LangGraph's connection has a transaction of its own.
+    note(request, Action.CLEAR, "session", thread_id=found.thread_id)
+    _store().clear_session(found.thread_id)
+    messages.success(request, "The session is cleared. Messages of conversations stay.")
+    return redirect(reverse("admin:sessions"))
+
+
+def _store() -> SessionStore:
+    return SessionStore(required_tenant_id())
+
+
+def _page(request: HttpRequest) -> list[Session]:
+    """Return one session more than a page has."""
+    checkpoint_id, _, thread_id = request.GET.get("before", "").replace("\0", "").partition(" ")
+    place = Session(thread_id, datetime.min.replace(tzinfo=UTC), 0, checkpoint_id)
+    return _store().list_sessions(PER_PAGE + 1, before=place if checkpoint_id else None)
+
+
+def _found(thread_id: str) -> list[Session]:
+    """Return the session of a thread, if there is one."""
+    try:
+        found = _store().get_session(thread_id)
+    except InvalidArgument:
+        return []
+    return [found] if found else []
+
+
+def _required(request: HttpRequest) -> Session:
+    for found in _found(request.GET.get("thread", "")):
+        return found
+    raise Http404("This tenant has no such session.")

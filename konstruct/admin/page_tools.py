@@ -1,0 +1,87 @@
+"""Tools of lists for pages that are no list of a model: conversations, people and memories."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.db.models import Model
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from konstruct.admin.access import note, note_row
+from konstruct.admin.list_tools import ROUTES, ListTools
+from tenants.admin.sites import tenant_site
+from tenants.audit.models import Action
+
+Rows = Iterable[tuple[Any, ...]]
+
+
+class PageTools(ListTools):
+    """Tools of one page, with their views.
+
+    Args:
+        name: the name of the page, which is its address, too.
+        permission: the permission of the page.
+        columns: the columns of an export.
+        rows: returns the filtered rows of a request.
+        filters: the parameters that a saved view keeps.
+        paging: the parameters of a place in the list.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        permission: str,
+        columns: list[str],
+        rows: Callable[[HttpRequest], Rows],
+        filters: Iterable[str] = (),
+        paging: Iterable[str] = (),
+    ) -> None:
+        self.name, self.permission = name, permission
+        self.columns, self.rows = columns, rows
+        self.filters, self.paging = {*filters}, {*paging}
+        for view, route in ROUTES.items():
+            page = tenant_site.page(f"{name}/{route}", name=f"{name}_{view}", permission=permission)
+            page(getattr(self, f"{view}_view"))
+
+    def list_name(self) -> str:
+        return self.name
+
+    def at(self, page: str, *arguments: Any) -> str:
+        name = self.name if page == "changelist" else f"{self.name}_{page}"
+        return reverse(f"admin:{name}", args=arguments)
+
+    def is_ranged(self) -> bool:
+        return True
+
+    def parameters_of_page(self, request: HttpRequest) -> set[str]:
+        return self.paging
+
+    def parameters_of_views(self, request: HttpRequest) -> set[str]:
+        return self.filters
+
+    def exported(self, request: HttpRequest) -> tuple[list[str], Rows]:
+        return self.columns, self.rows(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm(self.permission)
+
+    def record(
+        self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
+    ) -> None:
+        if row is not None:
+            note_row(request, Action(action), row, **detail)
+        else:
+            user_id = request.GET.get("user") or None
+            note(request, Action(action), self.name, user_id=user_id, **detail)
+
+
+def days_of(request: HttpRequest) -> dict[str, str]:
+    """Return the days of the range as parameters of an address."""
+    return {name: request.GET[name][:10] for name in ("from", "to") if request.GET.get(name)}
+
+
+def with_days(request: HttpRequest, query: str) -> str:
+    """Return parameters of an address with the days of the range."""
+    return "&".join(filter(None, (query, urlencode(days_of(request)))))

@@ -1,0 +1,149 @@
+"""Sessions of graphs, and windows of shared threads: read, cleared, and kept apart."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from django.test import Client
+
+from konstruct.admin.memory import sessions
+from memory.context import SessionStore
+from memory.models import Message
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.api.said import talk
+from tests.konstruct.conftest import Program
+from tests.messages import statements
+
+# LangGraph saves on connections of its own, which do not see what a test has not committed.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LIST = "/admin/sessions/"
+HOSTILE = '"><script>\u202e/?#%' + "x" * 150
+
+
+def page_of(thread_id: str, page: str = "") -> str:
+    return f"{LIST}session/{page}?{urlencode({'thread': thread_id})}"
+
+
+def listed(client: Client, query: str = "") -> list[str]:
+    page = client.get(f"{LIST}{query}")
+    assert page.status_code == 200
+    return [session.thread_id for session, _ in page.context["sessions"]]
+
+
+def test_sessions_are_listed_in_pages_and_found(
+    program_a: Program,
+    program_b: Program,
+    browser: Callable[..., Client],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sessions, "PER_PAGE", 2)
+    client = browser(program_a.tenant, "view_message")
+    assert listed(client) == []
+    for thread_id in ("one", "two", "three", "one"):
+        talk(program_a, thread_id, "Hello")
+    first = client.get(LIST)
+    assert listed(client) == ["one", "three"]
+    older = first.context["older"]
+    assert listed(client, f"?{older}") == ["two"]
+    assert listed(client, "?thread=two") == ["two"]
+    for odd in ("?thread=none", "?thread=%00", "?before=%00", f"?thread={'x' * 3000}"):
+        assert set(listed(client, odd)) <= {"one", "three"}
+    other = browser(program_b.tenant)
+    assert listed(other) == []
+    assert other.get(page_of("one")).status_code == 404
+    assert other.post(page_of("one", "clear/")).status_code == 404
+
+
+def test_a_session_is_read_as_text_and_cleared_after_a_confirmation(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    talk(program_a, HOSTILE, "My sister <b>visits</b>", "x" * 100_000)
+    reader, ruler = browser(program_a.tenant, "view_message"), browser(program_a.tenant)
+    page = reader.get(page_of(HOSTILE))
+    assert [turn["role"] for turn in page.context["turns"]] == ["user", "user"]
+    assert "My sister &lt;b&gt;visits&lt;/b&gt;" in page.text
+    assert '"><script>' not in page.text
+    assert "x" * 5_000 not in page.text
+    clear = page_of(HOSTILE, "clear/")
+    assert clear not in page.text.replace("&amp;", "&")
+    assert reader.post(clear).status_code == 403
+    assert "cannot be undone" in ruler.get(clear).text
+    assert listed(ruler) == [HOSTILE]
+    assert ruler.post(clear)["Location"] == LIST
+    assert listed(ruler) == []
+    assert ruler.get(page_of(HOSTILE)).status_code == 404
+    with tenant_scope(program_a.tenant.id):
+        events = AccessEvent.objects.filter(subject="session").order_by("id")
+        logged = [(each.action, each.detail["thread_id"]) for each in events]
+    assert logged == [("view", HOSTILE), ("clear", HOSTILE)]
+
+
+def test_messages_that_are_too_large_are_not_read(
+    program_a: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MAX_BYTES", 1_000)
+    talk(program_a, "small", "Hello")
+    talk(program_a, "large", "x" * 2_000)
+    client = browser(program_a.tenant)
+    assert len(client.get(page_of("small")).context["turns"]) == 1
+    page = client.get(page_of("large"))
+    assert page.context["turns"] == []
+    assert "at most 1,000 are read here" in page.text
+    assert len(SessionStore(program_a.tenant.id).get_session_messages("large")) == 1
+
+
+def test_the_pages_of_a_session_keep_their_budgets(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    talk(program_a, "one", "Hello")
+    client = browser(program_a.tenant)
+
+    def cost(address: str) -> int:
+        with statements() as sent:
+            assert client.get(address).status_code == 200
+        return len(sent)
+
+    client.get(LIST)
+    addresses = (LIST, page_of("one"), page_of("one", "clear/"))
+    few = [cost(address) for address in addresses]
+    assert max(few) <= 8
+    for number in range(20):
+        talk(program_a, f"thread {number}", "Hello")
+    talk(program_a, "one", *map(str, range(30)))
+    assert [cost(address) for address in addresses] == few
+
+
+def test_the_window_of_a_shared_thread_has_the_turns_of_all(
+    program_a: Program, program_b: Program, browser: Callable[..., Client]
+) -> None:
+    def said(user: str, channel: str = "slack", **fields: Any) -> Message:
+        with tenant_scope(program_a.tenant.id):
+            return Message.objects.create(
+                agent_id=program_a.agent.pk,
+                user_id=user,
+                thread_id="C1:1",
+                channel=channel,
+                role="user",
+                content=f"I am {user} <b>",
+                **fields,
+            )
+
+    first = said("maria", name="Maria")
+    said("theo")
+    said("eve", channel="rest")
+    client = browser(program_a.tenant, "view_windowclear", "view_message")
+    address = f"/admin/conversations/{first.pk}/window/"
+    page = client.get(address)
+    assert [turn["user_id"] for turn in page.context["turns"]] == ["maria", "theo"]
+    assert "I am theo &lt;b&gt;" in page.text
+    assert address in client.get(f"/admin/conversations/{first.pk}/").text
+    assert browser(program_a.tenant, "view_message").get(address).status_code == 403
+    assert browser(program_b.tenant).get(address).status_code == 404
+    alone = said("zoe", channel="rest")
+    assert client.get(f"/admin/conversations/{alone.pk}/window/").status_code == 404
+    assert "/window/" not in client.get(f"/admin/conversations/{alone.pk}/").text.replace(
+        "/admin/window/", ""
+    )

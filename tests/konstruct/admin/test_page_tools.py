@@ -1,0 +1,174 @@
+"""Tools of lists on the pages of conversations, people and memories."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from konstruct.admin.memory import conversations
+from konstruct.admin.people import users
+from konstruct.orchestrator.models import SavedView
+from memory.browse.threads import latest_threads
+from memory.indexing.embedding_jobs import drain
+from memory.models import Message
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+PAGES = ("conversations", "people", "memories")
+PERMISSIONS = {
+    "conversations": "view_message",
+    "people": "view_scope",
+    "memories": "recall_memories",
+}
+DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def spoken(program_a: Program) -> Program:
+    """Tenant A, where three people wrote on three days, one of them formulas."""
+    for days, user in enumerate(("ann", "=bob()", "carl")):
+        add(program_a, user, "=1+1 my sister lives in Lisbon", DAY + timedelta(days=days))
+    return program_a
+
+
+def add(program: Program, user: str, content: str, at: datetime) -> None:
+    line = {
+        "external_id": f"{user} {at}",
+        "agent": program.agent.name,
+        "user_id": user,
+        "thread_id": f"of {user}",
+        "role": "user",
+        "content": content,
+        "created_at": at.isoformat(),
+    }
+    answer = program.post("/api/v1/messages/import/", {"messages": [line]})
+    assert answer.status_code == 200, answer.content
+    drain(program.tenant.id)
+
+
+def exported(client: Client, page: str, kind: str, query: str = "") -> Any:
+    answer = client.get(f"/admin/{page}/export/{kind}/{query}")
+    assert answer.status_code == 200
+    assert answer["Content-Disposition"].startswith(f'attachment; filename="{page}-')
+    text = b"".join(answer.streaming_content).decode()
+    return json.loads(text) if kind == "json" else list(csv.DictReader(io.StringIO(text)))
+
+
+def question(program: Program, user: str = "ann") -> str:
+    return f"?agent={program.agent.pk}&user={user}&q=Where+does+my+sister+live"
+
+
+def test_conversations_of_a_range_are_listed_and_exported(
+    spoken: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversations, "BATCH", 2)
+    client = browser(spoken.tenant)
+    page = client.get("/admin/conversations/?from=2026-01-02&to=2026-01-02")
+    assert [row["thread"].user_id for row in page.context["rows"]] == ["=bob()"]
+    rows = exported(client, "conversations", "json")
+    assert [row["user_id"] for row in rows] == ["carl", "=bob()", "ann"]
+    assert rows[0]["agent"] == spoken.agent.name
+    rows = exported(client, "conversations", "json", "?user=ann&to=2026-01-01")
+    assert [(row["user_id"], row["thread_id"]) for row in rows] == [("ann", "of ann")]
+    (row,) = exported(client, "conversations", "csv", "?from=2026-01-02&to=2026-01-02")
+    assert (row["user_id"], row["beginning"][:5]) == ("'=bob()", "'=1+1")
+    with tenant_scope(spoken.tenant.id):
+        event = AccessEvent.objects.filter(action="export").latest("id")
+    assert (event.subject, event.detail["format"]) == ("conversations", "csv")
+
+
+def test_a_thread_is_in_the_range_of_each_of_its_messages(spoken: Program) -> None:
+    add(spoken, "ann", "Much earlier", DAY - timedelta(days=300))
+    with tenant_scope(spoken.tenant.id):
+        old = Message.objects.get(content="Much earlier")
+        found = latest_threads(until=DAY - timedelta(days=200)).threads
+        assert [(each.user_id, each.message_id) for each in found] == [("ann", old.pk)]
+        found = latest_threads(since=DAY, until=DAY + timedelta(hours=1)).threads
+        assert [each.user_id for each in found] == ["ann"]
+        assert found[0].message_id != old.pk
+        assert latest_threads(since=timezone.now() + timedelta(days=1)).threads == []
+
+
+def test_people_of_a_range_are_listed_found_and_exported(
+    spoken: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(users, "PEOPLE_OF_BATCH", 2)
+    client = browser(spoken.tenant)
+
+    def shown(query: str) -> list[str]:
+        page = client.get(f"/admin/people/{query}")
+        return [person.user_id for person, _ in page.context["people"]]
+
+    assert shown("?from=2026-01-02") == ["=bob()", "carl"]
+    assert shown("?to=2026-01-01") == ["ann"]
+    assert shown("?q=a&from=2026-01-02") == ["carl"]
+    assert shown("?from=nonsense&to=%00") == ["=bob()", "ann", "carl"]
+    rows = exported(client, "people", "json")
+    assert [row["user_id"] for row in rows] == ["=bob()", "ann", "carl"]
+    assert {row["user_id"] for row in exported(client, "people", "csv")} == {
+        "'=bob()", "ann", "carl",
+    }  # fmt: skip
+    assert exported(client, "people", "json", "?from=2030-01-01") == []
+
+
+def test_memories_of_a_range_are_recalled_and_exported(
+    spoken: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(spoken.tenant)
+    asked = question(spoken)
+    (row,) = exported(client, "memories", "json", asked)
+    assert row["content"].startswith("=1+1")
+    assert exported(client, "memories", "csv", asked)[0]["content"].startswith("'=1+1")
+    page = client.get(f"/admin/memories/{asked}&from=2026-01-02")
+    assert (page.context["hits"], page.context["days"]) == ([], {"from": "2026-01-02"})
+    assert exported(client, "memories", "json", f"{asked}&to=2025-12-31") == []
+    assert len(exported(client, "memories", "json", f"{asked}&to=2026-01-01")) == 1
+    assert exported(client, "memories", "json") == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_an_export_of_a_page_takes_its_permission_and_that_to_export(
+    spoken: Program, program_b: Program, browser: Callable[..., Client], page: str
+) -> None:
+    export = f"/admin/{page}/export/json/"
+    permission = PERMISSIONS[page]
+    assert browser(spoken.tenant, permission).get(export).status_code == 403
+    assert browser(spoken.tenant, "export_list").get(export).status_code == 403
+    client = browser(spoken.tenant, permission, "export_list")
+    assert client.get(export).status_code == 200
+    assert client.get(f"/admin/{page}/export/xml/").status_code == 404
+    assert "/export/" not in browser(spoken.tenant, permission).get(f"/admin/{page}/").text
+    assert f"{page}/export/csv/" in client.get(f"/admin/{page}/").text
+    other = browser(program_b.tenant)
+    assert exported(other, page, "json", question(spoken)) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_view_of_a_page_keeps_no_user_and_no_words(
+    spoken: Program, browser: Callable[..., Client], page: str
+) -> None:
+    client = browser(spoken.tenant)
+    asked = f"?agent={spoken.agent.pk}&user=ann&q=secret&from=2026-01-01&before=9&after=ann"
+    answer = client.post(f"/admin/{page}/views/save/{asked}", {"name": "<b>Mine"})
+    agent = "" if page == "people" else f"agent={spoken.agent.pk}&"
+    assert answer["Location"] == f"{reverse(f'admin:{page}')}?{agent}from=2026-01-01"
+    shown = client.get(f"/admin/{page}/").text
+    assert "&lt;b&gt;Mine" in shown
+    with tenant_scope(spoken.tenant.id):
+        view = SavedView.objects.get()
+    assert view.page == page
+    stranger = browser(spoken.tenant, PERMISSIONS[page])
+    delete = f"/admin/{page}/views/{view.pk}/delete/"
+    assert stranger.post(delete).status_code == 404
+    assert client.get(delete).status_code == 403
+    assert client.post(delete).status_code == 302
+    with tenant_scope(spoken.tenant.id):
+        assert not SavedView.objects.exists()
