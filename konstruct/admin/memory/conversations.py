@@ -100,8 +100,9 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
         agent_id=agent_id,
         user_id=user_id or "",
         is_first=not request.GET.get("before"),
-        older=page.before
-        and with_days(request, memory_query(agent_id, user_id, before=page.before)),
+        older=with_days(request, memory_query(agent_id, user_id, before=page.before))
+        if page.before
+        else "",
         newest=with_days(request, memory_query(agent_id, user_id)),
         days=days_of(request),
         list_tools=TOOLS.list_tools(request),
