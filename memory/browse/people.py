@@ -181,7 +181,7 @@ ORDER BY user_id LIMIT %(limit)s
 
 @dataclass(frozen=True, slots=True)
 class Acquaintance:
-    """What one agent has of a user, in numbers; counts end at MAX_COUNTED."""
+    """What one agent has of a user, in numbers; counts end at MAX_COUNTED_IN_LIST."""
 
     agent_id: UUID
     messages: int
@@ -226,7 +226,7 @@ def acquaintances(user_ids: Sequence[str], agent_ids: Sequence[UUID]) -> list[Ac
     """Return how much each of these agents has of a person; without those that have nothing.
 
     Args:
-        user_ids: the ids of the person. Counts of each id end at MAX_COUNTED.
+        user_ids: the ids of the person. Counts of each id end at MAX_COUNTED_IN_LIST.
         agent_ids: the agents, in the order of the result.
     """
     rows = fetch_all(
@@ -235,7 +235,7 @@ def acquaintances(user_ids: Sequence[str], agent_ids: Sequence[UUID]) -> list[Ac
             "tenant": required_tenant_id(),
             "agents": list(agent_ids),
             "users": list(user_ids),
-            "most": MAX_COUNTED,
+            "most": MAX_COUNTED_IN_LIST,
         },
     )
     found = []

@@ -1,6 +1,7 @@
 """The page of a person: who they are, what waits, what agents know of them, and the timeline."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import datetime, time, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -17,11 +18,12 @@ from django.utils.http import urlencode
 
 from konstruct.admin.access import note
 from konstruct.admin.choosing import as_user_id, memory_query
+from konstruct.admin.lists import AtLeast
 from konstruct.admin.people.identities import linked_accounts
 from konstruct.admin.people.timeline import shown_timeline
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, main_id
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
-from memory.browse.people import acquaintances, names_of
+from memory.browse.people import MAX_COUNTED_IN_LIST, Acquaintance, acquaintances, names_of
 from memory.browse.threads import latest_threads
 from memory.facts.finding import uses_of
 from memory.ids import spelled
@@ -73,7 +75,8 @@ def person(request: HttpRequest) -> HttpResponseBase:
         other_names=names[1:],
         linked=[(other, urlencode({"user": other})) for other in user_ids[1:]],
         known=[
-            (agents[each.agent_id], each, memory_query(each.agent_id, user_id)) for each in known
+            (agents[each.agent_id], _counted(each), memory_query(each.agent_id, user_id))
+            for each in known
         ],
         threads=[(thread, agents[thread.agent_id].name) for thread in threads],
         waiting=_waiting(request, user_ids),
@@ -84,6 +87,15 @@ def person(request: HttpRequest) -> HttpResponseBase:
         channels=accounts,
         **shown_timeline(request, user_ids, {"user": user_id}, day=day, moment=moment),
     )
+
+
+def _counted(known: Acquaintance) -> dict[str, Any]:
+    """Return what an agent has of the person, with `+` at the numbers where counting stopped."""
+    counts = ("messages", "pieces", "recalls", "facts")
+    return {
+        name: AtLeast(value) if name in counts and value >= MAX_COUNTED_IN_LIST else value
+        for name, value in asdict(known).items()
+    }
 
 
 def _as_of(request: HttpRequest) -> tuple[str, datetime | None]:

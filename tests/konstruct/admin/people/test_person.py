@@ -7,9 +7,11 @@ from typing import Any
 from django.test import Client
 from django.utils import timezone
 
+from konstruct.admin.people import person
 from konstruct.admin.people import timeline as pages
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.timeline import EntryKind, Position, timeline
+from memory.browse import people
 from memory.facts import Author, LongTermMemory, exclude_from_recall, retract
 from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message
@@ -252,3 +254,14 @@ def test_all_facts_of_a_person_are_listed(
     page = browser(populated_a.tenant).get("/admin/memory/memoryentry/", {"user": "maria"})
     assert "maria is shared." in page.text
     assert "bob is shared." not in page.text
+
+
+def test_counts_end_and_say_so(
+    populated_a: Program, browser: Callable[..., Client], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(people, "MAX_COUNTED_IN_LIST", 2)
+    monkeypatch.setattr(person, "MAX_COUNTED_IN_LIST", 2)
+    page = browser(populated_a.tenant).get(PERSON, {"user": "maria"})
+    ((_, known, _),) = page.context["known"]
+    assert (str(known["messages"]), str(known["facts"])) == ("2+", "1")
+    assert "2+ messages" in page.text
