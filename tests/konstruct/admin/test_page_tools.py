@@ -128,7 +128,8 @@ def test_memories_of_a_range_are_recalled_and_exported(
     assert row["content"].startswith("=1+1")
     assert exported(client, "memories", "csv", asked)[0]["content"].startswith("'=1+1")
     page = client.get(f"/admin/memories/{asked}&from=2026-01-02")
-    assert (page.context["hits"], page.context["days"]) == ([], {"from": "2026-01-02"})
+    assert page.context["sides"][0]["hits"] == []
+    assert page.context["days"] == {"from": "2026-01-02"}
     assert exported(client, "memories", "json", f"{asked}&to=2025-12-31") == []
     assert len(exported(client, "memories", "json", f"{asked}&to=2026-01-01")) == 1
     assert exported(client, "memories", "json") == []
