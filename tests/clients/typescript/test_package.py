@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Route, sync_playwright
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.agents import create_agent
 from tenants.models import Tenant
+from tests.browser.conftest import CHROMIUM
 from tests.clients.python.conftest import bound_key
 from tests.clients.typescript.test_description import PACKAGE
 from tests.documentation.blocks import blocks
@@ -172,6 +174,38 @@ def test_against_the_server(
         "KONSTRUCT_OTHER_KEY": program_b.key,
     }
     run(package, "node", "--test", "test/live.test.mjs", KONSTRUCT_URL=url, **keys)
+
+
+IN_BROWSER = """async ([url, key]) => {
+  const { Client } = await import("/client/index.js");
+  const maria = { agent: "ada", user_id: "maria" };
+  const konstruct = new Client({ url, key });
+  const stream = konstruct.messages.stream({ ...maria, content: "Hello" });
+  let text = "";
+  for await (const piece of stream) text += piece;
+  const { memory_id } = await konstruct.facts.create({ ...maria, content: "Maria reads." });
+  await konstruct.facts.delete(memory_id);
+  const problem = await konstruct.facts.get(memory_id).catch((error) => error);
+  return [text === stream.message.reply.content, problem.name];
+}"""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_in_a_browser(package: Path, url: str, program_a: Program) -> None:
+    def answer(route: Route) -> None:
+        name = route.request.url.removeprefix(f"{url}/client/")
+        if name:
+            route.fulfill(path=package / "dist" / name, content_type="text/javascript")
+        else:
+            route.fulfill(body="<!doctype html>", content_type="text/html")
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.route(f"{url}/client/**", answer)
+        page.goto(f"{url}/client/")
+        assert page.evaluate(IN_BROWSER, [url, program_a.key]) == [True, "NotFound"]
+        browser.close()
 
 
 @pytest.mark.django_db(transaction=True)
