@@ -17,16 +17,20 @@ from tenants.models import Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import servers
 
-# Rows are Postgres' running estimate, which is near enough and costs nothing.
+# Rows are Postgres' running estimate, which is near enough and costs nothing. The view of these
+# statistics reads those of all tables of all tenants: with 224 tenants three times as long.
 _SIZES = """
 SELECT n.nspname, count(*), coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint,
-       coalesce(sum(s.n_live_tup) FILTER (WHERE c.relname = 'memory_message'), 0)::bigint,
-       coalesce(sum(s.n_live_tup) FILTER (WHERE c.relname = 'orchestrator_agent'), 0)::bigint,
-       coalesce(sum(s.n_live_tup) FILTER (
+       coalesce(sum(pg_stat_get_live_tuples(c.oid)) FILTER (
+           WHERE c.relname = 'memory_message'), 0)::bigint,
+       coalesce(sum(pg_stat_get_live_tuples(c.oid)) FILTER (
+           WHERE c.relname = 'orchestrator_agent'), 0)::bigint,
+       coalesce(sum(pg_stat_get_live_tuples(c.oid)) FILTER (
            WHERE c.relname IN ('memory_conversationembedding', 'memory_memoryentry')), 0)::bigint,
-       max(greatest(s.last_idx_scan, s.last_seq_scan)) FILTER (WHERE c.relname = 'memory_message')
+       max(greatest(pg_stat_get_lastscan(c.oid), (
+           SELECT max(pg_stat_get_lastscan(i.indexrelid)) FROM pg_index AS i
+           WHERE i.indrelid = c.oid))) FILTER (WHERE c.relname = 'memory_message')
 FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p')
-LEFT JOIN pg_stat_all_tables AS s ON s.relid = c.oid
 WHERE n.nspname = ANY (%s)
 GROUP BY n.nspname
 """

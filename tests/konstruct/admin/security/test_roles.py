@@ -241,6 +241,7 @@ def test_who_has_no_role_opens_nothing(
             "ask_again": f"messages/{NOBODY}/ask-again/",
             "exclude_message": f"messages/{NOBODY}/exclude/",
             "include_message": f"messages/{NOBODY}/include/{NOBODY}/",
+            "mark_recalled": f"messages/{NOBODY}/recalled/{NOBODY}/mark/",
             "invite_person": "team/1/invite/",
             "erasure_receipt": f"erasures/{NOBODY}/",
             "message_receipt": f"erased-messages/{NOBODY}/",
