@@ -75,6 +75,15 @@ def restore(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     return redirect(_page_of(tenant))
 
 
+@operator_site.page("tenants/<uuid:tenant_id>/resume/", name="resume_tenant", permission=CHANGE)
+def resume(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
+    """Serve a suspended tenant again."""
+    tenant = get_object_or_404(Tenant, pk=tenant_id)
+    if request.method == "POST":
+        _change(request, tenant, provisioning.resume_tenant, "resume", "{} is served again.")
+    return redirect(_page_of(tenant))
+
+
 @operator_site.page("tenants/<uuid:tenant_id>/invite/", name="invite_admin", permission=CHANGE)
 def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Mail a link with which somebody becomes the tenant's first admin, or show it."""

@@ -4,38 +4,30 @@ Where no Chromium is installed they are left out, but under CI, where they must 
 """
 
 import os
-import random
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.db import connections
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from konstruct.api.auth.keys import issue_key
-from konstruct.channels.delivery import queue as deliveries
-from konstruct.channels.exceptions import ChannelRefused
-from konstruct.channels.models import Delivery
-from konstruct.channels.slack.installations import connect
-from konstruct.channels.slack.oauth import SCOPES
 from konstruct.llm.exceptions import LLMRefused
-from konstruct.local import demo_conversations
+from konstruct.local import demo_conversations, demo_month
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.orchestrator.replies import queue
-from memory.conversations.transcript import record_message
 from memory.facts import LongTermMemory
 from memory.indexing.embedding_jobs import drain
-from memory.models import MemoryEntry, Message, RecallEvent
+from memory.models import MemoryEntry, Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
@@ -166,7 +158,7 @@ def standing_aurora(django_db_setup: None, django_db_blocker: Any) -> Iterator[A
 
 
 def _talked_to_for_a_month() -> Aurora:
-    """Make it, through the pipeline itself."""
+    """Make it as the demo does, and talk to it through the pipeline itself."""
     with database.as_owner():  # after the test all tenants but the standing ones are deleted
         provisioning.create_tenant(slug="aurora", name="Aurora Travel")
     tenant = Tenant.objects.get(slug="aurora")
@@ -175,11 +167,12 @@ def _talked_to_for_a_month() -> Aurora:
         name="Iris",
         system_prompt="You are Iris, the assistant of Aurora Travel.",
     )
-    create_agent(tenant_id=tenant.id, name="Otto", system_prompt="You are Otto, who books trains.")
     with tenant_scope(tenant.id):
-        User.objects.create_superuser("admin", password=PASSWORD)
+        admin = User.objects.create_superuser("admin", password=PASSWORD)
         issue_key(tenant_id=tenant.id, name="website")
-        _a_month_of_small_talk(tenant, agent)
+        month = demo_month.add_month(agent, admin=admin)
+        for message in month.waiting:
+            pipeline.handle(tenant_id=tenant.id, message_id=message.id)
         said = demo_conversations.AURORA
         for text in said.said[:16]:  # what was said first is out of the window
             _say(tenant, agent, text)
@@ -195,12 +188,13 @@ def _talked_to_for_a_month() -> Aurora:
         memory = Message.objects.get(content__contains="allergic to shellfish", role="user")
         fact = _know(tenant, agent, "Sam is allergic to shellfish.")
         _know(tenant, agent, "Sam has an allergy to shellfish.")
-        _connect_slack(tenant, agent)
-        escalation, identity = _involve_people(tenant, agent)
         # Of another person: a corrected fact excludes its message from recall.
-        _propose_facts(_say(tenant, agent, "I am allergic to clams and shellfish.", user="tom"))
+        _propose_facts(_say(tenant, agent, "I am allergic to clams and shellfish.", user="zoe"))
+        identity = ChannelIdentity.objects.get()
+    with database.as_owner():  # the erasures of the month
+        call_command("owner_worker", once=True, verbosity=0)
     LongTermMemory().update(fact, tenant.id, content="Sam is allergic to shellfish and to nuts.")
-    return Aurora(tenant, agent, failed, reply, memory, fact, escalation, identity)
+    return Aurora(tenant, agent, failed, reply, memory, fact, month.escalation, identity)
 
 
 def _say(
@@ -210,7 +204,6 @@ def _say(
     *,
     answered: bool = True,
     user: str = USER,
-    channel: str = "rest",
 ) -> Message:
     """Send a message as a program does, and have it answered at once."""
     message, _ = accept(
@@ -218,7 +211,7 @@ def _say(
             agent_id=agent.id,
             user_id=user,
             thread_id="desk",
-            channel=channel,
+            channel="rest",
             content=text,
             name=user.title(),
         ),
@@ -227,35 +220,6 @@ def _say(
     if answered:
         pipeline.handle(tenant_id=tenant.id, message_id=message.id)
     return message
-
-
-def _connect_slack(tenant: Tenant, agent: Agent) -> None:
-    """Connect a workspace, in which a reply could not be delivered."""
-    connect(
-        tenant_id=tenant.id,
-        agent_id=agent.id,
-        workspace="T024BE7LD",
-        name="Aurora Travel",
-        bot_user_id="U0BOT",
-        token="xoxb-of-nobody",
-        scopes=SCOPES,
-        by="admin",
-    )
-    said = _say(tenant, agent, "Is the ferry running today?", channel="slack", user="U024BE7LH")
-    address = {"workspace": "T024BE7LD", "channel": "C1", "thread_ts": "1.1", "ts": "1.1"}
-    deliveries.enqueue(said, channel="slack", address=address)
-    refusal = ChannelRefused("Slack refused chat.postMessage: is_archived.")
-    deliveries.DELIVERIES.record_failure(Delivery.objects.get().pk, refusal)
-
-
-def _involve_people(tenant: Tenant, agent: Agent) -> tuple[Escalation, ChannelIdentity]:
-    """Let somebody ask for a person, and for something to be remembered; who is known to Slack."""
-    Agent.objects.filter(pk=agent.pk).update(tools=["remember_fact"], escalate_on=["complaint"])
-    _say(tenant, agent, "Please remember that I travel with my dog.", user="U024BE7LH")
-    _say(tenant, agent, "Can I talk to a human, please?", user="U024BE7LH")
-    _say(tenant, agent, "It is about the ferry.", user="U024BE7LH")
-    identity = channel_identities.identity_of("slack", "T024BE7LD", "U024BE7LH", "Kim")
-    return Escalation.objects.get(), channel_identities.link(identity, "kim", by="admin")
 
 
 def _propose_facts(message: Message) -> None:
@@ -277,35 +241,3 @@ def _know(tenant: Tenant, agent: Agent, content: str) -> Any:
             metadata={"topic": "health"},
         )
     )
-
-
-def _a_month_of_small_talk(tenant: Tenant, agent: Agent) -> None:
-    """Imported turns and recalls of earlier days, for the charts."""
-    dice = random.Random(7)
-    now = datetime.now(UTC)
-    for days_ago in range(29, 0, -1):
-        then = now - timedelta(days=days_ago)
-        weekend = then.weekday() > 4
-        for number in range(dice.randint(0, 1) if weekend else dice.randint(1, 3)):
-            record_message(
-                tenant_id=tenant.id,
-                agent_id=agent.id,
-                user_id=dice.choice(("sam", "lea", "tom", "ines")),
-                thread_id=f"desk-{days_ago}",
-                channel="import",
-                role="user",
-                content=f"Note {number} of {then:%A}: a group of {dice.randint(4, 60)} to Bruges.",
-                created_at=then,
-            )
-            RecallEvent.objects.create(
-                agent_id=agent.id,
-                user_id="lea",
-                query="Bruges?",
-                hits=[],
-                cut=[],
-                injected=[],
-                abstained=dice.random() < 0.3,
-                embedding_model="all-MiniLM-L6-v2",
-                milliseconds=4.0,
-                created_at=then,
-            )

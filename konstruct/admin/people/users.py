@@ -38,6 +38,7 @@ _encode: Callable[[Any], str] = DjangoJSONEncoder(ensure_ascii=False).encode
 PER_PAGE = 50
 EXPORT = "audit.export_person"
 ERASE = "audit.add_erasurerequest"
+RECEIPT = "audit.view_erasurerequest"
 
 
 @tenant_site.page("people/", name="people", permission=SEE)
@@ -139,7 +140,7 @@ def erase(request: HttpRequest) -> HttpResponseBase:
 
 def _request(request: HttpRequest, user_id: str) -> HttpResponseBase:
     try:
-        request_erasure(
+        erasure = request_erasure(
             user_id,
             by=actor_of(request),
             reason=request.POST.get("reason", "").replace("\0", "")[:2000],
@@ -149,6 +150,8 @@ def _request(request: HttpRequest, user_id: str) -> HttpResponseBase:
         messages.warning(request, str(error))
     else:
         messages.success(request, "The erasure is requested. An operator's process carries it out.")
+        if request.user.has_perm(RECEIPT):
+            return redirect("admin:erasure_receipt", erasure.pk)
     return redirect(f"{reverse('admin:person')}?{urlencode({'user': user_id})}")
 
 

@@ -14,7 +14,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 
 from konstruct.local import demo_conversations as conversations
-from konstruct.local import embedded
+from konstruct.local import demo_month, embedded
 from konstruct.local.serving import serving
 from konstruct.management.commands.serve import port as port_argument
 from konstruct.orchestrator.models import Agent
@@ -62,6 +62,7 @@ class Command(KonstructCommand):
                 if not right:
                     raise CommandError("an answer was not what it should be, see above.")
                 _make_admins()
+                _add_month(tenants[0])
                 self._say_where(port)
                 if not options["exit"]:
                     processes.wait()
@@ -168,6 +169,14 @@ def _make_admins() -> None:
                 password=ADMIN_PASSWORD,
                 stdout=io.StringIO(),
             )
+
+
+def _add_month(prepared: _Prepared) -> None:
+    """Add a month of life to the tenant, if it has none. After the questions, which it may slow."""
+    with tenant_scope(prepared.tenant.id):
+        if not Agent.objects.filter(name=demo_month.SECOND_AGENT).exists():
+            agent = Agent.objects.get(name=conversations.AGENT)
+            demo_month.add_month(agent, admin=get_user_model().objects.get(username=ADMIN))
 
 
 def _prepare(script: conversations.Company) -> _Prepared:

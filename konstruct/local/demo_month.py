@@ -1,0 +1,367 @@
+"""A month of the demo's first tenant, so that no page of its admin is empty.
+
+Everything is stored by the product's own functions. Turns of earlier days have their time as
+imported turns have it. What people decide (a correction, a review, an erasure) happens now.
+"""
+
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from konstruct.channels.delivery import queue as deliveries
+from konstruct.channels.exceptions import ChannelRefused
+from konstruct.channels.models import SlackMember
+from konstruct.channels.slack.installations import connect
+from konstruct.channels.slack.oauth import SCOPES
+from konstruct.llm.exceptions import LLMRefused
+from konstruct.orchestrator.agents import create_agent, update_agent
+from konstruct.orchestrator.extraction import runs
+from konstruct.orchestrator.handoff import escalations
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.erasure_requests import (
+    request_erasure,
+    request_message_erasure,
+)
+from konstruct.orchestrator.messages import Thread
+from konstruct.orchestrator.models import (
+    Agent,
+    Destination,
+    Escalation,
+    Event,
+    NotificationRecipient,
+)
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.replies import queue
+from konstruct.orchestrator.reply_reviews import review_reply
+from konstruct.orchestrator.retention_rules import set_days
+from memory.conversations.transcript import record_message
+from memory.embedding.embedder import model_version
+from memory.facts import Author, LongTermMemory, confirm, reject
+from memory.facts.exclusions import exclude_from_recall
+from memory.models import MemoryEntry, Message, Role
+from memory.models.facts import AuthorKind, FactState
+from memory.recall.service import Hit, RecallResult
+from memory.short_term import clear_window
+from tenants import transaction
+from tenants.audit.access_log import Actor
+from tenants.audit.models import RetentionRule
+from tenants.context import required_tenant_id
+
+DAYS: Final = 29
+SECOND_AGENT: Final = "Otto"
+WORKSPACE: Final = "T024BE7LD"
+SLACK_USER: Final = "U024BE7LH"
+# The person that asks to be erased.
+LEAVING: Final = "ravi"
+# Names, and the channels that they write from.
+PEOPLE: Final = {
+    "lea": ("Lea Peeters", "rest"),
+    "tom": ("Tom Okafor", "openai"),
+    "ines": ("Inês Duarte", "slack"),
+    LEAVING: ("Ravi Nair", "openai"),
+}
+SMALL_TALK: Final = (
+    ("A group of {n} wants to see Bruges. Is there room?", "There is room for {n} in Bruges."),
+    ("How long is the train to Ghent for {n} people?", "The train to Ghent takes two hours."),
+    ("The hotel in Porto asks for {n} names.", "I have noted that the hotel wants {n} names."),
+    ("Can {n} people visit the belfry at once?", "The belfry lets 70 people in at once."),
+    ("Please hold {n} seats on the ferry.", "I hold {n} seats on the ferry until Friday."),
+)
+# By days ago. Rules find facts in them; the second home corrects the first one.
+LEA: Final = {
+    26: "I live in Ghent.",
+    19: "I work for Bruges Events.",
+    12: "My dog is called Waffel.",
+    9: "I just moved to Antwerp.",
+    6: "I am a vegetarian.",
+    4: "My favourite city is Venice.",
+}
+CONFIRMED: Final = ("Ghent", "Bruges Events", "Antwerp")
+REJECTED: Final = "Venice"
+
+
+@dataclass(frozen=True)
+class Month:
+    """Rows of the month that tests look at."""
+
+    failed: Message
+    """Its reply was given up."""
+    escalation: Escalation
+    """It waits for a person."""
+    waiting: tuple[Message, ...]
+    """Messages that a worker handles: a consent to ask for, and one more of the escalation."""
+
+
+def add_month(agent: Agent, *, admin: Any) -> Month:
+    """Store a month of conversations, facts, escalations and failures in the current tenant.
+
+    Args:
+        agent: the tenant's first agent. Of the user with whom it talks in the demo nothing is
+            stored, so that its answers do not depend on the month.
+        admin: the user of the tenant's admin, who decides and reviews.
+
+    Returns:
+        The rows that are not settled. Workers handle the rest: embeddings, erasures, `waiting`.
+    """
+    actor = Actor.person(admin)
+    author = Author(AuthorKind.PERSON, actor.id, actor.name)
+    otto = create_agent(
+        tenant_id=required_tenant_id(),
+        name=SECOND_AGENT,
+        system_prompt=f"You are {SECOND_AGENT}, who books trains and ferries.",
+        tools=["remember_fact"],
+        escalate_on=["complaint"],
+    )
+    replies = _talk(agent, otto)
+    _find_facts(agent, author)
+    for reply, mark in zip(replies, ("right", "wrong", "unsure", "right"), strict=False):
+        review_reply(reply.pk, mark=mark, by=actor)
+    exclude_from_recall(replies[1], author=author, reason="The reply was marked as wrong.")
+    _settle_escalation(agent, actor)
+    # A day later it takes effect, if it is not cancelled.
+    set_days(RetentionRule(agent_id=otto.pk), 14)
+    _request_erasures(agent, actor)
+    clear_window(required_tenant_id(), agent.pk, "tom")
+    _connect_slack(agent, actor, admin)
+    update_agent(
+        agent,
+        author=author,
+        note="Answers are shorter.",
+        system_prompt=f"{agent.system_prompt} Answer in at most three sentences.",
+    )
+    escalation, waiting = _wait_for_people(otto)
+    return Month(_fail(agent), escalation, tuple(waiting))
+
+
+# --- Conversations --------------------------------------------------------------------------------
+
+
+def _talk(agent: Agent, otto: Agent) -> list[Message]:
+    """Store the turns of earlier days; return the replies, latest first."""
+    dice = random.Random(7)  # noqa: S311  (of a demo)
+    now = datetime.now(UTC)
+    replies: list[Message] = []
+    earlier: dict[tuple[UUID, str], Message] = {}
+    for days_ago in range(DAYS, 0, -1):
+        morning = now - timedelta(days=days_ago)
+        users = dice.sample(list(PEOPLE), 1 if morning.weekday() > 4 else dice.randint(1, 3))
+        said = [
+            (dice.choice((agent, agent, otto)), user, dice.choice(SMALL_TALK)) for user in users
+        ]
+        if days_ago in LEA:
+            said.append((agent, "lea", (LEA[days_ago], "Thank you, Lea. I will keep it in mind.")))
+        for number, (asked, user, (question, answer)) in enumerate(said):
+            people = dice.randint(4, 60)
+            at = morning + timedelta(minutes=11 * number)
+            message = _turn(asked, user, question.format(n=people), days_ago=days_ago, at=at)
+            recalled = earlier.get((asked.pk, user))
+            reply = _turn(
+                asked,
+                user,
+                answer.format(n=people),
+                days_ago=days_ago,
+                at=at + timedelta(seconds=dice.uniform(0.6, 4.0)),
+                in_reply_to=message.pk,
+                recall_trace=_recalled(message, recalled if dice.random() < 0.7 else None).trace(),
+                usage={
+                    "prompt_tokens": dice.randint(300, 900),
+                    "completion_tokens": dice.randint(10, 60),
+                },
+            )
+            earlier[asked.pk, user] = message
+            replies.insert(0, reply)
+    return replies
+
+
+def _turn(
+    agent: Agent, user_id: str, content: str, *, days_ago: int, at: datetime, **of_reply: Any
+) -> Message:
+    """Store a message of a user, or, with `in_reply_to`, the reply to it."""
+    name, channel = PEOPLE[user_id]
+    message, _ = record_message(
+        tenant_id=required_tenant_id(),
+        agent_id=agent.pk,
+        user_id=user_id,
+        thread_id=f"{user_id}-{days_ago}",
+        channel=channel,
+        role=Role.ASSISTANT if of_reply else Role.USER,
+        name="" if of_reply else name,
+        content=content,
+        created_at=at,
+        **of_reply,
+    )
+    return message
+
+
+def _recalled(message: Message, found: Message | None) -> RecallResult:
+    """Return a recall for the message that found an earlier one, or nothing."""
+    hits = (
+        ()
+        if found is None
+        else (
+            Hit(
+                message_id=found.pk,
+                external_id=None,
+                thread_id=found.thread_id,
+                role=found.role,
+                name=found.name,
+                content=found.content,
+                created_at=found.created_at,
+                score=3.1,
+                probability=0.8,
+                gate_value=0.8,
+                channels={"vector": 0.6, "words": 0.4},
+                metadata=None,
+            ),
+        )
+    )
+    return RecallResult(
+        query=message.content,
+        hits=hits,
+        cut=(),
+        abstained=not hits,
+        embedding_model=model_version(),
+        milliseconds=4.0,
+        embedding_milliseconds=6.0,
+    )
+
+
+# --- Facts ----------------------------------------------------------------------------------------
+
+
+def _find_facts(agent: Agent, author: Author) -> None:
+    """Extract facts with the rules, conversation by conversation, and decide some of them."""
+    for days_ago in sorted(LEA, reverse=True):
+        said = Message.objects.filter(agent_id=agent.pk, thread_id=f"lea-{days_ago}")
+        preview = runs.preview(messages=list(said.order_by("number")), requested_by=author.address)
+        runs.apply(preview.pk)
+        for fact in MemoryEntry.objects.entries().filter(run_id=preview.pk):
+            if fact.state == FactState.PROPOSED and fact.value in CONFIRMED:
+                confirm(fact.pk, author=author)
+            elif fact.state == FactState.PROPOSED and fact.value == REJECTED:
+                reject(fact.pk, author=author, reason="It was the favourite of one trip.")
+    facts = LongTermMemory()
+    tenant_id = required_tenant_id()
+    entry = MemoryEntry(
+        tenant_id=tenant_id,
+        agent_id=agent.pk,
+        user_id="tom",
+        content="Tom travels with a wheelchair.",
+        metadata={"topic": "travel"},
+    )
+    entered = facts.remember_all([entry], author=author)[0].memory_id
+    facts.update(
+        entered, tenant_id, content="Tom travels with a folding wheelchair.", author=author
+    )
+
+
+# --- People ---------------------------------------------------------------------------------------
+
+
+def _settle_escalation(agent: Agent, actor: Actor) -> None:
+    """A person answered Inês and resolved the escalation."""
+    message = Message.objects.filter(agent_id=agent.pk, user_id="ines", role=Role.USER).latest(
+        "number"
+    )
+    escalation, _ = escalations.open_escalation(
+        Thread.of(message),
+        opened_by=Escalation.OpenedBy.PERSON,
+        name=actor.name,
+        reason="The price of the group is negotiated by a person.",
+        message_id=message.pk,
+    )
+    escalations.assign(escalation.pk, to=actor.name)
+    answer = "Hello Inês, we agreed on 48 euros for each person."
+    escalations.answer_as_person(escalation.pk, answer, name=actor.name)
+    escalations.resolve(escalation.pk, by=actor.name, let_agent_answer=True, note="Price agreed.")
+
+
+def _request_erasures(agent: Agent, actor: Actor) -> None:
+    """Request the erasure of a person, and of one message of another."""
+    request_erasure(LEAVING, by=actor, reason="Ravi asked for it by mail.")
+    said = Message.objects.filter(agent_id=agent.pk, user_id="tom", role=Role.USER)
+    message = said.earliest("number")
+    request_message_erasure(
+        agent_id=agent.pk,
+        user_id=message.user_id,
+        thread_id=message.thread_id,
+        message_id=message.pk,
+        by=actor,
+        reason="It named a guest.",
+    )
+
+
+def _connect_slack(agent: Agent, actor: Actor, admin: Any) -> None:
+    """Connect a workspace that does not exist. A reply in it could not be delivered."""
+    installation = connect(
+        tenant_id=required_tenant_id(),
+        agent_id=agent.pk,
+        workspace=WORKSPACE,
+        name="Aurora Travel",
+        bot_user_id="U0BOT",
+        token="xoxb-of-no-workspace",  # noqa: S106
+        scopes=SCOPES,
+        by=actor.name,
+    )
+    SlackMember.objects.create(installation=installation, slack_id="U0ADMIN", member=admin)
+    # Switched off: the demo has no mail server.
+    NotificationRecipient.objects.create(
+        destination=Destination.MAIL,
+        email="desk@aurora.example",
+        events=[Event.ESCALATION_OPENED, Event.JOB_FAILED],
+        is_active=False,
+    )
+    identity = channel_identities.identity_of("slack", WORKSPACE, SLACK_USER, "Kim Novak")
+    channel_identities.link(identity, "kim", by=actor.name)
+    message, _ = record_message(
+        tenant_id=required_tenant_id(),
+        agent_id=agent.pk,
+        user_id="kim",
+        thread_id="slack-ferry",
+        channel="slack",
+        role=Role.USER,
+        name="Kim Novak",
+        content="Is the ferry running today?",
+    )
+    address = {"workspace": WORKSPACE, "channel": "C1", "thread_ts": "1.1", "ts": "1.1"}
+    # In one transaction: no worker asks Slack before it has failed.
+    with transaction.atomic():
+        deliveries.enqueue(message, channel="slack", address=address)
+        refusal = ChannelRefused("Slack refused chat.postMessage: is_archived.")
+        deliveries.DELIVERIES.record_failure(message.pk, refusal)
+
+
+def _wait_for_people(otto: Agent) -> tuple[Escalation, list[Message]]:
+    """Open an escalation; return it, and a message in it and one that asks for a consent."""
+    asked = _send(otto, "Can I talk to a human, please?", thread_id="kim-ferry")
+    escalation, _ = escalations.open_escalation(
+        Thread.of(asked), opened_by=Escalation.OpenedBy.USER, reason=f"“{asked.content}”"
+    )
+    return escalation, [
+        _send(otto, "It is about the ferry.", thread_id="kim-ferry"),
+        _send(otto, "Please remember that I travel with my dog.", thread_id="kim-dog"),
+    ]
+
+
+def _fail(agent: Agent) -> Message:
+    """Send a message, of which the reply is given up before a worker sees it."""
+    with transaction.atomic():
+        message = _send(agent, "Could you also book the lighthouse tour?", thread_id="kim-tour")
+        refusal = LLMRefused("The language model answered 400: no such model.")
+        queue.REPLIES.record_failure(message.pk, refusal)
+    return message
+
+
+def _send(agent: Agent, content: str, *, thread_id: str) -> Message:
+    """Send a message of Kim to an agent, for a worker to answer."""
+    incoming = Incoming(
+        agent_id=agent.pk,
+        user_id="kim",
+        thread_id=thread_id,
+        channel="rest",
+        content=content,
+        name="Kim Novak",
+    )
+    return accept(incoming, tenant_id=required_tenant_id())[0]

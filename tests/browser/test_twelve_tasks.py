@@ -1,0 +1,201 @@
+"""The twelve tasks of an admin, each from Today in at most five clicks.
+
+docs/admin.md has the same table. A click is counted by the page: each press of a pointer, and two
+for a choice in a select, which is opened first. Typing, Enter and keys are no clicks.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from django.core.management import call_command
+from playwright.sync_api import Page, expect
+
+from tests import database
+from tests.browser.conftest import USER, Aurora, Visitor
+
+MAX_CLICKS = 5
+# A press of Enter makes a click, too, with no detail.
+COUNT = """
+for (const [name, clicks] of [["click", 1], ["change", 2]]) {
+    document.addEventListener(name, event => {
+        const counts = name === "click" ? event.detail === 1 : event.target.tagName === "SELECT";
+        const before = Number(sessionStorage.getItem("clicks"));
+        if (event.isTrusted && counts || name === "change" && counts)
+            sessionStorage.setItem("clicks", before + clicks);
+    }, true);
+}
+"""
+
+
+@contextmanager
+def clicks(page: Page, expected: int) -> Iterator[None]:
+    """Count the clicks of the block."""
+    assert expected <= MAX_CLICKS
+    page.evaluate("sessionStorage.setItem('clicks', 0)")
+    yield
+    assert int(page.evaluate("sessionStorage.getItem('clicks')")) == expected
+
+
+def begin(visitor: Visitor, username: str) -> Page:
+    """Log in; the first page is Today."""
+    visitor.page.add_init_script(COUNT)
+    visitor.log_in(username)
+    return visitor.page
+
+
+def menu(page: Page, entry: str) -> None:
+    """Click an entry of the menu."""
+    page.locator("#nav-sidebar-apps").get_by_role("link", name=entry).first.click()
+
+
+def find_person(page: Page, name: str) -> None:
+    """Find a person by their name and open their page: two clicks."""
+    menu(page, "People")
+    page.get_by_label("Name or id").fill(name)
+    page.keyboard.press("Enter")
+    page.get_by_role("region", name="People").get_by_role("link").first.click()
+
+
+def test_all_about_a_person(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+    page = begin(visit(standing_aurora.host), "admin")
+    with clicks(page, 2):
+        find_person(page, "Peeters")
+        expect(page.get_by_text("Lea Peeters", exact=True).first).to_be_visible()
+        for part in ("Waiting", "Facts", "Timeline", "Latest conversations"):
+            expect(page.get_by_role("heading", name=part, exact=True)).to_be_visible()
+        expect(page.get_by_text("Lea Peeters lives in Antwerp.").first).to_be_visible()
+
+
+def test_why_a_reply_was_said(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+    page = begin(visit(standing_aurora.host), "admin")
+    with clicks(page, 3):
+        menu(page, "Conversations")
+        page.get_by_label("User").fill(USER)
+        page.keyboard.press("Enter")
+        page.locator(".k-table a").first.click()
+        page.get_by_role("link", name="Why?").first.click()
+        why = page.get_by_role("complementary", name="Sources of the reply")
+        expect(why.get_by_text("The prompt, as it was sent")).to_be_visible()
+
+
+def test_correct_a_fact_and_verify(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+    page = begin(visit(standing_aurora.host), "admin")
+    with clicks(page, 5):
+        menu(page, "Facts")
+        page.locator("#searchbar").fill("Antwerp")
+        page.keyboard.press("Enter")
+        page.locator("#result_list").get_by_role("link", name="Antwerp").click()
+        page.get_by_role("textbox", name="Content").fill("Lea Peeters lives in Brussels.")
+        page.get_by_role("button", name="Save", exact=True).click()
+        find_person(page, "Peeters")
+        expect(
+            page.get_by_role("link", name="Lea Peeters lives in Brussels.").first
+        ).to_be_visible()
+
+
+def test_set_retention_with_a_preview(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    page = begin(visit(standing_aurora.host), "admin")
+    with clicks(page, 3):
+        menu(page, "Retention")
+        page.locator("#result_list").get_by_role("link").first.click()
+        page.get_by_label("Days").fill("7")
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.get_by_role("heading", name="A change waits")).to_be_visible()
+        expect(page.get_by_role("cell", name="messages", exact=True)).to_be_visible()
+
+
+def test_make_and_try_an_agent(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+    page = begin(visit(standing_aurora.host), "admin")
+    with clicks(page, 5):
+        menu(page, "Agents")
+        page.get_by_role("link", name="Add agent").click()
+        page.get_by_role("textbox", name="Name").fill("Nora")
+        page.get_by_label("System prompt").fill("You are Nora, who plans walks.")
+        page.get_by_role("button", name="Save and continue editing").click()
+        page.get_by_role("link", name="Try it").click()
+        page.get_by_label("Message", exact=True).fill("Hello Nora.")
+        page.get_by_role("button", name="Send").click()
+        expect(page.locator(".k-turn-assistant").first).to_be_visible()
+
+
+def test_show_growth_and_quality(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+    page = begin(visit(standing_aurora.host), "admin")
+    with clicks(page, 4):
+        page.get_by_label("Range").select_option("30 days")
+        page.get_by_role("button", name="Show", exact=True).click()
+        for chart in ("Messages", "Replies by source", "Reviewers' marks"):
+            expect(page.get_by_role("region", name=chart)).to_be_visible()
+        page.get_by_role("link", name="As a table").click()
+        expect(page.get_by_role("columnheader", name="Messages", exact=True)).to_be_visible()
+
+
+def test_roll_a_key(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+    page = begin(visit(standing_aurora.host), "admin")
+    with clicks(page, 3):
+        menu(page, "API keys")
+        page.get_by_role("link", name="Roll", exact=True).first.click()
+        page.get_by_role("button", name="Roll the key").click()
+        expect(page.get_by_role("heading", name="Copy the key now")).to_be_visible()
+
+
+def test_export_for_an_auditor(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+    page = begin(visit(standing_aurora.host), "admin")
+    with clicks(page, 2):
+        menu(page, "Access log")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="CSV").click()
+    assert download.value.path().read_text().count("\n") > 3
+
+
+def test_find_by_meaning(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+    page = begin(visit(standing_aurora.host), "admin")
+    with clicks(page, 1):
+        menu(page, "Memories")
+        page.get_by_label("User").fill(USER)
+        page.get_by_label("Question").fill("Which food makes me ill?")
+        page.keyboard.press("Enter")
+        found = page.get_by_role("region", name="Recalled")
+        expect(found.get_by_text("shellfish").first).to_be_visible()
+
+
+def test_settle_an_escalation(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+    page = begin(visit(standing_aurora.host), "admin")
+    with clicks(page, 3):
+        page.get_by_role("region", name="Escalations").locator(".k-item a").first.click()
+        page.get_by_label("Answer", exact=False).first.fill("The ferry leaves at nine.")
+        page.get_by_role("button", name="Answer").click()
+        page.get_by_role("button", name="Resolve").click()
+        expect(page.get_by_text("resolved", exact=True).first).to_be_visible()
+
+
+def test_operate_tenants(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+    page = begin(visit("localhost"), "olga")
+    with clicks(page, 5):
+        menu(page, "Tenants")
+        page.get_by_role("link", name="aurora", exact=True).click()
+        page.get_by_role("link", name="Suspend").click()
+        page.get_by_label("Type aurora to confirm").fill("aurora")
+        page.get_by_role("button", name="Suspend").click()
+        expect(page.get_by_text("suspended", exact=True).first).to_be_visible()
+        page.get_by_role("button", name="Resume").click()
+        expect(page.get_by_text("suspended", exact=True)).to_have_count(0)
+
+
+def test_erase_a_person_and_hand_over_the_receipt(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    page = begin(visit(standing_aurora.host), "admin")
+    with clicks(page, 5):
+        find_person(page, "Duarte")
+        page.get_by_role("link", name="Request erasure").click()
+        page.get_by_label("Reason").fill("Inês asked for it.")
+        page.get_by_label("The user’s id").fill("ines")
+        page.get_by_role("button", name="Request erasure").click()
+        with database.as_owner():  # as manage.py owner_worker, which runs beside the server
+            call_command("owner_worker", once=True, verbosity=0)
+        expect(page.get_by_role("heading", name="a person was erased")).to_be_visible(timeout=15000)
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Download as JSON").click()
+    assert '"digest"' in download.value.path().read_text()
