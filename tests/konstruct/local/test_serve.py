@@ -235,6 +235,19 @@ def test_a_killed_worker_takes_no_count_with_it_and_what_waits_for_it_raises_the
         eventually(lambda: is_answered(second))
         eventually(lambda: replies_done(server.metrics()) == 2)
         eventually(lambda: not is_firing("KonstructRepliesWait", server.metrics()))
+        sent_by_us = (
+            "konstruct_requests_total",
+            frozenset({("interface", "rest"), ("method", "POST"), ("status", "2xx")}),
+        )
+        assert server.metrics()[sent_by_us] == 2
+        for words in (("gunicorn",), ("worker", "sweeps")):
+            killed = server.find(*words)
+            assert killed is not None
+            kill(killed)
+        # Nothing is lost with the process that sums the counts up, nor counted twice.
+        eventually(lambda: replies_done(server.metrics()) == 2)
+        assert server.metrics()[sent_by_us] == 2
+        eventually(server.answers)
 
 
 def prepared_tenant(home: Path) -> tuple[str, str]:
