@@ -3,7 +3,7 @@
 Recall reads one agent's memory of one user. This search reads a whole tenant: candidates are the
 messages with the rarest words, by the index of words, and the messages with the nearest
 pieces, by the HNSW index; all of them are then scored alike. Each of the statements has an index
-and ends after LIMIT_SECONDS: docs/decisions/0087.
+and ends after LIMIT_SECONDS: docs/decisions/0086.
 """
 
 import math
