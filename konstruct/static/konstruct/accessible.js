@@ -26,6 +26,8 @@ const NAMES = {
 const ATTRIBUTES = {
   "#main": { role: "main", tabindex: "-1" },
   "body.login #page": { role: "main" },
+  "#main :is(input[type='text'], input[type='search'], input:not([type]), textarea):not([dir])": { dir: "auto" },
+  "[x-data='searchCommand()'] > div": { role: "dialog", "aria-modal": "true", "aria-label": "Search everything" },
   "#nav-sidebar-inner": { "aria-label": "Menu" },
   "nav[x-show='openUserLinks']": { "aria-label": "Account" },
   "#changelist-filter": { role: "region", "aria-label": "Filters" },
@@ -68,6 +70,27 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     event.target.click();
   }
+});
+
+/* Escape closes an open menu and gives the focus back; a list's filters close by themselves. */
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  for (const opener of document.querySelectorAll("[aria-expanded='true']:is([role='button'], a)")) {
+    const clicked = opener.getAttribute("x-on:click") ?? "";
+    if (clicked.includes("sidebar")) continue;
+    if (clicked.includes("!")) opener.click();
+    opener.focus();
+  }
+  for (const tool of document.querySelectorAll("details.k-tool[open]")) {
+    tool.open = false;
+    tool.querySelector("summary").focus();
+  }
+});
+
+/* The filters stand after the list in the page: the focus goes into them when they open. */
+document.addEventListener("click", (event) => {
+  if (!event.target.closest("[x-on\\:click='filterOpen = true']")) return;
+  setTimeout(() => document.querySelector("#changelist-filter :is(a, input, select)")?.focus(), 50);
 });
 
 document.addEventListener("DOMContentLoaded", () => {

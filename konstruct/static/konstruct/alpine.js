@@ -43,9 +43,33 @@ const GLOBALS = {
   clearSearch: (input) => (input.value === "" ? input.blur() : (input.value = "")),
 };
 
+/* A control that opens something says whether it is open. */
+function sayWhetherExpanded(element, clicked) {
+  const [, state] = clicked.match(/(\w+) = (?:!\1|true)\b/) ?? [];
+  if (state) element.setAttribute("x-bind:aria-expanded", state);
+}
+
+/* The palette gives the focus back to where it was opened from. */
+function commandWithFocus() {
+  const command = searchCommand();
+  return {
+    ...command,
+    opener: null,
+    handleOpen() {
+      this.opener = document.activeElement;
+      command.handleOpen.call(this);
+    },
+    handleEscape() {
+      command.handleEscape.call(this);
+      if (!this.openCommandResults) this.opener?.focus();
+    },
+  };
+}
+
 document.addEventListener("alpine:init", () => {
   for (const element of document.querySelectorAll("*")) {
     for (const { name, value } of [...element.attributes]) {
+      if (name === "x-on:click") sayWhetherExpanded(element, value);
       if (name === "x-init" || name.startsWith("x-on:")) {
         element.setAttribute(name, rewritten(value));
       }
@@ -54,5 +78,5 @@ document.addEventListener("alpine:init", () => {
   Alpine.data("theme", (...chosen) => ({ ...theme(...chosen), ...GLOBALS }));
   Alpine.data("searchForm", () => searchForm());
   Alpine.data("searchDropdown", () => searchDropdown());
-  Alpine.data("searchCommand", () => searchCommand());
+  Alpine.data("searchCommand", commandWithFocus);
 });

@@ -73,7 +73,7 @@ def test_a_fact_is_edited_and_then_approved(
     assert (known.content, known.value, known.state) == ("Maria lives in Ås.", "Ås", "active")
     page = client.get(f"/admin/memory/memoryentry/{fact}/change/").text
     assert "<mark>Oslo</mark>" in page  # the evidence of the version before
-    assert "extraction (extraction run)" in page
+    assert "<bdi>extraction</bdi> (extraction run)" in page
 
 
 def test_the_queue_is_filtered_and_a_fact_skipped(

@@ -64,7 +64,7 @@ def test_somebody_takes_a_conversation_over(involved_a: Program, browser: Browse
     assert "wants to answer" in opened.text
     shown = client.get(conversation).text
     assert "held for a person" in shown
-    assert "A person answers here" in shown
+    assert "<bdi>A person</bdi> answers here" in shown
     assert "1 held" in client.get("/admin/conversations/").text
     assert "held" in client.get("/admin/orchestrator/pendingreply/?state=held").text
     assert client.get(f"{conversation}escalate/").status_code == 403

@@ -40,9 +40,9 @@ def test_a_person_hands_a_conversation_over_and_sees_who_answers(
         assert not Escalation.objects.exists()
     handed = client.post(hand, {"agent": str(bert.pk)}, follow=True)
     assert "Transferred." in handed.text
-    assert "bert answers here what is sent to ada" in handed.text
+    assert "<bdi>bert</bdi> answers here what is sent to <bdi>ada</bdi>" in handed.text
     assert "Answer as a person" not in handed.text
-    assert "bert answers here" in client.get(conversation).text
+    assert "<bdi>bert</bdi> answers here" in client.get(conversation).text
     assert "bert" in client.get("/admin/orchestrator/escalation/?to=agent").text
     with tenant_scope(tenant.id):
         pipeline.handle(tenant_id=tenant.id, message_id=waiting.pk)

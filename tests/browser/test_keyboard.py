@@ -1,0 +1,71 @@
+"""What opens and closes in the admin, by the keyboard alone."""
+
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Aurora, Visitor
+
+
+def test_what_opens_by_the_keyboard_closes_by_escape_and_gives_the_focus_back(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(standing_aurora.host)
+    admin.log_in("admin")
+    page = admin.open("/admin/memory/message/")
+
+    # The first key leads past the menu.
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip the menu")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#main")).to_be_focused()
+
+    views = page.locator("details.k-tool summary")
+    views.press("Enter")
+    name = page.get_by_label("Save filters and order as")
+    expect(name).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(name).to_be_hidden()
+    expect(views).to_be_focused()
+
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("dialog", name="Search everything")).to_be_visible()
+    expect(page.locator("#search-input-command")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(views).to_be_focused()
+
+    account = page.locator("[x-on\\:click*='openUserLinks =']")
+    expect(account).to_have_attribute("aria-expanded", "false")
+    account.press("Enter")
+    expect(account).to_have_attribute("aria-expanded", "true")
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Log out")).to_be_hidden()
+    expect(account).to_be_focused()
+
+    menu = page.locator("#main [x-on\\:click*='sidebarDesktopOpen =']")
+    for is_open in ("false", "true"):
+        menu.press("Enter")
+        expect(menu).to_have_attribute("aria-expanded", is_open)
+
+    filters = page.get_by_role("button", name="Filters", exact=True)
+    filters.press("Enter")
+    expect(filters).to_have_attribute("aria-expanded", "true")
+    expect(page.locator("#changelist-filter :focus")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#changelist-filter")).to_be_hidden()
+    expect(filters).to_be_focused()
+
+
+def test_a_list_without_rows_says_why_and_leads_back(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(standing_aurora.host)
+    admin.log_in("admin")
+    page = admin.open("/admin/memory/message/?from=1999-01-01&to=1999-01-02")
+    expect(page.get_by_text("No message matches these filters.")).to_be_visible()
+    assert page.locator("#content a[href*='/add/']").count() == 0
+    page.get_by_role("link", name="Clear the filters").click()
+    expect(page.locator("#result_list")).to_be_visible()
+    page = admin.open("/admin/orchestrator/agent/?q=xyzzy")
+    expect(page.get_by_role("link", name="Add agent").last).to_be_visible()
