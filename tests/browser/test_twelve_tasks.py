@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from django.core.management import call_command
 from playwright.sync_api import Page, expect
 
+from memory.models import RecallExclusion
+from tenants.context import tenant_scope
 from tests import database
 from tests.browser.conftest import USER, Aurora, Visitor
 
@@ -91,6 +93,9 @@ def test_correct_a_fact_and_verify(standing_aurora: Aurora, visit: Callable[...,
         expect(
             page.get_by_role("link", name="Lea Peeters lives in Brussels.").first
         ).to_be_visible()
+    with tenant_scope(standing_aurora.tenant.id):
+        left_out = RecallExclusion.objects.filter(message__content="I just moved to Antwerp.")
+        assert left_out.exists()
 
 
 def test_set_retention_with_a_preview(

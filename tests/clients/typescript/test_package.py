@@ -68,8 +68,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("typescript") / "client"
     shutil.copytree(PACKAGE, folder, ignore=shutil.ignore_patterns("node_modules", "dist"))
     shutil.copytree(HERE, folder / "test", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    ping = subprocess.run(["npm", "ping"], cwd=folder, capture_output=True, check=False, timeout=60)
-    if ping.returncode:
+    command = (shutil.which("npm") or "npm", "ping")
+    if subprocess.run(command, capture_output=True, check=False, timeout=60).returncode:
         pytest.skip("npm's registry does not answer")
     run(folder, "npm", "ci", "--prefer-offline")
     run(folder, "npm", "run", "build")

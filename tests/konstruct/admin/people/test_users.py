@@ -56,7 +56,8 @@ def test_a_person_is_shown_across_agents_with_the_ways_on(
     client = browser(populated_a.tenant)
     page = client.get(PERSON, {"user": "maria"})
     ((agent, known, _),) = page.context["known"]
-    assert (agent, known.messages, known.recalls, known.facts) == (populated_a.agent, 8, 3, 1)
+    counts = (known["messages"], known["recalls"], known["facts"])
+    assert (agent, *counts) == (populated_a.agent, 8, 3, 1)
     assert "likes green tea" in page.text
     # Not embedded yet, and known all the same.
     assert client.get(PERSON, {"user": "bob"}).status_code == 200

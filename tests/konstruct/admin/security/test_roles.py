@@ -200,7 +200,6 @@ def test_who_has_no_role_opens_nothing(
             "fact_review": "facts/review/",
             "reply_review": "replies/review/",
             "search_page": "search/",
-            "mark_recalled": f"messages/{NOBODY}/recalled/{NOBODY}/mark/",
             "sessions": "sessions/",
             "session": "sessions/session/",
             "clear_session": "sessions/session/clear/",
