@@ -77,12 +77,14 @@ def _administered(standing_aurora: Aurora) -> Administered:
             by=EVA,
             reason="A card number.",
         )
-        request_erasure(user_id="ines", agent_id=None, by=EVA, reason="She asked for it by mail.")
+        done = request_erasure(
+            user_id="ines", agent_id=None, by=EVA, reason="She asked for it by mail."
+        )
     with database.as_owner():
         call_command("owner_worker", once=True, verbosity=0)
     with database.as_owner(), tenant_scope(tenant.id):
-        request_erasure(user_id="lea", agent_id=None, by=EVA, reason="")
-        ErasureRequest.objects.filter(done_at=None).update(
+        running = request_erasure(user_id="lea", agent_id=None, by=EVA, reason="")
+        ErasureRequest.objects.filter(pk=running.pk).update(
             progress={"step": "removes messages", "messages": {"removed": 300, "of": 910}}
         )
     with tenant_scope(tenant.id):
@@ -91,10 +93,10 @@ def _administered(standing_aurora: Aurora) -> Administered:
         found = Administered(
             standing_aurora,
             invited,
-            RetentionRule.objects.get(),
+            RetentionRule.objects.get(pk=rule.pk),
             ApiKey.objects.get(name="website"),
-            ErasureRequest.objects.get(done_at=None),
-            ErasureRequest.objects.get(done_at__isnull=False),
+            ErasureRequest.objects.get(pk=running.pk),
+            ErasureRequest.objects.get(pk=done.pk),
             MessageErasure.objects.get(pk=of_message.pk),
             Tenant(slug="leaving", name="Leaving Ltd", id=(pk := uuid4()), server="default",
                    schema_name=f"t_{pk.hex}", state="active",
