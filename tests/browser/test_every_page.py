@@ -1,0 +1,411 @@
+"""Each page of both admins in a real browser: axe, the keyboard, a phone, and Hebrew text.
+
+The pages come from the registries of the sites: a new one fails here until it is walked too.
+All texts and names that users of the tenant wrote are in Hebrew, long, and hostile.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import Group, User
+from django.db.models import Model
+from django.test import RequestFactory
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from konstruct.api.auth.keys import issue_key
+from konstruct.api.models import ApiKey
+from konstruct.channels.models import Arrival, Delivery, SlackInstallation, SlackMember, SlackUser
+from konstruct.channels.slack.installations import connect
+from konstruct.channels.slack.oauth import SCOPES
+from konstruct.llm.exceptions import LLMRefused
+from konstruct.orchestrator import pipeline
+from konstruct.orchestrator.agents import create_agent
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.erasure_requests import (
+    request_erasure,
+    request_message_erasure,
+)
+from konstruct.orchestrator.models import (
+    Agent,
+    ChannelIdentity,
+    Escalation,
+    ExtractionCursor,
+    ExtractionRun,
+    ModelCall,
+    Notification,
+    NotificationRecipient,
+    ReplyReview,
+)
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.replies import queue
+from konstruct.urls import public
+from konstruct.urls import tenant as tenant_urls
+from memory.conversations.items import add_items
+from memory.conversations.short_term import clear_window
+from memory.facts import LongTermMemory
+from memory.indexing.embedding_jobs import drain
+from memory.models import MemoryEntry, Message, RecallExclusion, RecallMark
+from tenants.admin.sites import operator_site, tenant_site
+from tenants.audit.access_log import Actor, ActorKind
+from tenants.audit.models import ErasureRequest, MessageErasure, RetentionRule
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tenants.schemas import provisioning
+from tests import database
+from tests.browser.conftest import PASSWORD, Aurora, Visitor
+from tests.konstruct.api.said import talk
+from tests.konstruct.conftest import Program
+from tests.konstruct.extracted import propose
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>'\"</textarea>"
+NAME = f"נועה <b>כהן</b> {'ארוך' * 12}"
+NOA = f"נועה-<i>{'מזהה' * 12}"
+THREAD = f"שיחה-{'פתיל' * 12}"
+SAID = f"שלום, אני אלרגית לבוטנים {HOSTILE} {'מילה' * 60}"
+BY = Actor(ActorKind.PERSON, "1", NAME)
+PHONE = {"width": 400, "height": 844}
+DESK = {"width": 1440, "height": 900}
+# Pages that take a form alone, send a file, or lead to another site.
+NO_PAGES = {
+    *("mark_recalled", "ask_again", "answer_escalation", "resolve_escalation"),
+    *("assign_escalation", "escalate", "hand_over", "retry_job", "retry_reply", "slack_finish"),
+    *("include_message", "replay_extraction_run", "apply_extraction_run", "cancel_retention"),
+    *("unlink_identity", "receipt_json", "export_person", "restore_tenant", "resume_tenant"),
+    *("ask_questions", "delete_question"),
+}
+
+
+@pytest.fixture(scope="module")
+def hebrew(standing_aurora: Aurora, django_db_blocker: Any) -> Tenant:
+    """A tenant with a row of each model, all of it by Noa, who writes Hebrew."""
+    with django_db_blocker.unblock():
+        with database.as_owner():
+            provisioning.create_tenant(slug="hebrew", name="טיולי הזריחה")
+        tenant = Tenant.objects.get(slug="hebrew")
+        Group.objects.create(name="תמיכה")
+        with tenant_scope(tenant.id):
+            _fill(tenant)
+    return tenant
+
+
+def _fill(tenant: Tenant) -> None:
+    person = User.objects.create_superuser("admin", password=PASSWORD)
+    agent = create_agent(tenant_id=tenant.id, name="איריס", system_prompt=f"את איריס. {HOSTILE}")
+    create_agent(tenant_id=tenant.id, name="אסתר", system_prompt="את אסתר.")
+    Agent.objects.update(tools=["remember_fact"], escalate_on=["complaint"])
+    said = _say(tenant, agent, SAID)
+    drain(tenant.id)
+    _say(tenant, agent, f"למה אני אלרגית? {SAID}")
+    drain(tenant.id)
+    reply = Message.objects.filter(in_reply_to__isnull=False).latest("number")
+    _say(tenant, agent, f"Please remember that {SAID}", thread="כלים")
+    for text in ("Can I talk to a human, please?", SAID):
+        _say(tenant, agent, text, thread="אדם")
+    failed = _say(tenant, agent, SAID, answered=False)
+    queue.REPLIES.record_failure(failed.id, LLMRefused(f"No such model: {SAID}"))
+    _say(tenant, agent, SAID, answered=False)
+    facts = LongTermMemory()
+    for text in (SAID, f"{SAID} ואגוזים"):
+        entry = MemoryEntry(tenant_id=tenant.id, agent_id=agent.id, user_id=NOA, content=text,
+                            metadata={"נושא": SAID})  # fmt: skip
+        fact = facts.store(entry)
+    facts.update(fact, tenant.id, content=f"{SAID} ושקדים")
+    propose(said, "אלרגית", f"נועה {SAID}", slot="allergy", subject=NAME, value=SAID)
+    propose(said, "בוטנים", "אחר", slot="other", review="")
+    _say(tenant, agent, SAID, channel="slack")
+    clear_window(tenant.id, agent.id, NOA)
+    _say(tenant, agent, SAID)
+    add_items(agent.id, NOA, THREAD, [({"של": SAID}, None)])
+    identity = channel_identities.identity_of("slack", "T1", NOA, NAME)
+    channel_identities.link(identity, f"{NOA}2", by=NAME)
+    by = {"author_kind": "person", "author_id": "1", "author_name": NAME}
+    of = {"agent_id": agent.id, "user_id": NOA}
+    RecallExclusion.objects.create(message=said, reason=SAID, **by, **of)
+    RecallMark.objects.create(
+        reply=reply, message=said, relevance="unsure", probability=0.5, **by, **of
+    )
+    ReplyReview.objects.create(
+        reply=reply, mark="wrong", note=SAID, reviewer_kind="person", reviewer_id="1",
+        reviewer_name=NAME, **of,
+    )  # fmt: skip
+    RetentionRule.objects.create(days=30)
+    request_erasure(f"{NOA}3", by=BY, reason=SAID)
+    request_message_erasure(agent_id=agent.id, user_id=NOA, thread_id="x", by=BY, reason=SAID)
+    connect(
+        tenant_id=tenant.id, agent_id=agent.id, workspace="T1", name=NAME, bot_user_id="U0",
+        token="xoxb-of-no-one", scopes=SCOPES, by=NAME,
+    )  # fmt: skip
+    installation = SlackInstallation.objects.get()
+    SlackUser.objects.create(workspace="T1", slack_id="U1", user_id=NOA, name=NAME)
+    SlackMember.objects.create(installation=installation, slack_id="U2", member=person)
+    Arrival.objects.create(channel="slack", workspace="T1", key="Ev1", event={"text": SAID})
+    Delivery.objects.create(message=reply, channel="slack", address={"channel": "C1"})
+    recipient = NotificationRecipient.objects.create(
+        destination="mail", email="noa@example.com", events=["escalation_opened"]
+    )
+    Notification.objects.create(
+        recipient=recipient, event="escalation_opened", subject_id=recipient.pk,
+        occurred_at=datetime.now(UTC), **of,
+    )  # fmt: skip
+    ModelCall.objects.create(
+        agent_id=agent.id, purpose="extraction", model="gpt-0", prompt_tokens=7
+    )
+    ExtractionCursor.objects.get_or_create(thread_id=THREAD, **of)
+    talk(Program(tenant, agent, ""), THREAD, SAID)
+    issue_key(tenant_id=tenant.id, name=f"מפתח {HOSTILE[:40]}")
+
+
+def _say(
+    tenant: Tenant,
+    agent: Agent,
+    text: str,
+    *,
+    thread: str = THREAD,
+    channel: str = "rest",
+    answered: bool = True,
+) -> Message:
+    incoming = Incoming(agent_id=agent.id, user_id=NOA, thread_id=thread, channel=channel,
+                        content=text, name=NAME)  # fmt: skip
+    message, _ = accept(incoming, tenant_id=tenant.id)
+    if answered:
+        pipeline.handle(tenant_id=tenant.id, message_id=message.id)
+    return message
+
+
+def model_pages(site: Any, urlconf: Any) -> Iterator[tuple[str, str]]:
+    """The list of each model, its form for a new row, and the pages of one row."""
+    request = RequestFactory().get("/")
+    request.user = User(is_superuser=True, is_staff=True, is_active=True)
+    first = next(iter(site._registry))
+    for model, site_admin in site._registry.items():
+
+        def at(page: str, *key: Any, model: type[Model] = model) -> tuple[str, str]:
+            name = f"{model._meta.app_label}_{model._meta.model_name}_{page}"
+            return name, reverse(f"admin:{name}", urlconf=urlconf, args=key)
+
+        yield at("changelist")
+        if site_admin.has_add_permission(request):
+            yield at("add")
+        row = model._default_manager.first()
+        assert row is not None, f"{model.__name__} needs a row"
+        yield at("change", row.pk)
+        # These two look alike for all models without a template of their own.
+        if model is first or site_admin.object_history_template:
+            yield at("history", row.pk)
+        may_delete = site_admin.has_delete_permission(request, row)
+        if may_delete and (site_admin.delete_confirmation_template or model is Group):
+            yield at("delete", row.pk)
+
+
+def own_pages() -> Iterator[tuple[str, str]]:
+    """The pages of a tenant's admin that are no model's."""
+    agent = Agent.objects.filter(name="איריס").get()
+    said = Message.objects.filter(user_id=NOA, role="user").earliest("number")
+    reply = Message.objects.filter(in_reply_to=said).get()
+    fact = MemoryEntry.objects.as_of()[0]
+    whose = {"agent": agent.pk, "user": NOA}
+    pages: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+        "index": ((), {}),
+        "password_change": ((), {}),
+        "escalation": ((Escalation.objects.earliest("opened_at").pk,), {}),
+        "slack_connect": ((), {}),
+        "conversations": ((), {}),
+        "conversation": ((said.pk,), {"why": reply.pk}),
+        "fact_review": ((), {}),
+        "decide_fact": ((fact.pk,), {"do": "retract"}),
+        "exclude_message": ((said.pk,), {}),
+        "extraction_run": ((ExtractionRun.objects.all()[0].pk,), {}),
+        "roll_back_extraction_run": ((ExtractionRun.objects.all()[0].pk,), {}),
+        "merge_facts": ((fact.pk,), {}),
+        "memories": ((), {**whose, "q": "אלרגית"}),
+        "neighbours": ((said.pk,), {}),
+        "reply_review": ((), {}),
+        "window": ((), whose),
+        "clear_window": ((), whose),
+        "try_agent": ((agent.pk,), {"user": NOA}),
+        "agent_questions": ((agent.pk,), {}),
+        "agent_versions": ((agent.pk,), {}),
+        "restore_agent": ((agent.pk, 1), {}),
+        "activity": ((), {}),
+        "erase_message": ((said.pk,), {}),
+        "link_identity": ((ChannelIdentity.objects.all()[0].pk,), {}),
+        "person": ((), {"user": NOA}),
+        "message_receipt": ((MessageErasure.objects.all()[0].pk,), {}),
+        "sessions": ((), {}),
+        "session": ((), {"thread": THREAD}),
+        "clear_session": ((), {"thread": THREAD}),
+        "thread_window": ((Message.objects.filter(channel="slack")[0].pk,), {}),
+        "erasure_receipt": ((ErasureRequest.objects.all()[0].pk,), {}),
+        "people": ((), {}),
+        "erase_person": ((), {"user": NOA}),
+        "search_page": ((), {"q": "אלרגית"}),
+        "roll_key": ((ApiKey.objects.all()[0].pk,), {}),
+        "revoke_keys": ((), {"key": ApiKey.objects.all()[0].pk}),
+        "invite_person": ((User.objects.get(username="admin").pk,), {}),
+        "time_zone": ((), {}),
+    }
+    for name, (arguments, query) in pages.items():
+        path = reverse(f"admin:{name}", urlconf=tenant_urls, args=arguments)
+        yield name, f"{path}?{urlencode(query)}"
+
+
+def operators_pages(tenant: Tenant) -> Iterator[tuple[str, str]]:
+    """The pages of the operators' admin that are no model's."""
+    for name in ("index", "password_change"):
+        yield name, reverse(f"admin:{name}", urlconf=public)
+    for name in ("suspend_tenant", "remove_tenant", "invite_admin"):
+        yield name, reverse(f"admin:{name}", urlconf=public, args=[tenant.pk])
+
+
+def not_walked(site: Any, own: list[tuple[str, str]]) -> set[str]:
+    """Names of pages that no address leads to, without what lists do: exports and saved views."""
+    walked = NO_PAGES | {name for name, _ in own}
+    of_lists = ("_export", "_save_view", "_delete_view")
+    return {name for name in site.pages if name not in walked and not name.endswith(of_lists)}
+
+
+# In the page: text in Hebrew that takes the direction of what is around it.
+DEPENDENT_TEXT = """() => {
+  const isHebrew = (text) => /[\\u0590-\\u05ff]/.test(text);
+  const isPlain = (element) => getComputedStyle(element).unicodeBidi === "plaintext";
+  const found = new Set();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const parent = walker.currentNode.parentElement;
+    if (!isHebrew(walker.currentNode.data) || parent.closest("script, bdi, [dir=auto]")) continue;
+    let each = parent;
+    while (each && !isPlain(each)) each = each.parentElement;
+    if (!each) found.add(parent.outerHTML.slice(0, 160));
+  }
+  for (const field of document.querySelectorAll("input, textarea")) {
+    if (field.type !== "hidden" && isHebrew(field.value) && field.dir !== "auto" && !isPlain(field))
+      found.add(field.outerHTML.slice(0, 160));
+  }
+  return [...found];
+}"""
+# In the page: from here on, note what gets the focus, and whether that can be seen.
+NOTE_FOCUS = """() => {
+  const main = document.getElementById("main") ?? document.body;
+  main.focus();
+  const controls = "a[href], button, input, select, textarea, summary, [tabindex]";
+  const isReached = (each) =>
+    each.tabIndex >= 0 && !each.disabled && each.checkVisibility({ visibilityProperty: true })
+    && !(each.type === "radio" && !each.checked);
+  window.expectedFocus = new Set([...main.querySelectorAll(controls)].filter(isReached));
+  window.unseenFocus = [];
+  const isSeen = (element) => {
+    const { outlineStyle, boxShadow } = getComputedStyle(element);
+    return outlineStyle !== "none" || boxShadow !== "none";
+  };
+  document.addEventListener("focusin", ({ target }) => {
+    window.expectedFocus.delete(target);
+    const near = [target, target.parentElement, target.parentElement?.parentElement];
+    if (main.contains(target) && !near.some((each) => each && isSeen(each)))
+      window.unseenFocus.push(target.outerHTML.slice(0, 160));
+  });
+  // A date has a stop for each part.
+  const stops = (each) => (each.type === "date" || each.type === "datetime-local" ? 8 : 1);
+  return [...window.expectedFocus].reduce((sum, each) => sum + stops(each), 0);
+}"""
+WIDEST = """() => [...document.querySelectorAll("#main *")]
+  .filter((each) => each.getBoundingClientRect().right > innerWidth)
+  .pop()?.outerHTML.slice(0, 120)"""
+OPENERS = """() => [...document.querySelectorAll("[x-on\\\\:click]")]
+  .filter((each) => / = !|= true$|showActions/.test(each.getAttribute("x-on:click")))
+  .filter((each) => each.checkVisibility() && !each.hasAttribute("aria-expanded"))
+  .map((each) => each.outerHTML.slice(0, 160))"""
+
+
+class Walk:
+    """What is wrong in the pages that were opened."""
+
+    def __init__(self, visitor: Visitor) -> None:
+        self.visitor = visitor
+        self.found: list[tuple[str, str, str]] = []
+        self.opened = 0
+
+    def page(self, name: str, path: str, *, by_keyboard: bool) -> None:
+        """Open a page and note what is wrong in it."""
+        page = self.visitor.page
+        page.set_viewport_size(DESK)
+        self.visitor.open(path)
+        page.wait_for_function("!document.querySelector('[x-cloak]')")
+        self._axe(name, {})
+        for problem, script in (("direction", DEPENDENT_TEXT), ("no aria-expanded", OPENERS)):
+            self._note(name, problem, page.evaluate(script))
+        if by_keyboard:
+            self._keyboard(name)
+        page.set_viewport_size(PHONE)
+        # One page in three is looked at in dark and narrow too.
+        if self.opened % 3 == 0:
+            self._switch("dark")
+            self._axe(name, {"runOnly": ["color-contrast", "scrollable-region-focusable"]})
+            self._switch("light")
+        width = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        if width:
+            self._note(name, "too wide for a phone", [f"{width} px: {page.evaluate(WIDEST)}"])
+        self.opened += 1
+
+    def _axe(self, name: str, options: dict[str, Any]) -> None:
+        options = {"resultTypes": ["violations"], **options}
+        for rule in Axe().run(self.visitor.page, options=options).response["violations"]:
+            if rule["impact"] != "minor":
+                self._note(name, rule["id"], [node["html"] for node in rule["nodes"]])
+
+    def _keyboard(self, name: str) -> None:
+        """Go through the content by the keyboard: each control is reached, and seen to be."""
+        page = self.visitor.page
+        for _ in range(page.evaluate(NOTE_FOCUS) + 2):
+            page.keyboard.press("Tab")
+        for problem, script in (
+            ("not reached", "[...window.expectedFocus].map((each) => each.outerHTML)"),
+            ("focus is not seen", "window.unseenFocus"),
+        ):
+            self._note(name, problem, page.evaluate(script))
+
+    def _switch(self, scheme: str) -> None:
+        self.visitor.page.evaluate(
+            "theme => Alpine.$data(document.documentElement).switchTheme(theme)", scheme
+        )
+
+    def _note(self, name: str, problem: str, details: list[str]) -> None:
+        self.found += [(name, problem, detail[:160]) for detail in details]
+
+
+def test_every_page_of_a_tenants_admin_can_be_used_by_all(
+    hebrew: Tenant, visit: Callable[..., Visitor], settings: Any
+) -> None:
+    settings.SLACK_CLIENT_ID = settings.SLACK_CLIENT_SECRET = "of no one"
+    settings.SLACK_SIGNING_SECRET = "of no one"
+    with tenant_scope(hebrew.id):
+        own = list(own_pages())
+    assert not_walked(tenant_site, own) == set()
+    visitor = visit("hebrew.localhost")
+    visitor.page.on("dialog", lambda dialog: visitor.complaints.append(dialog.message))
+    walk = Walk(visitor)
+    walk.page("login", "/admin/login/", by_keyboard=True)
+    visitor.log_in("admin")
+    with tenant_scope(hebrew.id):
+        of_models = list(model_pages(tenant_site, tenant_urls))
+    for name, path in own:
+        walk.page(name, path, by_keyboard=True)
+    for number, (name, path) in enumerate(of_models):
+        walk.page(name, path, by_keyboard=number % 8 == 0)
+    assert walk.found == []
+
+
+def test_every_page_of_the_operators_admin_can_be_used_by_all(
+    hebrew: Tenant, visit: Callable[..., Visitor]
+) -> None:
+    own = list(operators_pages(hebrew))
+    assert not_walked(operator_site, own) == set()
+    visitor = visit("localhost")
+    walk = Walk(visitor)
+    visitor.log_in("olga")
+    for name, path in (*own, *model_pages(operator_site, public)):
+        walk.page(name, path, by_keyboard=name.endswith(("_changelist", "_add")))
+    assert walk.found == []
