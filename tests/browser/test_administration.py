@@ -21,6 +21,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
     request_message_erasure,
 )
+from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants.admin.first_admin import first_admin_token
 from tenants.audit.access_log import Actor, ActorKind
@@ -77,8 +78,18 @@ def _administered(standing_aurora: Aurora) -> Administered:
             by=EVA,
             reason="A card number.",
         )
+        # Of no one whom other tests look for.
+        record_message(
+            tenant_id=tenant.id,
+            agent_id=standing_aurora.agent.pk,
+            user_id="nia",
+            thread_id="nia",
+            channel="import",
+            role="user",
+            content="Please forget me.",
+        )
         done = request_erasure(
-            user_id="ines", agent_id=None, by=EVA, reason="She asked for it by mail."
+            user_id="nia", agent_id=None, by=EVA, reason="She asked for it by mail."
         )
     with database.as_owner():
         call_command("owner_worker", once=True, verbosity=0)
