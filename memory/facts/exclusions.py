@@ -81,6 +81,7 @@ def exclude_from_recall(
     start: int | None = None,
     end: int | None = None,
     reason: str = "",
+    request_id: str = "",
 ) -> RecallExclusion:
     """Leave a message, or some of its words, out of recall. It is recorded in the access log.
 
@@ -90,6 +91,7 @@ def exclude_from_recall(
         start: first character of the words; None: the whole message.
         end: position after their last character.
         reason: kept with the exclusion.
+        request_id: of the request, for the access log.
 
     Returns:
         The exclusion; the existing one if the same words are excluded already.
@@ -120,12 +122,18 @@ def exclude_from_recall(
             },
         )
         if is_new:
-            _record(Action.CREATE, message, author, reason=reason, start=start, end=end)
+            detail = {"reason": reason, "start": start, "end": end}
+            _record(Action.CREATE, message, author, request_id, **detail)
     return exclusion
 
 
 def include_again(
-    message: Message, *, author: Author, exclusion_id: UUID | None = None, reason: str = ""
+    message: Message,
+    *,
+    author: Author,
+    exclusion_id: UUID | None = None,
+    reason: str = "",
+    request_id: str = "",
 ) -> int:
     """Remove exclusions of a message, also those of corrected facts. It is recorded.
 
@@ -134,6 +142,7 @@ def include_again(
         author: a person, a program or an operator.
         exclusion_id: the one exclusion to remove; None: all of them.
         reason: kept in the access log.
+        request_id: of the request, for the access log.
 
     Returns:
         The number of removed exclusions.
@@ -148,7 +157,7 @@ def include_again(
         ]
         rows.delete()
         if removed:
-            _record(Action.DELETE, message, author, reason=reason, removed=removed)
+            _record(Action.DELETE, message, author, request_id, reason=reason, removed=removed)
     return len(removed)
 
 
@@ -208,7 +217,9 @@ def _repeats(reply: str, wrong: set[str]) -> bool:
     return bool(wrong) and 2 * len(wrong.intersection(lexemes(reply))) >= len(wrong)
 
 
-def _record(action: Action, message: Message, author: Author, **detail: Any) -> None:
+def _record(
+    action: Action, message: Message, author: Author, request_id: str, **detail: Any
+) -> None:
     record_access(
         action,
         SUBJECT,
@@ -216,5 +227,6 @@ def _record(action: Action, message: Message, author: Author, **detail: Any) -> 
         subject_id=message.pk,
         agent_id=message.agent_id,
         user_id=message.user_id,
+        request_id=request_id,
         **detail,
     )

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 ffdf23624d1d53cd7e0c106885af2bf10383b0d997dc92302da996a9ffe5eec9
+// Written by `make typescript` from docs/openapi.yaml, sha256 cb6d6ea97ee71e4a31d7b633d4ef09ae0594e1009763b7cf16f09730cac5e3e4
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -8033,6 +8033,7 @@ export interface operations {
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
             413: components["responses"]["BodyTooLarge"];

@@ -70,6 +70,8 @@ _SOMETIMES = {
         "belongs to another request.",
     ),
 }
+# A view without a path parameter may answer 404 too, for an id in its body.
+_DECLARED = _SOMETIMES | _WITH_A_PATH
 _HEADERS = {
     "X-Request-ID": "Names the request in our logs: yours if you sent one.",
     "RateLimit-Limit": "Requests that can be made at once.",
@@ -146,7 +148,7 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             if body := operation.get("requestBody"):
                 body["required"] = True
                 common |= _WITH_A_BODY
-            common |= {each: _SOMETIMES[each] for each in _SOMETIMES if str(each) in responses}
+            common |= {each: _DECLARED[each] for each in _DECLARED if str(each) in responses}
             for status, response in responses.items():
                 response["description"] = (
                     response["description"] or http.client.responses[int(status)]
@@ -178,9 +180,9 @@ def _let_anything_be_null(schema: Any) -> None:
 def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
     """Return the responses of errors that not every operation has, for extend_schema."""
     return {
-        (status, MEDIA_TYPE): OpenApiResponse(ProblemSerializer, description=_SOMETIMES[status][1])
+        (status, MEDIA_TYPE): OpenApiResponse(ProblemSerializer, description=_DECLARED[status][1])
         for status in statuses
-        if status in _SOMETIMES  # the others are on every operation
+        if status in _DECLARED  # the others are on every operation
     }
 
 

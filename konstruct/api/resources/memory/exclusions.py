@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http.bodies import StrictIntegerField
 from konstruct.api.http.lists import ByCreation, PageQuerySerializer
+from konstruct.api.http.problems import current_request_id
 from konstruct.api.http.views import ApiView, no_content, operation
 from konstruct.api.resources.memory.facts import ReasonSerializer
 from memory.exceptions import InvalidArgument
@@ -99,7 +100,9 @@ class ExclusionsView(ApiView):
         words = {"start": fields.get("start"), "end": fields.get("end")}
         existing = RecallExclusion.objects.filter(message=message, memory_id=None, **words).first()
         try:
-            exclusion = existing or exclude_from_recall(message, author=author, **fields)
+            exclusion = existing or exclude_from_recall(
+                message, author=author, request_id=current_request_id(), **fields
+            )
         except InvalidArgument as error:
             raise ValidationError({"start": str(error)}) from error
         if existing is None:
@@ -130,7 +133,9 @@ class ExclusionView(ApiView):
         message = _message(self, message_id)
         found = RecallExclusion.objects.filter(message=message, pk=exclusion_id).first()
         author = self.caller.author
-        if found is None or not include_again(message, author=author, exclusion_id=exclusion_id):
+        if found is None or not include_again(
+            message, author=author, exclusion_id=exclusion_id, request_id=current_request_id()
+        ):
             raise Http404
         self.is_recorded()
         return Response(status=204)

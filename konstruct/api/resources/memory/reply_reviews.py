@@ -89,6 +89,7 @@ class ReplyReviewsView(ApiView):
         permission="orchestrator.add_replyreview",
         body=NewReplyReviewSerializer,
         id="review_reply",
+        errors=(404,),
         returns={200: ReplyReviewSerializer, 201: ReplyReviewSerializer},
     )
     def post(self, request: Request) -> Response:

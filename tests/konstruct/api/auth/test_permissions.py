@@ -26,7 +26,6 @@ VIEWS = {
 # For which the admin has no page: no role holds them, only a superuser does.
 OF_NO_ROLE = {
     "memory.add_message",
-    "memory.delete_message",
     "orchestrator.add_channelidentity",
     "orchestrator.change_toolcall",
 }

@@ -74,7 +74,8 @@ def test_a_search_finds_only_what_the_filters_say_as_if_nothing_else_was_said(
     (found,) = search(program_a, filters={"order": 18}).json()["results"]
     assert (found["content"], found["metadata"]) == ("Walnuts of parcel 1.", {"order": 18})
     assert len(search(program_a, filters={"order": {"exists": True}}).json()["results"]) == 3
-    assert search(program_a, filters={"order": 99}).json() == {"results": [], "abstained": True}
+    answer = search(program_a, filters={"order": 99}).json()
+    assert (answer["results"], answer["abstained"]) == ([], True)
     address = {"agent": "ada", "user_id": "maria", "filters": json.dumps({"order": 17})}
     (turn,) = program_a.get(f"{TRANSCRIPT}?{urlencode(address)}").json()["results"]
     assert turn["metadata"] == ORDER

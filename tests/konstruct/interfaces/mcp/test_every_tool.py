@@ -64,7 +64,7 @@ CASES = {
     ),
     "search": Case(
         tool("search", agent=ada, user_id=vera, query=lambda said: "What does Vera like?"),
-        messages=7,
+        messages=8,
         action="search",
     ),
     "get": Case(tool("get", id=fact), messages=3, action="view"),

@@ -86,7 +86,7 @@ def test_a_reply_with_a_tool_call(
     llm_server.answers = [Answer({"tool_calls": [wants]})]
     with committed():
         asked = say("Remember that I like tea.", handled=False)
-    require(13, asked)
+    require(14, asked)
     (call,) = tool_calls.waiting_for(asked.id)
     with committed():
         tool_calls.decide(asked.tenant_id, call.id, True, by="maria")
@@ -100,10 +100,10 @@ def test_a_held_thread(say: Say, committed: Committed) -> None:
         escalations.open_escalation(thread, opened_by=OpenedBy.PROGRAM, reason="It is urgent.")
     with committed():
         first = say(handled=False)
-    require(10, first)
+    require(11, first)
     with committed():
         second = say(handled=False)
-    require(9, second)
+    require(10, second)
     assert PendingReply.objects.held().count() == 2
 
 

@@ -74,7 +74,8 @@ def test_options_of_a_search(program_a: Program) -> None:
 
 
 def test_nothing_is_said_where_nothing_is_known(program_a: Program) -> None:
-    assert search(program_a, "What am I allergic to?").json() == {"results": [], "abstained": True}
+    answer = search(program_a, "What am I allergic to?").json()
+    assert (answer["results"], answer["abstained"]) == ([], True)
 
 
 def test_other_users_and_tenants_are_never_looked_at(
