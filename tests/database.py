@@ -276,7 +276,9 @@ DO $$
 DECLARE
     schema text; tenant text; named record; is_filled boolean; filled text[]; pages int;
 BEGIN
-    UPDATE public.tenants_tenant SET state = 'active' WHERE state <> 'active';
+    UPDATE public.tenants_tenant
+    SET state = 'active', deletion_asked_at = NULL, delete_at = NULL
+    WHERE state <> 'active' OR deletion_asked_at IS NOT NULL;
     DELETE FROM public.tenants_domain WHERE domain <> ALL ({domains});
     -- A process that a module has running loses its jobs with its row, and asks the model again.
     DELETE FROM public.tenants_worker WHERE expires_at < now();
