@@ -338,7 +338,7 @@ def _after(names: list[str], place: list[Any]) -> Q:
 
 
 class _Echo:
-    """A file that returns what is written."""
+    """A file whose `write` returns its argument."""
 
     def write(self, text: str) -> str:
         return text

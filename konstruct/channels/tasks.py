@@ -51,5 +51,5 @@ def look(tenant_id: str, key: str) -> None:
 
 @shared_task(base=TenantTask)
 def send_notifications(tenant_id: str, recipient_id: str) -> None:
-    """Send a recipient what is new. Safe to run twice; a mail may be sent twice after a kill."""
+    """Send the new notifications to a recipient. After a kill, a mail may be sent twice."""
     sending.send(UUID(recipient_id))

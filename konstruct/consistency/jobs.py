@@ -48,7 +48,7 @@ WAITING: Final[tuple[tuple[JobKind, Keys], ...]] = (
         lambda: MessageErasure.objects.filter(done_at__isnull=True).values_list("id"),
     ),
     (EXTRACTIONS, lambda: ExtractionCursor.objects.behind().values_list("id")),
-    # A run that a worker does has nobody who requested it.
+    # A run that a worker starts has no requester.
     (
         PREVIEWS,
         lambda: (

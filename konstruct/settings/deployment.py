@@ -90,7 +90,7 @@ LOGIN_ATTEMPTS = number("LOGIN_ATTEMPTS", 5)
 LOGIN_ATTEMPTS_PER_ADDRESS = number("LOGIN_ATTEMPTS_PER_ADDRESS", 50)
 LOGIN_ATTEMPTS_PER_USER = number("LOGIN_ATTEMPTS_PER_USER", 100)
 LOGIN_LOCK_SECONDS = number("LOGIN_LOCK_SECONDS", 900)
-# Of links to set a password: invitations, and resets that somebody asks for.
+# Of links to set a password: invitations and requested resets.
 PASSWORD_RESET_TIMEOUT = 3600 * number("PASSWORD_LINK_HOURS", 72)
 # A tenant that operators delete in the admin can be restored for so long.
 DELETED_TENANT_DAYS = number("DELETED_TENANT_DAYS", 7)

@@ -1,4 +1,4 @@
-"""The page of a tenant on which somebody with an operator's link becomes its first admin."""
+"""The page of a tenant on which the holder of an operator's link becomes its first admin."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ class FirstAdminForm(UserCreationForm):
 
 
 def first_admin_token(tenant: Tenant, email: str) -> str:
-    """Return a signed text that says of which tenant somebody may become the first admin."""
+    """Return a signed token that names the tenant to which its holder may add the first admin."""
     return signing.dumps([str(tenant.pk), email], salt=SALT)
 
 

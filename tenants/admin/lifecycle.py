@@ -86,7 +86,7 @@ def resume(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
 
 @operator_site.page("tenants/<uuid:tenant_id>/invite/", name="invite_admin", permission=CHANGE)
 def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
-    """Mail a link with which somebody becomes the tenant's first admin, or show it."""
+    """Mail the link that makes its reader the tenant's first admin, or show it."""
     tenant = get_object_or_404(Tenant.objects.prefetch_related("domains"), pk=tenant_id)
     if not request.user.has_perm("tenants.add_tenant"):
         raise PermissionDenied

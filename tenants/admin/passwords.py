@@ -60,7 +60,7 @@ class NewPasswordForm(SetPasswordForm):
 
 
 class ResetView(PasswordResetView):
-    """Mails a link to whoever has an address. The answer is the same where nobody has it."""
+    """Mails a link to the owner of an address. The answer is the same for an unknown address."""
 
     form_class = ResetForm
     template_name = TEMPLATE
@@ -132,7 +132,7 @@ class NewPasswordView(PasswordResetConfirmView):
 
 
 def password_urls(site: AdminSite) -> list[URLPattern]:
-    """Return the pages of a site on which somebody without a login sets a password."""
+    """Return the pages of a site that set a password without a login."""
     return [
         path("password-reset/", ResetView.as_view(site=site), name="admin_password_reset"),
         path(

@@ -30,7 +30,7 @@ class RecordedAdmin(ModelAdmin):
     """
 
     add_leads_on = False
-    """Whether a new row leads to a page of its own: then the form has one button to save it."""
+    """Whether saving a new row opens its page: then the form has one button to save it."""
 
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any

@@ -111,7 +111,7 @@ def state_of_tenant(tenant: Tenant) -> RowState:
 
 
 def record_deletion(tenant: Tenant) -> None:
-    """Log that the owner's worker deletes a tenant whose grace period has ended."""
+    """Log that the owner's worker deletes a tenant after its grace period."""
     record_operation(
         "delete", tenant, kind=Kind.COMMAND, actor="owner_worker", before=state_of_tenant(tenant)
     )

@@ -1,4 +1,4 @@
-"""What is counted of jobs."""
+"""The metrics of jobs."""
 
 from typing import Final
 

@@ -74,7 +74,7 @@ class MessageRow:
 
     @property
     def has_sources(self) -> bool:
-        """Whether there is an answer to why it was said."""
+        """Whether the sources of the reply are known."""
         return _has_sources(self.message)
 
     @property

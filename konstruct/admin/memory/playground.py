@@ -83,7 +83,7 @@ class PolicyForm(forms.Form):
 
 
 class QuestionForm(forms.Form):
-    """What is recalled, and as of when."""
+    """The knobs of a recall, and its moment."""
 
     at = forms.DateTimeField(
         label="As of",

@@ -194,7 +194,7 @@ class NotificationRecipientAdmin(JobListAdmin):
         return f"{row.quiet_from:%H:%M} to {row.quiet_until:%H:%M} {row.time_zone}"
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save the recipient, and notify it of what is open."""
+        """Save the recipient, and notify it of open events."""
         super().save_model(request, obj, form, change)
         notify_of_all_open()
         if obj.destination != Destination.SLACK and not mail.is_configured():

@@ -51,7 +51,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What is sent at once: to a recipient of a tenant."""
+    """The notifications of one message to one recipient."""
 
     batch: UUID
     tenant: str

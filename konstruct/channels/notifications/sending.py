@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 # Notifications of a digest.
 MAX_BATCH: Final = 200
-# Sent notifications are kept for so long, so that what is still open is not sent again.
+# Sent notifications are kept for so long, so that open events are not sent again.
 KEPT: Final = timedelta(days=90)
 MAX_REMOVED: Final = 1000
 
