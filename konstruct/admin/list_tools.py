@@ -89,7 +89,11 @@ def day_of(text: str) -> datetime | None:
 
 
 class ListTools:
-    """A range of dates, export and saved views of one list."""
+    """A range of dates, export and saved views of one list.
+
+    Abstract: a subclass is a ModelAdmin or a page. It is no abc.ABC, since the metaclass of
+    ModelAdmin is another one.
+    """
 
     def list_name(self) -> str:
         """Return the name of the list, under which views are saved."""
