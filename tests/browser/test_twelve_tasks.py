@@ -11,11 +11,14 @@ from django.core.management import call_command
 from playwright.sync_api import Page, expect
 
 from memory.models import RecallExclusion
+from memory.recall import recall
+from memory.recall.policy import RecallPolicy
 from tenants.context import tenant_scope
 from tests import database
 from tests.browser.conftest import USER, Aurora, Visitor
 
 MAX_CLICKS = 5
+OLD_HOME = "I just moved to Antwerp."
 # A press of Enter makes a click, too, with no detail.
 COUNT = """
 for (const [name, clicks] of [["click", 1], ["change", 2]]) {
@@ -80,7 +83,16 @@ def test_why_a_reply_was_said(standing_aurora: Aurora, visit: Callable[..., Visi
         expect(why.get_by_text("The prompt, as it was sent")).to_be_visible()
 
 
+def recalled(aurora: Aurora, query: str) -> set[str]:
+    """Return the texts of the messages that a recall gives."""
+    policy = RecallPolicy(gate=False, top_k=50)
+    result = recall(aurora.tenant.id, aurora.agent.id, "lea", query, policy=policy)
+    return {hit.content for hit in result.hits}
+
+
 def test_correct_a_fact_and_verify(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+    with tenant_scope(standing_aurora.tenant.id):
+        assert OLD_HOME in recalled(standing_aurora, "Where did you move to, Lea?")
     page = begin(visit(standing_aurora.host), "admin")
     with clicks(page, 5):
         menu(page, "Facts")
@@ -94,8 +106,8 @@ def test_correct_a_fact_and_verify(standing_aurora: Aurora, visit: Callable[...,
             page.get_by_role("link", name="Lea Peeters lives in Brussels.").first
         ).to_be_visible()
     with tenant_scope(standing_aurora.tenant.id):
-        left_out = RecallExclusion.objects.filter(message__content="I just moved to Antwerp.")
-        assert left_out.exists()
+        assert RecallExclusion.objects.filter(message__content=OLD_HOME).exists()
+        assert OLD_HOME not in recalled(standing_aurora, "Where did you move to, Lea?")
 
 
 def test_set_retention_with_a_preview(
