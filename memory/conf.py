@@ -9,7 +9,7 @@ EMBEDDING_DIMENSIONS: Final = 384
 # --- Short-term window (contract B) --------------------------------------------------------------
 
 WINDOW: Final = 20
-# Imported turns belong to the window, though nobody answered them here.
+# Imported turns belong to the window, though no agent here answered them.
 IMPORT_CHANNEL: Final = "import"
 # Texts of `store_embedding` are messages of this channel. They are recalled like any message, they
 # have no reply, and they are not in the window.
@@ -46,14 +46,14 @@ OUTBOX_BATCH: Final = 256
 OUTBOX_TASK_LIMIT: Final = 1024
 # The head start of the task that is enqueued with a message, before the sweeper enqueues another.
 OUTBOX_GRACE: Final = timedelta(seconds=5)
-# What was begun so long ago and still stands is tried by itself, like what has failed.
+# A job that began so long ago and has not finished is retried alone, like one that failed.
 OUTBOX_SUSPECT: Final = timedelta(minutes=1)
 
 # --- Facts --------------------------------------------------------------------------------------
 
-# From this cosine similarity on, a new fact is reported to be much like one that stands. Of pairs
-# of short facts that we tried, those that say the same have .85 to .99 ("lives in", "is living in":
-# .97), those that contradict each other .62 to .91 ("likes tea", "likes no tea": .85).
+# From this cosine similarity on, a new fact is reported as a near duplicate of an active one. Of
+# pairs of short facts that we tried, those that say the same have .85 to .99 ("lives in", "is
+# living in": .97), those that contradict each other .62 to .91 ("likes tea", "likes no tea": .85).
 NEAR_DUPLICATE: Final = 0.9
 # Facts less like a message than this stay out of its prompt. benchmarks/recall/fact_floor.py: of
 # facts that matter to a message .18 keeps 85 of 100, of those that do not 8, and 4 for small talk.
@@ -69,5 +69,5 @@ NEAR_FACT_FLOOR: Final = 0.10
 # text about a fever, "travel plans" .34 with one about a flight.
 SEARCH_FLOOR: Final = 0.28
 
-# Stands where an erased text was quoted, in the recall events and prompts of others.
+# Replaces an erased text that recall events and prompts of others quote.
 ERASED_TEXT: Final = "(erased)"

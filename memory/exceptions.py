@@ -38,7 +38,7 @@ class FactBusy(KonstructError):
 
 
 class DuplicateFact(KonstructError, ValueError):
-    """A fact was to be changed into one that stands already."""
+    """A fact was to be changed into one that exists already."""
 
     def __init__(self, memory_id: UUID) -> None:
         super().__init__(f"fact {memory_id} says the same of the same agent and user")

@@ -9,7 +9,7 @@ from django.db.models.expressions import DatabaseDefault
 
 
 class IdentityField(models.BigIntegerField):
-    """A bigint that Postgres counts up, on a table whose primary key is something else.
+    """A bigint that Postgres counts up, on a table that has another primary key.
 
     Read after an insert, never written: GENERATED ALWAYS refuses a value of ours.
     """
@@ -57,7 +57,7 @@ class RealField(models.FloatField):
 
 
 def digest(text: str) -> bytes:
-    """What stands for a text where a b-tree has no room for the text itself."""
+    """The digest of a text that is too long for a b-tree."""
     return hashlib.sha256(text.encode()).digest()
 
 

@@ -13,7 +13,7 @@ from tenants.serving import TenantTask
 def embed_and_store(self: Task, tenant_id: UUID | str, message_ids: list[str] | None = None) -> int:
     """Embed and store these messages, or whatever waits; how many were stored.
 
-    Safe to run twice, at once or later: the outbox says what is to be done. Where more waits than
+    Safe to run twice, at once or later: the outbox lists the work. Where more waits than
     one task should do, the next one is enqueued, behind those of other tenants.
     """
     # Delivered again because its worker died: over one of these messages, for all we know.

@@ -111,14 +111,14 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
     """Do the block inside the tenant's schema and policies; afterwards be where we were.
 
     It costs no query: the schema's name is computed from the id. Where no such tenant exists,
-    its tables do not either, and what is shared has no rows for it.
+    its tables do not either, and shared tables have no rows for it.
 
     Evaluate querysets inside: a lazy one evaluated later reads the tenant of that time.
 
     Args:
         tenant_id: the tenant, as a UUID or its text.
         pinned: inside, entering any other tenant raises. For code that serves one tenant on
-            behalf of somebody outside (a request, a task).
+            behalf of a client (a request, a task).
 
     Yields:
         The tenant's id.
@@ -157,7 +157,7 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
 def known_tenant(tenant_id: UUID | str, *, reads_only: bool = False) -> Iterator[UUID]:
     """Do the block inside the tenant; a tenant without tables is said to be unknown.
 
-    It costs no query of its own. Inside a transaction it is a savepoint, so that a tenant which
+    It costs no additional query. Inside a transaction it is a savepoint, so that a tenant which
     does not exist breaks no transaction of the caller's.
 
     Args:
@@ -294,7 +294,7 @@ def leave_tenant() -> None:
     main.server = MAIN
 
 
-@async_unsafe("A tenant can only be entered in a thread of its own: use the a… twin.")
+@async_unsafe("A tenant can only be entered in its own thread: use the a… twin.")
 def _connection_of_sync_code() -> DatabaseWrapper:
     """Return this thread's connection, unless an event loop runs in this thread.
 

@@ -108,7 +108,7 @@ INTERNAL_ERROR = "internal_error"
 
 
 def code_of(error: Exception) -> str:
-    """What programs are told of a failure."""
+    """The public description of a failure."""
     return error.code if isinstance(error, KonstructError) else INTERNAL_ERROR
 
 

@@ -52,7 +52,7 @@ ERASURE: Final = 7_403
 MERGE: Final = 7_404
 
 # Setting a tenant up takes seconds. A migration that builds indexes of a large tenant takes longer;
-# whoever waits for that long is told so instead.
+# a caller that waits for that long gets an error instead.
 WAIT_SECONDS: Final = 300.0
 ASK_EVERY_SECONDS: Final = 0.1
 
@@ -125,7 +125,7 @@ def refuse_a_pooled_owner() -> None:
     """Let nothing of the owner's begin that needs a session, where each statement may get another.
 
     Raises:
-        PooledOwner: a pooler stands between this process and Postgres.
+        PooledOwner: this process reaches Postgres through a pooler.
     """
     connection = tenant_connection()
     if connection.is_owners and connection.is_pooled:

@@ -110,7 +110,7 @@ METRICS: Final[dict[str, Metric]] = {}
 
 
 def counter(name: str, text: str, **labels: Collection[str]) -> Metric:
-    """Declare a counter, whose name ends in _total."""
+    """Declare a counter; its name ends in _total."""
     return Metric(name, "counter", text, labels, Counter(name, text, labels, registry=REGISTRY))
 
 

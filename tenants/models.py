@@ -42,7 +42,7 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
     """Query vocabulary of tenants."""
 
     def serving(self) -> "TenantQuerySet":
-        """Tenants whose requests and tasks are done."""
+        """Tenants that are served."""
         return self.filter(state=Tenant.State.ACTIVE, moving_to="")
 
     def provisioned(self) -> "TenantQuerySet":
@@ -200,7 +200,7 @@ class Tenant(TenantMixin):
 class SchemaState(models.Model):
     """A state that tenants' schemas are or were in; of this code's also the SQL that makes it.
 
-    The owner runs that SQL, so nobody else may write here.
+    The owner runs that SQL, so no other role may write here.
     """
 
     name = models.CharField(
@@ -278,7 +278,7 @@ class WorkspaceClaim(models.Model):
 class OperatorEvent(models.Model):
     """Who did what with tenants and operators, when and from where. Append-only.
 
-    Written in the transaction of what was done. Of what is inside a tenant it has nothing.
+    Written in the transaction of the action. It has no content of a tenant.
     """
 
     class ActorKind(models.TextChoices):
@@ -351,7 +351,7 @@ class JobQuerySet(models.QuerySet[Any]):
         return self.filter(failed_at__isnull=True, held_for="")
 
     def held(self, held_for: str | None = None) -> Self:
-        """Jobs that wait for somebody to act: for anybody, or for `held_for`."""
+        """Jobs that wait for an action: of any person, or of `held_for`."""
         held = self.exclude(held_for="")
         return held if held_for is None else held.filter(held_for=held_for)
 

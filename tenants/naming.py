@@ -27,5 +27,5 @@ def schema_name_of(tenant_id: UUID) -> str:
 
 @lru_cache(maxsize=4096)
 def tenant_id_of(schema_name: str) -> UUID | None:
-    """Return the id of the tenant whose schema this is, None for any other schema."""
+    """Return the id of the tenant of this schema, None for any other schema."""
     return UUID(schema_name[2:]) if _SCHEMA.fullmatch(schema_name) else None

@@ -1,4 +1,4 @@
-"""Taking credentials out of text that people read: logs, and what is kept of an error.
+"""Taking credentials out of text that people read: logs, and stored errors.
 
 Every pattern is anchored to a literal that it cannot match twice, so that it reads text once,
 however long.
@@ -8,7 +8,7 @@ import re
 
 HIDDEN = "***"
 
-# Settings that are URLs, whose user and password may hold what makes them no URL.
+# Settings that are URLs. Their user and password may have characters that make them invalid.
 URLS = (
     "DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL", "LLM_POOL_URL",
     "SLACK_API_URL",

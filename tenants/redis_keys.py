@@ -80,7 +80,7 @@ def any_partial_reply_pattern() -> str:
 
 
 def install_state_key(tenant_id: KeyPart, nonce: KeyPart) -> str:
-    """A connection of a workspace that somebody has begun, and that can be finished once."""
+    """A connection of a workspace that has begun, and that can be finished once."""
     return _key(tenant_id, "install", _id(nonce))
 
 

@@ -96,7 +96,7 @@ def claim_workspace(channel: str, workspace: str) -> None:
 
 
 def release_workspace(channel: str, workspace: str) -> None:
-    """Let the workspace be nobody's, if it is the tenant's that we are in."""
+    """Release the workspace, if it belongs to the current tenant."""
     WorkspaceClaim.objects.filter(
         channel=channel, workspace=workspace, tenant_id=required_tenant_id()
     ).delete()

@@ -40,7 +40,7 @@ class Slots:
 
         One thread at a time: what a thread finds that claims after another's job has ended is all
         that the first one did not take. No thread waits for its turn with a connection in hand:
-        the thread whose turn it is may wait for that connection.
+        the next thread may wait for that connection.
         """
         with connections_released(), self._claiming:
             if _is_stopping.is_set() or self.shares.is_full():

@@ -1,6 +1,6 @@
 """The end users whom memory knows, and how much of each.
 
-The cost goes by the users of a page and the agents, not by what was said: each step is a probe of
+The cost goes by the users of a page and the agents, not by their messages: each step is a probe of
 an index, and counting ends.
 """
 
@@ -437,7 +437,7 @@ def known_users(
 def look_alikes(user_id: str, limit: int = 5) -> list[str]:
     """Other users whose ids differ in case, white space, invisible characters or composition only.
 
-    Every user is compared: for a page on which somebody decides about one. Letters of different
+    Every user is compared: for a page on which a person decides about one. Letters of different
     scripts that look the same are not found.
     """
     return fetch_column(_ALIKE, {"user": user_id, "limit": limit})

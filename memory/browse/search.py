@@ -204,7 +204,7 @@ def search_messages(
     """Find messages of all people of the current tenant.
 
     Args:
-        query: the words, of which MAX_TERMS count, or what is meant.
+        query: the words, of which MAX_TERMS count, or a description.
         narrowed: which messages are searched.
         limit: at most this many, up to MAX_FOUND.
         query_embedding: the vector of the query, if the caller has it already.

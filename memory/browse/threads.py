@@ -23,7 +23,7 @@ from tenants.models import jobs_of
 COMPARED_WHOLE = 20_000
 
 
-# Of what is not indexed yet, so many of the newest.
+# Maximum number of messages without an index entry that are searched, newest first.
 LOOKED_THROUGH = 500
 # Words of a text that is searched for; those after it change nothing.
 MAX_TERMS = 32
@@ -63,7 +63,7 @@ _HOLDING_ALL = """
 # Of the newest messages, so many are looked through for threads at once, and so often.
 SCANNED = 2_000
 MAX_SCANS = 10
-# A text that nobody reads to its end in a conversation is shown up to here.
+# A longer text is cut here in the view of a conversation.
 SHOWN_CHARACTERS = 4_000
 _NEWEST = """
 WITH scanned AS MATERIALIZED (

@@ -1,4 +1,4 @@
-"""A prompt as the messages of a chat model: one form, whoever puts its parts together. Pure."""
+"""A prompt as the messages of a chat model: the same form for every caller. Pure."""
 
 import json
 import math
@@ -60,7 +60,7 @@ def fact_line(content: str, quote: str = "", said_at: datetime | None = None) ->
 
 
 def turn_line(content: str, speaker: str, said_at: datetime | None = None) -> str:
-    """An item that somebody said: without its date, "yesterday" in it would mean nothing."""
+    """An item with a speaker: without its date, "yesterday" in it would mean nothing."""
     when = f"{dated(said_at)} " if said_at else ""
     return item(f"{when}{speaker}: {content}")
 
@@ -83,13 +83,13 @@ def undated(text: str) -> str:
 def said_by(speaker: str, content: str) -> str:
     """A turn of a conversation of several, under its speaker's name.
 
-    What a line break inside begins is indented, so that nobody can speak in another's name.
+    What a line break inside begins is indented, so that no text can imitate another speaker.
     """
     return "\n  ".join(_lines(f"{' '.join(speaker.split())}: {content}"))
 
 
 def interleaved(*rankings: Iterable[T]) -> list[T]:
-    """The best of each ranking, then the second of each, and so on: what is cut is cut from all."""
+    """The best of each ranking, then the second of each, and so on: a cut affects all rankings."""
     # Each by itself in a tuple, so that an empty one can stand where a ranking has ended.
     wrapped = ([(each,) for each in ranking] for ranking in rankings)
     return [

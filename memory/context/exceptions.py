@@ -16,7 +16,7 @@ class SessionTablesOutdated(KonstructError):
 
 
 class ThreadExists(KonstructError, ValueError):
-    """A thread was to be copied onto one that has a history of its own."""
+    """A thread was to be copied onto one that already has a history."""
 
 
 class CheckpointRefused(KonstructError):

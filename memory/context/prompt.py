@@ -87,7 +87,7 @@ class Gathered:
     """What was found, most relevant first: facts and turns by turns."""
     facts: list[Fact]
     unlike: list[Fact]
-    """Facts that were found and are too little like the task to be told."""
+    """Facts that were found and are too different from the task to be included."""
     recalled: RecallResult
     instructions: str = ""
     """The system message with the instructions of an application, whole; "" without."""

@@ -1,4 +1,4 @@
-"""One search over what was said and what is known: messages and facts, each by its own measure."""
+"""One search over messages and facts, each with its own score."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def search_memory(
         policy: how messages are recalled; None: they are not.
         facts: how many at most; 0: none are searched.
         gate: leave out facts below the floor that prompts have, see `relevant_facts`.
-        shared: also facts that are about nobody.
+        shared: also facts that concern no user.
         at: as of a moment.
         filters: what the metadata must be.
     """

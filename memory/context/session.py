@@ -1,4 +1,4 @@
-"""Sessions: the conversations of LangGraph graphs, kept until somebody clears them."""
+"""Sessions: the conversations of LangGraph graphs, kept until they are cleared."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class SessionStore:
     Of a tenant that does not exist there are none.
 
     Args:
-        tenant_id: whose sessions these are. Left out, the store follows the tenant that its
+        tenant_id: owner of the sessions. Left out, the store follows the tenant that its
             caller is in (a request, a task, `tenant_scope`).
         messages_key: the key of the graph's state that holds its messages.
         serde: how LangGraph writes what a checkpoint holds; its own way if left out. LangGraph's
@@ -70,7 +70,7 @@ class SessionStore:
 
     @property
     def tenant_id(self) -> UUID:
-        """The tenant whose sessions these are.
+        """The tenant that owns the sessions.
 
         Raises:
             NoTenant: the store is bound to none and its caller is in none.

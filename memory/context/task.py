@@ -13,7 +13,7 @@ DESCRIPTION = "description"
 DATA_HEADING = "Data of the task:"
 # A line of data is not cut to fewer tokens than this. The last lines are left out instead.
 MIN_LINE_TOKENS = 16
-# The names that are listed in the line which stands for those left out.
+# Names listed in the line that replaces the omitted data.
 NAMES_LISTED = 5
 
 
@@ -23,12 +23,12 @@ class FittedTask:
 
     text: str
     cut: tuple[str, ...] = ()
-    """What is not whole in the text: "description", and the names of data."""
+    """Parts that the text has cut: "description", and the names of data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is asked now, and the data that belongs to it, in the order given."""
+    """The current task and its data, in the order given."""
 
     description: str
     data: tuple[tuple[str, str], ...] = ()
@@ -63,8 +63,8 @@ class Task:
     def fitted(self, room: int) -> FittedTask:
         """The task in at most `room` tokens.
 
-        What is too long is cut in its middle and marked there, the longest first. Data for which
-        no readable line would be left is named in a last line, as far as there is room.
+        A text that is too long is cut in its middle and marked there, the longest first. Data for
+        which no readable line would be left is named in a last line, as far as there is room.
         """
         whole = self.text
         if tokens.count_up_to(whole, room) <= room:
@@ -77,7 +77,7 @@ class Task:
         if kept < len(lines):
             lines = [*lines[:kept], _left_out(names[kept:])]
         parts = [self.description, *lines]
-        # Each line ends with a line break. The heading stands between two more.
+        # Each line ends with a line break. The heading is between two more.
         free = room - len(parts) - tokens.count(DATA_HEADING) - 3
         sizes = [tokens.count_up_to(part, max(free, 0)) for part in parts]
         level = tokens.even_cut(sizes, max(free, 0))

@@ -1,4 +1,4 @@
-"""Copies of turns for another agent: what it was told, and said, in a thread that is not its own.
+"""Copies of turns for another agent: the exchange in which it answered in another agent's thread.
 
 A scope of memory is one agent's with one user. Where an agent has answered in another's thread, the
 exchange becomes its own memory as a copy, like an imported turn: it is found by recall, stands in

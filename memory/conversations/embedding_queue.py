@@ -45,7 +45,7 @@ def enqueue(
 
     Args:
         message_ids: of the messages.
-        delay: time until the sweep wakes a worker. The caller sends a task of its own before.
+        delay: time until the sweep wakes a worker. The caller sends its own task before that.
         recall_trace: what was recalled for the one message, a reply. It becomes a RecallEvent.
     """
     if message_ids:

@@ -67,7 +67,7 @@ class DerivedIds:
     """Gives external ids to the turns of one history, of which a part comes after the other."""
 
     def __init__(self, seed: str = "") -> None:
-        """`seed`: what stands for the whole history, such as a name; '': its place in threads."""
+        """`seed`: identifies the whole history, such as a name; '': its place in threads."""
         self._seed = seed
         self._last: dict[Place, str] = {}
         self._seen: Counter[str] = Counter()
@@ -95,7 +95,7 @@ class DerivedIds:
 
 
 def _begins(chains: Mapping[Place, Sequence[str]]) -> dict[Place, str]:
-    """After which message each chain begins: where it stands already, else after the last one."""
+    """After which message each chain begins: its position if it exists, else after the last one."""
     last = _last_messages((place, len(chain) + 1) for place, chain in chains.items())
     return {place: _begin(chain, last[place]) for place, chain in chains.items()}
 
@@ -143,7 +143,7 @@ class ImportedTurn:
     role: str
     content: str
     created_at: datetime | None
-    """When it was said; None: now."""
+    """Time of the turn; None: now."""
     name: str = ""
     metadata: Mapping[str, Any] | None = None
 
@@ -174,7 +174,7 @@ class ImportedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Where and how a turn stands now, and whether this import wrote it."""
+    """The position and state of a turn, and whether this import wrote it."""
 
     message: Message
     created: bool
@@ -185,7 +185,7 @@ def import_turns(
 ) -> list[Imported]:
     """Write turns into the transcript, all or none, and let them wait for their embeddings.
 
-    Idempotent by external id: a turn that stands already, or that comes twice, is written once and
+    Idempotent by external id: a turn that exists already, or that comes twice, is written once and
     stays as it was first.
 
     Args:

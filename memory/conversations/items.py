@@ -1,7 +1,7 @@
 """Items of a conversation: what a framework keeps of its runs, lossless, in the order of adding.
 
 A framework reads them before a run, adds to them after it, and takes back the newest. What of them
-is to be remembered stands in the transcript as well, and stays there when an item is taken back.
+is to be remembered is in the transcript as well, and stays there when an item is taken back.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Names of people: written with the messages that have them, and searched without case and accents.
 
-Messages are the truth of them: `verify_memory --repair` writes what is missing.
+Messages are the truth of them: `verify_memory --repair` writes missing rows.
 """
 
 import unicodedata

@@ -121,7 +121,7 @@ class Turn:
         return turn
 
     def encode(self) -> str:
-        """The entry of the list. The id stands first, where the Lua script looks for it."""
+        """The entry of the list. The id comes first, where the Lua script looks for it."""
         turn = self.as_dict()
         first = {"message_id": turn.pop("message_id")} if self.message_id else {}
         last = {"clear": self.clear} if self.clear else {}
@@ -129,7 +129,7 @@ class Turn:
 
 
 def decode(entry: bytes) -> dict[str, Any] | None:
-    """The turn in an entry of the list, or None for anything else that somebody put there."""
+    """The turn in an entry of the list, or None for any other entry."""
     try:
         turn = json.loads(entry)
     except (ValueError, RecursionError):
@@ -149,7 +149,7 @@ def decode(entry: bytes) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a turn stands in its conversation."""
+    """The position of a turn in its conversation."""
 
     cleared: bool
     before: UUID | None
@@ -208,7 +208,7 @@ class Conversation:
         return count, "" if id is None else _token(id, created_at)
 
     def place_of(self, message_id: str) -> Place | None:
-        """Where a message stands that ends a turn of this conversation; None for any other."""
+        """The position of a message that ends a turn of this conversation; None for any other."""
         found = fetch_row(_PLACE, self._values(message=message_id))
         return None if found is None else Place(*found)
 

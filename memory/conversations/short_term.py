@@ -41,7 +41,7 @@ def get_recent_messages(
 
     Returns:
         Dicts with "role" and "content"; turns of the transcript also have "message_id", "at", and
-        "name" where the speaker gave one. What is not a turn is passed over.
+        "name" where the speaker gave one. Other entries are skipped.
 
     Raises:
         InvalidArgument: n is no whole number or negative, or user_id is no text.

@@ -1,6 +1,6 @@
-"""The window of one thread: its last turns, whoever said them, to whichever of the agents.
+"""The window of one thread: its last turns, of all speakers and agents.
 
-For channels whose threads are the same for everybody who speaks in them, such as Slack's. Like the
+For channels whose threads are shared by all their participants, such as Slack's. Like the
 window of a user it is a copy in the cache of what the transcript says, rebuilt when it was lost.
 What a user's cleared window covers does not come back by it.
 """
@@ -30,18 +30,18 @@ _sharing: set[str] = set()
 
 
 def share(channel: str) -> None:
-    """Note that whoever speaks in a thread of this channel reads what the others say there."""
+    """Register a channel in which all participants of a thread read all its messages."""
     _sharing.add(channel)
 
 
 def sharing() -> frozenset[str]:
-    """The channels whose threads are the same for everybody who speaks in them."""
+    """The channels with threads that all participants share."""
     return frozenset(_sharing)
 
 
 @dataclass(frozen=True)
 class ThreadTurn(Turn):
-    """A turn of a thread, with whose it is."""
+    """A turn of a thread, with its user and agent."""
 
     user_id: str = ""
     answered_by: str = ""
@@ -60,7 +60,7 @@ class ThreadTurn(Turn):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """What is known of it."""
+        """Its fields as a dict."""
         return {**super().as_dict(), "user_id": self.user_id, "answered_by": self.answered_by}
 
 
@@ -165,7 +165,7 @@ def transcript_of(thread_id: str, channel: str) -> list[ThreadTurn]:
 
 
 def _turns(thread_id: str, channel: str) -> QuerySet[Message]:
-    """What was said in the thread and is in no cleared window, the newest first."""
+    """Turns of the thread that are in no cleared window, newest first."""
     clears = WindowClear.objects.filter(
         Q(last_number__gte=OuterRef("number")) | Q(created_at__gt=OuterRef("created_at")),
         agent_id=OuterRef("agent_id"),

@@ -50,11 +50,11 @@ def record_message(
     """Write a turn down, and with it, in one transaction, that it is to be embedded.
 
     Safe to run twice: where a message with this idempotency key, this external id (of this agent
-    and user) or this `in_reply_to` stands already, that one is returned and nothing is written.
+    and user) or this `in_reply_to` exists already, that one is returned and nothing is written.
 
     Args:
-        answered_by: the agent that wrote this reply, whoever's thread it is in.
-        created_at: when it was said, for imported turns; otherwise Postgres says now.
+        answered_by: the agent that wrote this reply, also in another agent's thread.
+        created_at: the original time, for imported turns; by default now(), by Postgres.
         recall_trace: what was recalled for this reply; becomes a RecallEvent when it is embedded.
         metadata: what the program says of it; as small as memory.conf says.
         usage: tokens that the language model reports of this reply.

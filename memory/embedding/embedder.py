@@ -136,7 +136,7 @@ def load_before_fork() -> None:
     The embedder itself under ONNX Runtime. Of a model for torch the libraries alone: what torch has
     begun in a parent does not go on in its children, so that each loads the model itself.
     """
-    # What is imported all stays: the collector would look through it again and again.
+    # Imported modules stay: the garbage collector would traverse them again and again.
     collecting = gc.isenabled()
     gc.disable()
     try:

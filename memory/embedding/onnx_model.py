@@ -16,7 +16,7 @@ ERRORS_ONLY = 3
 class OnnxModel:
     """A graph of bert_graph.py with the weights of a sentence-transformers folder.
 
-    The weights are mapped into memory from `model.safetensors`. A fork shares what is loaded, and
+    The weights are mapped into memory from `model.safetensors`. A fork shares the loaded pages, and
     can embed: a session of one thread waits for no other, and without an arena for no lock on
     memory.
     """

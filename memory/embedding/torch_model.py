@@ -17,7 +17,7 @@ from memory.embedding.text_model import TokenizedText, Vectors
 class TorchModel:
     """A sentence-transformers model.
 
-    Torch is held to one thread for each call: threads of its own do not survive a fork.
+    Torch is held to one thread for each call: its own threads do not survive a fork.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Facts: what is known apart from any conversation, with versions and validity."""
+"""Facts: statements apart from any conversation, with versions and validity."""
 
 from memory.facts.exclusions import exclude_from_recall, include_again
 from memory.facts.finding import nearest, recalls_with, selected

@@ -29,8 +29,8 @@ _ACTORS: Final = {
     AuthorKind.PROGRAM: ActorKind.PROGRAM,
     AuthorKind.OPERATOR: ActorKind.OPERATOR,
 }
-# Excludes the evidence; returns the replies that used the fact: in whose prompt it was, or one of
-# the messages that it rests on.
+# Excludes the evidence; returns the replies that used the fact: with a prompt that had it, or one
+# of the messages that it rests on.
 _EXCLUDE_EVIDENCE: Final = """
 WITH cited AS MATERIALIZED (
     SELECT message.id, message.agent_id, message.user_id, evidence.start, evidence."end"

@@ -1,4 +1,4 @@
-"""Facts: what is known apart from any conversation, with its versions and its time (contract E)."""
+"""Facts: statements apart from any conversation, with versions and validity (contract E)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -106,7 +106,7 @@ class LongTermMemory:
     def store(self, entry: MemoryEntry) -> UUID:
         """Keep a fact; the same text of the same agent and user is the same entry.
 
-        What is said beside the same text is not lost: metadata is added to that of the entry, a
+        Metadata of a repeated text is kept: it is added to that of the entry, a
         value of a name that it has takes the place of the old one, and valid_from, valid_to and
         expires_at are those given. What was before stays, as a version.
 
@@ -269,16 +269,16 @@ class LongTermMemory:
         """The facts nearest to a text, best first, each with its `score`.
 
         Args:
-            tenant_id: whose facts.
-            query: what is asked; or its vector of 384 numbers, if the caller has it already.
+            tenant_id: owner of the facts.
+            query: the question; or its vector of 384 numbers, if the caller has it already.
             limit: how many at most.
             agent_id: only what this agent knows: its own facts and those of no agent. A text that
                 is several of them is returned once, as the newest.
-            user_id: only what concerns this user: facts about them and about nobody.
-            shared: False leaves out the facts about nobody.
-            shared_only: only facts about nobody; for a prompt whose user is not known.
+            user_id: only facts about this user, and facts about no user.
+            shared: False leaves out the facts about no user.
+            shared_only: only facts about no user; for a prompt of an unknown user.
             filters: what the metadata must be, see `memory.models.fact_filters`.
-            at: what was so at that moment, in the words of that time; left out: what is so now.
+            at: facts valid at that moment, in their version of then; by default those valid now.
             threshold: least cosine similarity, from -1 to 1.
             query_embedding: the vector of a query that is text, if the caller has it already.
             without_evidence: only facts that rest on no message of this agent and user: `recall`

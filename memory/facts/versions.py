@@ -40,7 +40,7 @@ UNCHANGED = Unchanged()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a fact is to become; None and UNCHANGED leave a value as it is."""
+    """The changes of a fact; None and UNCHANGED keep a value."""
 
     content: str | None = None
     embedding: list[float] | None = None
@@ -49,7 +49,7 @@ class Change:
     valid_from: datetime | None = None
     valid_to: datetime | Unchanged | None = UNCHANGED
     expires_at: datetime | Unchanged | None = UNCHANGED
-    # It is so from now on, whatever was said of its beginning.
+    # It is valid from now on, also where an earlier beginning was given.
     from_now: bool = False
     author: Author = SYSTEM
     reason: str = ""
@@ -102,7 +102,7 @@ def standing_entry(entry: MemoryEntry) -> MemoryEntry | None:
 
 
 def insert(entry: MemoryEntry) -> MemoryEntry | None:
-    """Write a new entry; returns it, or the one that somebody else stored a moment before.
+    """Write a new entry; returns it, or the one that a concurrent transaction has stored.
 
     None if that one is deleted again: then the new entry can be written.
     """
@@ -235,6 +235,6 @@ def _winner(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry | None:
             f"valid_to={entry.valid_to} is before valid_from, since when it is so"
         ) from error
     raise InvalidArgument(
-        f"fact {entry.memory_id} cannot be stored ({constraint}); change a fact that stands"
+        f"fact {entry.memory_id} cannot be stored ({constraint}); change an active fact"
         " with update()"
     ) from error

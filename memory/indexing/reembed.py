@@ -32,8 +32,9 @@ class ReembedProgress:
 def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgress]:
     """Embed every message of a tenant that the model has not embedded yet, oldest first.
 
-    It may be stopped anywhere and begun again; what stands is not embedded twice. Messages that
-    come meanwhile are embedded by the outbox with the present model: run it again after the switch.
+    It may be stopped anywhere and begun again; rows that exist are not embedded twice. Messages
+    that come meanwhile are embedded by the outbox with the present model: run it again after
+    the switch.
 
     Yields:
         The progress, before the first batch and after each.

@@ -1,4 +1,4 @@
-"""What is written for a message when it is indexed: the vectors of its sentences, the weights of
+"""The rows that indexing a message writes: the vectors of its sentences, the weights of
 its words, and what recall weighs beside them."""
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ def subject_word(subject: str) -> str:
 
 
 def lexemes_of(name: str, role: str, content: str, created_at: datetime) -> list[str]:
-    """The lexemes of a message: what was said, by whom, and when. Repeats included."""
+    """The lexemes of a message: of its text, speaker and date, with repetitions."""
     return [
         *lexical.lexemes(f"{subject_of(name, role)} {content}"),
         lexical.SPOKEN_BY[role],
@@ -135,7 +135,7 @@ def write_embeddings(messages: Sequence[Message], embedder: Embedder) -> None:
 
 
 def _pieces(messages: Iterable[Message], embedder: Embedder) -> list[Piece]:
-    """What is embedded of the messages: each piece with its message and its position there."""
+    """The texts to embed: each piece with its message and its position there."""
     return [
         (message, position, piece)
         for message in messages

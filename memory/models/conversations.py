@@ -142,7 +142,7 @@ class Message(AgentUserModel):
             ),
             # Messages per day.
             models.Index(fields=["created_at"], include=["tenant_id"], name="message_created"),
-            # The turns before a turn, whose words give it context.
+            # The turns before a turn: their words give it context.
             models.Index(
                 fields=["agent_id", "user_id", "thread_id", "created_at", "number"],
                 name="message_thread",

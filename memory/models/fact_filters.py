@@ -24,7 +24,7 @@ MAX_KEY_CHARACTERS: Final = 512
 MAX_VALUES: Final = 256
 # Repeated ones too, such as a list's that are all the same: each is looked at, with its path.
 MAX_ITEMS: Final = 4_096
-# Each is a sub-query of its own.
+# Each is its own sub-query.
 MAX_CONDITIONS: Final = 32
 DEEPEST: Final = 16
 RANGES: Final = ("gt", "gte", "lt", "lte")
@@ -71,7 +71,7 @@ def values_of(metadata: Mapping[str, Any]) -> list[tuple[str, Value]]:
 
 
 def parse_filters(filters: Mapping[str, Any]) -> list[Condition]:
-    """The conditions that a filter stands for.
+    """The conditions of a filter.
 
     Raises:
         InvalidArgument: an operator that there is not, or a value that it cannot take.

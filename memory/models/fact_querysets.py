@@ -21,11 +21,11 @@ class MemoryEntryQuerySet(models.QuerySet):
         return self.filter(tenant_id=tenant_id)
 
     def entries(self) -> Self:
-        """What stands now, without old versions of it."""
+        """Current facts, without old versions."""
         return self.filter(version_of__isnull=True)
 
     def versions_of(self, memory_id: UUID | str) -> Self:
-        """An entry as it stands, then all that it was before, newest first; expired ones too."""
+        """An entry and its earlier versions, newest first; expired ones too."""
         entry = models.Q(memory_id=memory_id, version_of__isnull=True)
         # A version keeps the moment that it was written at, and each was written after the other.
         return self.filter(entry | models.Q(version_of=memory_id)).order_by(
@@ -55,7 +55,7 @@ class MemoryEntryQuerySet(models.QuerySet):
         return self.filter(models.Q(agent_id=agent_id) | models.Q(agent_id__isnull=True))
 
     def about(self, user_id: str) -> Self:
-        """What may be said to this user: facts about them, and those about nobody."""
+        """Facts that this user may see: those about them, and those about no user."""
         return self.filter(models.Q(user_id=user_id) | models.Q(user_id__isnull=True))
 
     def without_evidence(self, agent_id: UUID | str | None, user_id: str | None) -> Self:

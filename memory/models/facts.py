@@ -1,4 +1,4 @@
-"""Tables of facts: what is known, when it is valid, on which evidence, and who changed it."""
+"""Tables of facts: statement, validity, evidence, and the author of each change."""
 
 import uuid
 from dataclasses import dataclass
@@ -256,7 +256,7 @@ class MemoryEntry(TenantModel):
                 condition=models.Q(state__in=FactState.values), name="fact_state"
             ),
             models.CheckConstraint(condition=models.Q(kind__in=FactKind.values), name="fact_kind"),
-            # The same text is the same fact, whoever stores it at the same moment.
+            # The same text is the same fact, also for concurrent transactions.
             models.UniqueConstraint(
                 fields=["content_digest", "agent_id", "user_id"],
                 condition=models.Q(version_of__isnull=True),

@@ -1,7 +1,7 @@
-"""What speaks for each message of a scope: asked of Postgres at once, read by numpy as it stands.
+"""The evidence for each message of a scope: one request to Postgres, read by numpy.
 
 Four statements read the turns and the question's words in them, the facts that rest on messages and
-what is excluded from recall, how near the pieces of messages are, and their texts. They are sent
+the exclusions from recall, how near the pieces of messages are, and their texts. They are sent
 together, one round trip, and what has come is weighed (scoring.py) while
 Postgres is at the next.
 
@@ -12,8 +12,8 @@ nearest by vector, and the turns around both. With them come the words of the tu
 
 Columns come as arrays in Postgres' binary format, and what is known of a message before it is asked
 for as one column; handing hundreds of rows from step to step, and each to Python, took longer than
-all else. The texts are a row each, and only those of what is found are read. Where there are too
-many, or the turns around are asked for, they are fetched when it is known which.
+all else. The texts are a row each, and only those of the found messages are read. Where there are
+too many, or the turns around are asked for, they are fetched when it is known which.
 """
 
 import math
@@ -159,7 +159,7 @@ NOTHING_KNOWN = Known(Pieces(np.empty((0, 2), np.uint64), np.empty(0)), [], {}, 
 
 
 class Text(NamedTuple):
-    """A message as it was said, with the turns around it as JSON if they were asked for."""
+    """The text of a message, with the turns around it as JSON if they were asked for."""
 
     number: int
     external_id: str | None
@@ -205,7 +205,7 @@ class Evidence:
     """The texts come along."""
 
     def known(self) -> Known:
-        """Wait for what is known of the messages beside."""
+        """Wait for the facts and exclusions of the messages."""
         self._cursor.nextset()
         cited, facts, exclusions = self._cursor.fetchone()
         by_message: dict[UUID, list[Exclusion]] = {}

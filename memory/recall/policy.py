@@ -1,4 +1,4 @@
-"""What an agent's recall may be told: how much, how sure, by which channels, with which weights.
+"""Settings of an agent's recall: number of results, thresholds, channels, weights.
 
 The gate gives each message a value, which thresholds are compared with. The probability that people
 see is another number, calibrated from that value: a better calibration changes no recall.
@@ -43,23 +43,23 @@ class GateFeatures(NamedTuple):
     coverage: float
     """Share of the question's rarity that the memory and its context hold."""
     subject: float
-    """1 if the question names who said it, -1 if it names another, 0 if it names nobody."""
+    """1 if the question names the speaker, -1 if it names another person, 0 if it names none."""
     words: float
     """ln(1 + words of the memory)."""
     time: float
     """1 if the question asks when and the memory holds a word of time."""
     unknown: float
-    """Share of the question's rarity that nobody in this scope has ever said."""
+    """Share of the question's rarity that is in no message of this scope."""
     gap: float
     """Score of the best memory minus this one's."""
     mean_cosine: float
     """Of the whole scope: how near the question is to anything that is said here."""
     unknown_name: float
-    """1 if the question has a name that nobody in this scope has ever said."""
+    """1 if the question has a name that is in no message of this scope."""
     anonymous: float
     """1 if the question names no speaker by name: "my cat", not "Caroline's cat"."""
     scarcity: float
-    """ln(1 + 300 / messages of the scope): where little was said, the best is the answer sooner."""
+    """ln(1 + 300 / messages of the scope): in a small scope the best is more likely the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class RecallWeights:
     previous: float = 0.3
     """Of the cosine of the turn before: an answer is found by its question."""
     following: float = 0.3
-    """Of the turn after, cosine and words: a statement is found by what was said to it."""
+    """Of the turn after, cosine and words: a statement is found by the reply to it."""
     length: float = 0.1
     """Of ln(1 + words): a longer message says more, up to 60 words."""
     subject: float = 0.3
@@ -212,7 +212,7 @@ class RecallPolicy:
     top_k: int = 10
     """At most this many memories."""
     gate: bool = True
-    """Leave out what is probably beside the question, all of it if need be."""
+    """Leave out memories that are probably irrelevant, all of them if necessary."""
     open_at: float = PRESETS[DEFAULT_PRESET].open_at
     """With the gate: the best memory must have this value of the gate, else none is given."""
     keep_at: float = PRESETS[DEFAULT_PRESET].keep_at

@@ -38,7 +38,7 @@ WHOLE_SCOPE: Final = 2_000
 # at which it hardly matters, a scan is taken in any case: there may be no count of all of them yet.
 SCANNED_TO_ROOT: Final = 35
 SCANNED_AT_LEAST: Final = 5_000
-# Of the scanned pieces, those whose vectors are compared: their signs alone do not tell enough.
+# Of the scanned pieces, those with compared vectors: their signs alone are not precise enough.
 RESCORED_PIECES: Final = 200
 # Texts come with the evidence while they hold no more words than this: some 600 kB.
 WORDS_ALONG: Final = 100_000
@@ -57,7 +57,7 @@ COMPARED: Final = 150
 MAX_FACTS: Final = 5_000
 FACTS_ALONG: Final = 40
 CANDIDATE_FACTS: Final = 16
-# A word is counted up to here: what is more common than that tells little, and counting on would
+# A word is counted up to here: a more common word has little weight, and counting on would
 # take longer than the rest. So would counting the messages of a scope that is walked.
 MAX_COUNTED: Final = 600
 LARGE_SCOPE: Final = 10_000
@@ -118,7 +118,7 @@ _IS_EVIDENCE_OF_VERSION = """(evidence.memory_id = fact.version_id OR evidence.m
             SELECT standing.memory_id FROM memory_memoryentry AS standing
             WHERE standing.memory_id = fact.memory_id AND standing.content = fact.content
         ))"""
-# What is known of the messages beside: facts that rest on them, and what is excluded from recall.
+# Facts that rest on the messages, and the exclusions from recall.
 # Of an excluded message the pieces that are left come with their cosines.
 _KNOWN = """
 WITH {facts}, nearest AS MATERIALIZED (
@@ -412,7 +412,7 @@ def evidence_sql(strategy: Strategy, *, until: bool, among: bool, texts: bool) -
     scope is too large for the strategy, `fits` is false in the first, and little else is read.
 
     Args:
-        until: as of a moment, %(at)s: nothing that was said later is seen or counted. (Of a
+        until: as of a moment, %(at)s: no later message is read or counted. (Of a
             large scope's words the later ones are counted, which moves all scores alike.)
         among: as if nothing had been said but some messages: %(among)s by id, %(numbers)s by
             number.

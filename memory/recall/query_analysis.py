@@ -16,7 +16,7 @@ _WORD = regex.compile(r"\p{L}[\p{L}\p{M}\p{N}'’]*")
 
 
 def proper_names(text: str) -> list[str]:
-    """The lexemes of what is written as a name is: with a capital, and not because a sentence
+    """The lexemes written like a name: with a capital, and not because a sentence
     begins there."""
     names = [
         lexical.lexemes(word)[:1]
@@ -32,7 +32,7 @@ class Question:
     """A query, taken apart."""
 
     terms: list[int]
-    """Hashes of its lexemes, each once, and of whose words it asks for."""
+    """Hashes of its lexemes, each once, and those of the speaker that it asks for."""
     said_terms: list[int]
     """Those of them that are words."""
     names: list[int]

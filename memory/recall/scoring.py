@@ -73,7 +73,7 @@ class Found(NamedTuple):
     previous: float
     following: float
     by_name: bool
-    """Said by somebody whom the question names by name."""
+    """The question names its speaker."""
     addressed: bool
     """Said by the one whom the question calls "I" or "you"."""
     words: int
@@ -91,16 +91,16 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The best of a scope, best first, and what is known of the question there."""
+    """The best of a scope, best first, and the properties of the question there."""
 
     found: list[Found]
     messages: int
     unknown: float
-    """Share of the question's rarity that nobody has ever said."""
+    """Share of the question's rarity that is in no message."""
     unknown_name: bool
-    """It has a name that nobody has ever said."""
+    """It has a name that is in no message."""
     mean_cosine: float
-    """Of the whole scope, or of what is not near in a large one."""
+    """Of the whole scope, or of the distant part of a large one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +304,7 @@ def _weights_in_context(
 
 
 def _in_date(terms: NDArray[np.int64], created_at: NDArray[np.int64]) -> Flags:
-    """Whether each word stands in the date of each message."""
+    """Whether each word is in the date of each message."""
     days, day_of = np.unique(created_at // _DAY, return_inverse=True)
     dates = np.array([_date_terms(day) for day in days.tolist()], np.int64).reshape(-1, 3)
     found: Flags = np.any(terms[:, None, None] == dates, axis=2)
@@ -328,7 +328,7 @@ class _Places:
         self._sorted = among[self._order]
 
     def of(self, sought: NDArray[Any]) -> Positions:
-        """Where each stands, or where it might, if it does not."""
+        """The position of each, or the position to insert it at."""
         found = np.searchsorted(self._sorted, sought)
         return self._order[np.minimum(found, len(self._sorted) - 1)]
 
@@ -347,7 +347,7 @@ def _best_cosines(turns: Turns, by_id: _Places, pieces: Pieces) -> Floats:
     best = np.full(len(turns.ids), -np.inf)
     if len(best):
         at = by_id.of(_mixed(pieces.ids))
-        # What was written since the turns were read stands nowhere.
+        # A message written since the turns were read has no position.
         there = turns.ids[at]
         known = (there[:, 0] == pieces.ids[:, 0]) & (there[:, 1] == pieces.ids[:, 1])
         at, cosine = at[known], pieces.cosine[known]
@@ -407,7 +407,7 @@ def _session_best(base: Floats, session: NDArray[np.int64], counts: Flags) -> Fl
 
 
 def _best(score: Floats, number: NDArray[np.int64], last: Flags, limit: int) -> Positions:
-    """The first `limit` by score, what is `last` after all others, the newer of two alike first."""
+    """The first `limit` by score, `last` after all others, the newer of two equal ones first."""
     some = np.arange(len(score))
     if limit < len(some):
         key = np.where(last, -np.inf, score)

@@ -48,7 +48,7 @@ RECALLS: Final = counter(
 RECALL_SECONDS: Final = histogram(
     "konstruct_recall_seconds", "How long a recall took, with the embedding of the question."
 )
-# How many of those that were left out are told of.
+# Maximum number of omitted messages in the result.
 MAX_CUT = 10
 # How this process has found that large scopes are read, and when, in such times; one that it has
 # forgotten costs another round trip, or two. Which strategy is right changes as all scopes grow.
@@ -65,7 +65,7 @@ Reason = Literal[
     "over the budget",
     "given as a fact",
 ]
-# A message whose nearest sentence is so much nearer to the question than its fact is given itself.
+# A message is given beside its fact if its nearest sentence is nearer to the question by this much.
 # benchmarks/facts/recall_with_facts.py: at .1 prompts have 7 % fewer words than at 0, at 2 only 3 %
 # fewer than at .1.
 NEARER_THAN_FACT = 0.1
@@ -210,7 +210,7 @@ def recall(
     filters: Mapping[str, Any] | None = None,
     query_embedding: Sequence[float] | np.ndarray[Any, Any] | None = None,
 ) -> RecallResult:
-    """Find what was said before that answers `query`.
+    """Find earlier messages that answer `query`.
 
     Given the query's vector it is one round trip to Postgres. A process' first recall of an hour in
     a large scope takes another, in a very large one two; so do the texts of hits where the policy
@@ -336,7 +336,7 @@ def _decide(
     *,
     asks_when: bool,
 ) -> tuple[list[tuple[Found, float, dict[str, float]]], tuple[Cut, ...]]:
-    """Part what was found, best first, into what is given and what is left out."""
+    """Divide the found messages, best first, into given and omitted ones."""
     gate = GATES[policy.mode]
     answers = [one for one in ranking.found if one.message_id not in excluded and not one.echo]
     best_score = max(map(_without_cost, answers), default=0.0)

@@ -72,7 +72,7 @@ def cut_pieces(
 ) -> list[str]:
     """The texts to embed for one message: "Subject: sentence", each of at most `max_tokens` tokens.
 
-    Sentences of a word or two are left out when a longer one stands beside them; a message that has
+    Sentences of a word or two are left out beside a longer one; a message that has
     only such is one piece as a whole, so every message with any text has at least one piece.
     """
     text = text.replace("\x00", " ").strip()

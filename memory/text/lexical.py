@@ -1,4 +1,4 @@
-"""The lexical channel's words: what is kept of a text, under which number, with which weight.
+"""The words of the lexical channel: the terms stored of a text, their numbers and weights.
 
 Words are stemmed here and not in Postgres, so that writing and asking agree whatever the server's
 version or dictionaries are, and a recall needs no round trip to learn its own words. Pure.
@@ -34,10 +34,10 @@ K1: Final = 0.6
 B: Final = 0.3
 AVERAGE_LENGTH: Final = 32
 CONTEXT_WEIGHTS: Final = (0.5, 0.25, 0.25)
-# What every turn of the user or the agent holds, so that "my" and "your" find whose it was as a
+# What every turn of the user or the agent holds, so that "my" and "your" find the speaker as a
 # name would. No word can be spelt so.
 SPOKEN_BY = {"user": "@user", "assistant": "@agent"}
-# Of each message so many lexemes stand beside what is said: that one, and its date.
+# Number of lexemes of each message beside its text: the speaker's, and its date.
 BESIDE_TEXT = 4
 # A longer run of letters is no word that anybody would ask for again.
 MAX_WORD = 64

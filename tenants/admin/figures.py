@@ -62,7 +62,7 @@ class Backlog:
 def sizes_of(tenants: Iterable[Tenant]) -> dict[str, Size]:
     """The sizes of tenants by the names of their schemas, in one query for each server.
 
-    None of a schema that is not there, or whose server is down.
+    None for a schema that does not exist, or on a server that is down.
     """
     on: dict[str, list[str]] = defaultdict(list)
     for tenant in tenants:

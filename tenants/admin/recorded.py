@@ -137,5 +137,5 @@ class RecordedPeopleAdmin(UserAdmin):
 
 
 def _now(row: Model) -> Model:
-    """Return the row as it is in the database, with values of services and of defaults."""
+    """Return the row from the database, with values of services and of defaults."""
     return type(row)._default_manager.get(pk=row.pk)

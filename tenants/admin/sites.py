@@ -31,7 +31,7 @@ View = Callable[..., HttpResponseBase]
 
 
 class Recorder(Protocol):
-    """Writes down what somebody does with a site itself: login, logout, login_failed, edit, refuse.
+    """Records actions on a site itself: login, logout, login_failed, edit, refuse.
 
     `user` is who it was where the request does not say so (any more); `username` what was typed.
     """
@@ -48,7 +48,7 @@ class Recorder(Protocol):
 
 
 class PagedSite(UnfoldAdminSite):
-    """An admin site with pages of its own beside those of its models.
+    """An admin site with further pages beside those of its models.
 
     Logins are throttled. Logins, logouts, changed passwords and refused pages are recorded, those
     that change something in the transaction of the change.
@@ -63,7 +63,7 @@ class PagedSite(UnfoldAdminSite):
         self._page_urls: list[URLPattern] = []
 
     def page(self, route: str, *, name: str, permission: str) -> Callable[[View], View]:
-        """Serve a view below /admin/, as admin:NAME, to whoever has the permission."""
+        """Serve a view below /admin/, as admin:NAME, to users with the permission."""
 
         def register(view: View) -> View:
             @wraps(view)
@@ -81,7 +81,7 @@ class PagedSite(UnfoldAdminSite):
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Let somebody log in who has not failed too often."""
+        """Log in, unless there were too many failures."""
         if request.method != "POST":
             return cast(HttpResponse, super().login(request, extra_context))
         answer = partial(super().login, request, extra_context)
@@ -102,7 +102,7 @@ class PagedSite(UnfoldAdminSite):
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Let somebody change their own password, who has not failed too often to give the old one.
+        """Change the user's own password, unless the old one was wrong too often.
 
         Who has another's session must not guess the password by it: guesses count as logins.
         """
@@ -165,7 +165,7 @@ class PagedSite(UnfoldAdminSite):
         raise Http404
 
     def admin_view(self, view: View, cacheable: bool = False) -> View:
-        """Record what is refused to somebody who is logged in, after it was undone."""
+        """Record a refusal to a logged-in user, after the rollback."""
         inner = super().admin_view(view, cacheable)
 
         @wraps(inner)
@@ -194,16 +194,16 @@ class PagedSite(UnfoldAdminSite):
     def get_app_list(
         self, request: HttpRequest, app_label: str | None = None
     ) -> list[dict[str, Any]]:
-        """List the models once somebody looks: every page asks, for a sidebar it does not have."""
+        """List the models lazily: every page asks, for a sidebar it does not have."""
         listed: Any = SimpleLazyObject(
             lambda: super(PagedSite, self).get_app_list(request, app_label)
         )
         return cast("list[dict[str, Any]]", listed)
 
     def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, Any]]:
-        """Mark where somebody is, in the menu that was made for this very page.
+        """Mark the current page in its menu.
 
-        Unfold would make a copy first, as of a menu that stands in the settings.
+        Unfold would make a copy first, as of a menu in the settings.
         """
         menu = self._get_config("SIDEBAR", request)["navigation"]
         groups: list[dict[str, Any]] = self._get_value(menu, request)
@@ -258,7 +258,7 @@ class PagedSite(UnfoldAdminSite):
 
 
 class OperatorSite(PagedSite):
-    """Where operators manage tenants and domains, and see nothing of what is inside."""
+    """Where operators manage tenants and domains, and see none of their content."""
 
     index_title = "Tenants"
 
@@ -291,7 +291,7 @@ class TenantSite(PagedSite):
         return _tenant_of(request) is not None and super().has_permission(request)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """Say on every page whose memory this is."""
+        """Show the tenant's name on every page."""
         context = super().each_context(request)
         tenant = _tenant_of(request)
         return {**context, "site_subheader": tenant.name if tenant else ""}

@@ -53,7 +53,7 @@ class DomainInline(TabularInline):
 
 
 class MigrationFilter(admin.SimpleListFilter):
-    """Tenants whose schema is as this code wants it, and others."""
+    """Tenants by whether their schema is up to date."""
 
     title = "schema"
     parameter_name = "schema"
@@ -70,7 +70,7 @@ class MigrationFilter(admin.SimpleListFilter):
 
 
 class SizedChangeList(ChangeList):
-    """A page of tenants, all of whose figures are asked for at once."""
+    """A page of tenants, with the figures of all in one request."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -125,7 +125,7 @@ class OperatorAdmin(RecordedAdmin):
 
 
 class TenantAdmin(OperatorAdmin):
-    """Registers, suspends and resumes tenants; what is inside them it cannot see.
+    """Registers, suspends and resumes tenants; it cannot see their content.
 
     The web process cannot make a schema: a tenant added here is set up by `manage.py owner_worker`,
     which `manage.py serve` runs, or by create_tenant. Suspending, deleting and restoring have pages

@@ -91,8 +91,8 @@ def record_access(
         subject: the kind of thing that it was done with.
         by: the actor.
         subject_id: the id of the thing.
-        agent_id: the agent whose memory was used.
-        user_id: the user whose memory was used.
+        agent_id: the agent of the memory.
+        user_id: the user of the memory.
         request_id: the id of the request.
         before: the row before a change or deletion. The log has the fields that differ.
         after: the row after a change or creation.

@@ -107,7 +107,7 @@ def log_detail(
 
 
 def abridged(value: Any) -> Any:
-    """Return what was asked for as it is written down: texts in it are cut."""
+    """Return the parameters as they are recorded: with cut texts."""
     if isinstance(value, str):
         value = _storable(value)
         return value if len(value) <= MAX_TEXT_CHARACTERS else value[:MAX_TEXT_CHARACTERS] + "…"

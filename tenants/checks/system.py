@@ -50,7 +50,7 @@ def check_database(
 ) -> list[checks.CheckMessage]:
     """The role cannot bypass policies; every table of every tenant has one.
 
-    Not for the owner, who owns the tables, and whose migrate protects what is not.
+    Not for the owner, who owns the tables; its migrate protects new ones.
     """
     if settings.DB_ROLE == "owner":
         return []
@@ -114,7 +114,7 @@ def _check_walls() -> list[checks.CheckMessage]:
 
 
 def _check_server_log() -> list[checks.CheckMessage]:
-    """Postgres keeps what users said out of its own log, where nobody would erase it."""
+    """Postgres does not log the texts of users, which no erasure would reach there."""
     logging = [f"{name} = {setting}" for name, setting in fetch_all(_LOGS_CONTENT)]
     if not logging:
         return []

@@ -125,7 +125,7 @@ R = TypeVar("R", bound=HttpResponseBase)
 def streamed_inside(response: R, tenant_id: UUID) -> R:
     """Return the response; if it is streamed, each piece of it is made inside the tenant.
 
-    A file is left as it is, for it asks the database nothing.
+    A file response is not changed: it needs no database.
     """
     if (
         isinstance(response, StreamingHttpResponse)

@@ -110,7 +110,7 @@ def claim(
     Args:
         kind: of the job.
         server: of the tenant.
-        without: tenants whose jobs are not claimed. However many jobs they have, they are not read.
+        without: tenants to leave out. However many jobs they have, they are not read.
     """
     states = SERVED_OR_SUSPENDED if kind.of_suspended_too else SERVED
     turn = (server, kind.name)

@@ -1,7 +1,7 @@
 """Kinds of jobs, and the life of a job: enqueued, begun, finished or failed, retried.
 
 A job is a row of `tenants_job`, named by its tenant, its kind and its key. The row says when the
-job is due, how often it was begun, and why it failed. What the job is about is a row of its own:
+job is due, how often it was begun, and why it failed. Its subject is another row:
 the message, the delivery, the request that has the same id.
 
 An attempt is counted before the work, with a lease (`tenants.jobs.lease`): only the worker that has
@@ -139,7 +139,7 @@ class JobKind:
     task: str
     """Name of the TenantTask that does the job, given the tenant's id and the job's key."""
     queue: str
-    """Celery queue of the workers. Empty: no worker is woken, a process of its own claims."""
+    """Celery queue of the workers. Empty: no worker is woken, another process claims."""
     max_attempts: Callable[[], int] = _once
     first_backoff: float = 1.0
     """Seconds until the second attempt. Each further pause is twice as long."""

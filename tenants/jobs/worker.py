@@ -2,10 +2,10 @@
 
 A process has one row on each server (`tenants_worker`), and one thread that renews it. However many
 jobs the process leases, that is one statement every RENEW_SECONDS. The same thread ends the leases
-of processes whose row has expired, by the clock of Postgres; their jobs are due at once. A process
+of processes with an expired row, by the clock of Postgres; their jobs are due at once. A process
 that was stopped meanwhile finds its row gone, and begins anew with another id.
 
-The thread has connections of its own. One that waited for a connection of the pool could wait as
+The thread has its own connections. One that waited for a connection of the pool could wait as
 long as a lease is valid.
 
 A process without `start`, such as a command, leases jobs until the time limit of a job.
@@ -125,7 +125,7 @@ def renew() -> None:
 def give_back_all() -> int:
     """End this process as a worker: its jobs are due at once, their attempts do not count.
 
-    For a process that is told to stop. What its threads still write is not written. Returns the
+    For a process that stops. Later writes of its threads are refused. Returns the
     number of jobs.
     """
     process, count = _process, 0

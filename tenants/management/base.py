@@ -95,7 +95,7 @@ def require_confirmation(question: str, answer: str, error: str) -> None:
 
 
 def tenant_of(slug: str, *, provisioned: bool = True) -> Tenant:
-    """Return the tenant with this slug, by default one whose schema stands.
+    """Return the tenant with this slug, by default one with a schema.
 
     Raises:
         UnknownTenant: there is none.

@@ -227,7 +227,7 @@ def _alone_with(tenant: Tenant, *to: str, wait_seconds: float = WAIT_SECONDS) ->
                 refuse_a_pooled_owner()
                 locks.enter_context(schema_lock(tenant.schema_name, wait_seconds=wait_seconds))
             except ServerDown:
-                # Whoever moves the tenant has the lock on its own server too.
+                # A move has the lock on the tenant's own server too.
                 if server != tenant.moving_to:
                     raise
         locks.enter_context(public_scope())

@@ -6,7 +6,7 @@ from typing import Any
 from django.db import router
 from django.db.migrations.operations.base import Operation
 
-# Columns that many tables have, and whose fields say nothing of themselves.
+# Columns that many tables have, with fields without a help text.
 COMMON = {
     "id": "Id of the row.",
     "tenant_id": "The tenant whose row this is.",

@@ -2,11 +2,11 @@
 
 Django's operations of the same names fail when they are run again: the index exists, or is gone.
 A migration with such an operation is no transaction, so it is run again from its start if it was
-cut off. These look at what is there first. A build that was cut off leaves an index that is not
-valid; it is dropped and built anew.
+cut off. These look for an existing index first. A build that was cut off leaves an index that is
+not valid; it is dropped and built anew.
 
 In a transaction they build and drop plainly, since Postgres cannot do it concurrently there: a
-tenant's schema is made in one transaction, in which nobody else can be in the way.
+tenant's schema is made in one transaction, which no other session can block.
 """
 
 from typing import Any

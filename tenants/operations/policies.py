@@ -37,7 +37,7 @@ def protect_sql(table: str) -> list[str]:
 def policy_condition(table: str) -> str:
     """Which rows a table shows and takes: those of its schema's tenant, while that is entered.
 
-    The schema's tenant is a literal: whatever the session is told, rows of another tenant can be
+    The schema's tenant is a literal: with any setting of the session, rows of another tenant can be
     neither put into the schema nor read from it. ``table`` is qualified and quoted.
     """
     tenant_id = tenant_id_of(table.partition(".")[0].strip('"'))
@@ -117,7 +117,7 @@ class TableOperation(ABC, Operation):
 class ForceRowLevelSecurity(TableOperation):
     """Show and take only the current tenant's rows, from the table's owner too.
 
-    For a table that is new: its rows are looked at while nobody can use it.
+    For a table that is new: its rows are checked while no other session can use it.
     """
 
     def forwards_sql(self, table: str) -> list[str]:
@@ -155,7 +155,7 @@ _PRIVILEGE = re.compile(r"(SELECT|INSERT|UPDATE|DELETE)( \(\w+(, \w+)*\))?")
 class GrantToApp(TableOperation):
     """Let the application role do more than SELECT, which it may on every table.
 
-    What is granted nowhere (UPDATE and DELETE on an append-only table) Postgres refuses.
+    Postgres refuses privileges without a grant (UPDATE and DELETE on an append-only table).
     A privilege may name columns: ``GrantToApp("agent", "INSERT", "UPDATE (name, persona)")``.
     """
 
@@ -251,8 +251,8 @@ class HideFromTenants(TableOperation):
 class LetWorkersClaim(TableOperation):
     """Let a tenant do all with its own rows of the outbox, and who is in no tenant claim them.
 
-    Who is in no tenant sees what is still tried, and may only move `sweep_at` of what is due from
-    the past into the future. Nobody changes whose row it is, or what it is about.
+    A session without a tenant sees jobs that are still tried, and may only move a due `sweep_at`
+    from the past into the future. No session changes the row's tenant or subject.
     """
 
     def forwards_sql(self, table: str) -> list[str]:
@@ -322,7 +322,7 @@ class AppendOnly(TableOperation):
 
 
 class LetTenantsClaim(TableOperation):
-    """Let a tenant add and remove its own rows of a public table, and nobody change one.
+    """Let a tenant add and remove its own rows of a public table, and no session change one.
 
     Where no tenant is set, all rows can be read, for that is where a tenant is looked for; only the
     owner removes there, with the tenant itself.

@@ -70,7 +70,7 @@ class Features(DatabaseFeatures):
 
 @dataclass(slots=True)
 class Session:
-    """What is known of one connection to Postgres, whichever thread has it from the pool."""
+    """The state of one connection to Postgres, independent of the thread that has it."""
 
     prepared: PreparedStatements = field(default_factory=PreparedStatements)
     is_pooled: bool | None = None
@@ -82,7 +82,7 @@ _sessions: WeakKeyDictionary[psycopg.Connection[Any], Session] = WeakKeyDictiona
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection that is always in exactly one schema, and in no tenant unless in its schema.
 
-    ``set_tenant`` only notes what is wanted; the cursors (see ``cursors.py``) send it with every
+    ``set_tenant`` only notes the tenant; the cursors (see ``cursors.py``) send it with every
     statement. No rollback, reconnect or pooled connection can bring back another tenant's
     settings, since none of them outlives its transaction.
     """
@@ -106,14 +106,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @property
     def is_pooled(self) -> bool:
-        """Whether a pooler stands between us and Postgres, and each transaction may meet another.
+        """Whether a pooler is between us and Postgres, so that each transaction may get another
 
         A pooler makes up the process id that it tells its clients.
         """
         self.ensure_connection()
         if self._session.is_pooled is None:
             if self.connection.info.transaction_status == TransactionStatus.INERROR:
-                return True  # nobody can be asked
+                return True  # Postgres cannot be asked
             self.finish_exchange()
             found = self._run_in_session(b"SELECT pg_backend_pid()").get_value(0, 0)
             backend_pid = str(self.connection.pgconn.backend_pid).encode()
@@ -127,7 +127,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @property
     def tenant_id(self) -> UUID | None:
-        """The tenant whose schema this connection is in."""
+        """The tenant of the connection's schema."""
         return tenant_id_of(self.schema_name)
 
     def set_tenant(self, tenant: Any, include_public: bool = True) -> None:
@@ -230,7 +230,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def queue(
         self, statement: str, values: Mapping[str, Any], *, with_next: bool = False
     ) -> Queued:
-        """Send a statement whose result nobody reads with the next message, or with the COMMIT.
+        """Send a statement without a result with the next message, or with the COMMIT.
 
         If it fails, that message does. Outside of a transaction it is sent at once, or,
         ``with_next``, is one with whatever else is in the next message. Whoever wants that looks in
@@ -252,13 +252,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return queued
 
     def send_queued(self) -> None:
-        """Send what is queued, if anything is, in a message of its own."""
+        """Send queued statements, if there are any, in their own message."""
         if self.queued:
             with self.wrap_database_errors:
                 self._finish_with(b"")
 
     def _finish_with(self, statement: bytes) -> None:
-        """Send what is queued and, last, a statement; raise the error of any that fails."""
+        """Send queued statements and, last, this one; raise the error of any that fails."""
         exchange = begin_exchange(self)
         number = exchange.query(statement)
         exchange.finish()
@@ -305,7 +305,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return exchange.result(number)
 
     def keep_exchange(self, exchange: Exchange) -> None:
-        """Note an exchange whose results are still to come."""
+        """Note an exchange with pending results."""
         self._exchange = exchange
 
     def finish_exchange(self) -> None:
@@ -316,7 +316,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def get_connection_params(self) -> dict[str, Any]:
         params: dict[str, Any] = super().get_connection_params()
-        # The driver's own cursors name no tenant, and so read nobody's rows.
+        # The driver's own cursors name no tenant, and so read no rows.
         del params["cursor_factory"]
         return params
 
@@ -364,7 +364,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return wrapped
 
     def is_usable(self) -> bool:
-        """Whether Postgres has not ended the connection, as its socket tells: nobody is asked.
+        """Whether Postgres has not ended the connection, by its socket, without a request.
 
         Django's own asks Postgres, which is a round trip for each request.
         """
@@ -388,7 +388,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.close()
 
     def close_if_unusable_or_obsolete(self) -> None:
-        """Between requests and tasks: also close what is in a transaction of raw SQL's.
+        """Between requests and tasks: also close a connection in a transaction of raw SQL.
 
         The next tenant's writes would never be committed.
         """
@@ -439,7 +439,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         POOL_IN_USE.of(server=self.alias).set(in_use)
 
     def copy(self, alias: str | None = None) -> "DatabaseWrapper":
-        """Return a wrapper with a connection of its own, which is never one of the pool."""
+        """Return a wrapper with its own connection, which is never one of the pool."""
         copied = cast(DatabaseWrapper, super().copy(alias))
         copied.settings_dict["OPTIONS"].pop("pool", None)
         return copied

@@ -22,7 +22,7 @@ class _Placeholder:
 
 
 class Parameter(Expression):
-    """A value of a compiled read that is not known yet. It is sent as it is given."""
+    """A parameter of a compiled read. It is sent unchanged."""
 
     def __init__(self, name: str) -> None:
         super().__init__()

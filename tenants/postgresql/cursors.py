@@ -1,4 +1,4 @@
-"""Cursors whose every statement goes to Postgres together with its tenant.
+"""Cursors that send every statement together with its tenant.
 
 Before the statement, in the same round trip and the same transaction, stand SET LOCAL search_path
 and SET LOCAL app.current_tenant. Nothing of a tenant remains in the session afterwards.

@@ -13,14 +13,14 @@ from psycopg.pq.abc import PGresult
 
 from tenants.postgresql.exchange import Exchange
 
-# Forgets what a session may have been told by anybody. Being the first, it also makes a transaction
+# Resets the settings that a session may have. Being the first, it also makes a transaction
 # of several statements out of the exchange, in which SET LOCAL may stand.
 FORGET = b"RESET app.current_tenant"
 
 
 @dataclass(slots=True, eq=False)
 class Queued:
-    """A statement whose result nobody reads. It goes with the next message to Postgres."""
+    """A statement without a result. It goes with the next message to Postgres."""
 
     statement: bytes
     entering: tuple[bytes, ...] = ()

@@ -21,13 +21,13 @@ _FAILURES = (ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED)
 
 
 class Carried(Protocol):
-    """What is told whether the exchange was done."""
+    """Is notified whether the exchange was done."""
 
     is_done: bool
 
 
 class Exchange:
-    """What is sent, and the results in the same order.
+    """The statements to send, and their results in the same order.
 
     Until `finish` the connection does nothing else.
     """
@@ -119,7 +119,7 @@ class Exchange:
         )
 
     def finish(self) -> None:
-        """Wait for all results that nobody has waited for; the connection is free again."""
+        """Wait for all remaining results; the connection is free again."""
         if self.is_finished:
             return
         if not self._is_ended:
@@ -192,7 +192,7 @@ class Exchange:
         try:
             work()
         except psycopg.Error:
-            # What was sent last cannot be told from what was answered.
+            # The last statement sent cannot be distinguished from an answered one.
             self._connection.close()
             self.is_finished = True
             raise

@@ -96,12 +96,12 @@ class PreparingWrapper(Wrapper, Protocol):
 
 
 class TenantPreparedCursor:
-    """For statements that are sent often and whose right plan is the same for all values.
+    """For frequent statements with the same right plan for all values.
 
     Postgres parses and plans each once for each connection and tenant (docs/decisions/0024). The
     tenant, that this is to be planned once, and all statements are sent before any is answered. As
     in PEP 249, `execute()` returns when the first answer has come, and `nextset()` goes on to the
-    next. Answers come in binary: what is large is not written as text and read again.
+    next. Answers come in binary: large values are not converted to text and back.
 
     They only read. Outside of a transaction, statements sent together are one. Each sees what had
     been committed when it began.
@@ -268,7 +268,7 @@ class TenantPreparedCursor:
 def _bound(
     statement: str, params: Mapping[str, Any], transformer: Transformer
 ) -> tuple[bytes, Sequence[Buffer | None], Sequence[int], Sequence[Format]]:
-    """The statement as it is sent, its values, and their types and formats."""
+    """The statement to send, its values, and their types and formats."""
     sql, wanted = numbered(statement)
     given = values_of(wanted, params)
     values = transformer.dump_sequence(given, [PyFormat.AUTO] * len(given))

@@ -58,7 +58,7 @@ NOT_REPLAYED: Final = (
 NEW_SCHEMA_LOCK_TIMEOUT: Final = "30s"
 
 
-# Other sessions that hold locks on what is in a schema.
+# Other sessions that hold locks on relations of a schema.
 LOCK_HOLDERS = """
     SELECT DISTINCT l.pid
     FROM pg_depend AS d
@@ -297,7 +297,7 @@ def _provision(
     protected: list[str] = []
     with transaction.atomic(using=connection.alias, durable=True):
         with connection.cursor() as cursor:
-            # Else rows whose foreign keys are not checked yet keep their table from being altered.
+            # Else rows with unchecked foreign keys keep their table from being altered.
             cursor.execute(
                 f"SET LOCAL lock_timeout = '{NEW_SCHEMA_LOCK_TIMEOUT}';"
                 " SET CONSTRAINTS ALL IMMEDIATE"

@@ -1,4 +1,4 @@
-"""Whether a schema is as this code wants it, told without looking into the schema."""
+"""Whether a schema is up to date, without a look into the schema."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -61,7 +61,7 @@ def known_migrations() -> frozenset[str]:
 def fitting_states() -> QuerySet[SchemaState]:
     """States in which this code can serve a tenant: none of its migrations is missing.
 
-    Of a later version, whose schemas this code can use too, there may be more.
+    A later version, with schemas that this code can use too, may have more.
     """
     return SchemaState.objects.filter(migrations__contains=sorted(known_migrations()))
 

@@ -202,7 +202,7 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
         # Before the rows: if the cache is down, nothing is deleted yet.
         forget_cache(tenant)
         connection = tenant_connection()
-        # The main server commits last, because the tenant's row names what is to be deleted.
+        # The main server commits last, because the tenant's row names the schemas to delete.
         with transaction.atomic(using=MAIN):
             with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
                 cursor.execute(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
@@ -253,7 +253,7 @@ def restore_tenant(tenant: Tenant) -> None:
 
 
 def delete_due(on_delete: Recorded = _unrecorded) -> int:
-    """Delete the tenants whose grace period has ended. Needs the owner's role.
+    """Delete the tenants after their grace period. Needs the owner's role.
 
     The period begins when this process finds the request: the application cannot shorten it.
 

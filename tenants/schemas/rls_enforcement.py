@@ -1,4 +1,4 @@
-"""No table of a tenant's schema without tenant, policy, FORCE and a check, whoever made it.
+"""Every table of a tenant's schema gets a tenant, policy, FORCE and a check, also one of a library.
 
 Our own migrations give their tables a policy themselves. A table that a library brings with its
 next release has no migration of ours, so every full migrate of a schema ends here: such a table is
@@ -67,7 +67,7 @@ _RELATIONS = """
 """
 
 
-# Schemas with a relation that nobody has protected yet. What policies say is not read, which takes
+# Schemas with an unprotected relation. The text of policies is not read, which takes
 # ten times as long: `manage.py check` does that.
 _UNPROTECTED_SCHEMAS = """
     SELECT DISTINCT n.nspname
@@ -128,14 +128,14 @@ class Relation:
 
 
 def unprotected_relations(cursor: Any, schemas: str) -> list[Relation]:
-    """Return what is not protected in the schemas whose names match the regular expression."""
+    """Return the unprotected relations in schemas with names that match the expression."""
     cursor.execute(_RELATIONS, {"policy": POLICY, "check": CHECK, "schemas": schemas})
     relations = [Relation(*row) for row in cursor.fetchall()]
     return [relation for relation in relations if not relation.is_enforced]
 
 
 def unprotected_schemas(cursor: Any, schemas: str) -> set[str]:
-    """Which of the schemas whose names match hold something without policy or check."""
+    """Which of the schemas with matching names have a relation without policy or check."""
     cursor.execute(_UNPROTECTED_SCHEMAS, {"policy": POLICY, "check": CHECK, "schemas": schemas})
     return {name for (name,) in cursor.fetchall()}
 
@@ -201,7 +201,7 @@ def _statements_for(relation: Relation, *, empty: bool = False) -> Iterator[list
         if empty:
             yield [added]
         else:
-            # One by one: the second takes its time, and keeps nobody from writing.
+            # One by one: the second takes long, and blocks no writer.
             yield [f"{added} NOT VALID"]
             yield [f"ALTER TABLE {table} VALIDATE CONSTRAINT {CHECK}"]
 

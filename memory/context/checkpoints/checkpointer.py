@@ -216,7 +216,7 @@ class TenantPostgresSaver(PostgresSaver):
         """Delete the checkpoints that these runs saved, their writes, and values of no other.
 
         A checkpoint that followed a deleted one is left without a parent. Not for a thread with a
-        run in progress, which may build on what is deleted.
+        run in progress, which may depend on the deleted rows.
 
         Raises:
             TypeError: `run_ids` is one text.
@@ -244,7 +244,7 @@ class TenantPostgresSaver(PostgresSaver):
         """Copy a thread with its whole history to a thread that has none; a missing one is empty.
 
         Raises:
-            ThreadExists: the target has checkpoints. Two histories cannot be told apart in one.
+            ThreadExists: the target has checkpoints. Two histories cannot be distinguished in one.
         """
         names = {"source": str(source_thread_id), "target": str(target_thread_id)}
         with self._snapshot() as cursor:

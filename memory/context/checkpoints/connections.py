@@ -1,6 +1,6 @@
 """The process' pools of plain psycopg connections for LangGraph, each lent out inside one tenant.
 
-LangGraph saves checkpoints from threads of its own, which come and go with every run; Django's
+LangGraph saves checkpoints from its own threads, which come and go with every run; Django's
 connections belong to a thread, and would pile up there. One pool serves all tenants of a server:
 its size bounds what a process takes of Postgres, however many tenants it serves.
 """
@@ -28,7 +28,7 @@ from tenants.servers import MAIN
 MAX_CONNECTIONS = 8
 # How the connections call themselves in pg_stat_activity.
 APPLICATION_NAME = "konstruct checkpoints"
-# Seconds after which a connection that nobody needs is given back to Postgres.
+# Seconds after which an unused connection is given back to Postgres.
 MAX_IDLE = 60
 
 _ENTER_SQL = """
@@ -53,7 +53,7 @@ def connection_in(
 ) -> Iterator[TenantConnection]:
     """Lend a connection inside the tenant's schema and policies, in a transaction.
 
-    Schema and tenant end with the transaction, so that nobody who is lent it later, nor another
+    Schema and tenant end with the transaction, so that no later user of the connection, nor another
     client of a pooler, inherits them.
     """
     pool = _pool_on(_server_of(tenant_id))
@@ -156,7 +156,7 @@ def _pool_on(server: str) -> ConnectionPool[TenantConnection]:
 
 
 def _connect_arguments(server: str) -> dict[str, Any]:
-    """How Django would connect, without what is Django's own: its cursors and its type adapters."""
+    """How Django would connect, without Django's additions: its cursors and its type adapters."""
     django = cast(DatabaseWrapper, connections[server])
     arguments = dict(django.get_connection_params())
     del arguments["context"]

@@ -8,7 +8,7 @@ from memory.context.exceptions import CheckpointRefused
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A value as LangGraph's serializer has written it: `checked`, or read from where it stands."""
+    """A value as LangGraph's serializer has written it: `checked`, or read from its row."""
 
     type: str
     data: bytes
@@ -17,7 +17,7 @@ class Encoded:
 def checked(type_: str, data: bytes) -> Encoded:
     """Look through a value before it is kept, as a saver of this process does.
 
-    So whoever reads it builds nothing of a class that is not allowed.
+    So a reader builds no object of a class that is not allowed.
 
     Raises:
         CheckpointRefused: it holds an object of a class that is not allowed.
@@ -48,5 +48,5 @@ class EncodedSerializer:
         return obj.type, obj.data
 
     def loads_typed(self, data: tuple[str, bytes]) -> Encoded:
-        """Return the value as it is kept."""
+        """Return the value as it is stored."""
         return Encoded(data[0], bytes(data[1] or b""))

@@ -32,7 +32,7 @@ from memory.context.exceptions import CheckpointRefused
 
 ClassName = tuple[str, str]
 
-# Values inside values: each level copies what is below it, so that depth times size is the cost.
+# Values inside values: each level copies the levels below it, so that depth times size is the cost.
 MAX_DEPTH: Final = 64
 # The fields of an object that is built: module, class, arguments; a pydantic model's fourth is a
 # method that LangGraph does not call.
@@ -226,7 +226,7 @@ class _MsgpackCheck:
 
 
 class _Built:
-    """Stands for an object that was looked through: equal to nothing, so that a key stays a key."""
+    """Marks an object that was inspected: equal to nothing, so that a key stays a key."""
 
 
 def _plain_json(data: bytes) -> Any:

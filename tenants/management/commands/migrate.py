@@ -291,7 +291,7 @@ def _plans_of(
 
 
 def _public_of(server: str, django_options: dict[str, Any]) -> MigrationResult:
-    """Migrate the public schema of a server, in a thread of its own."""
+    """Migrate the public schema of a server, in another thread."""
     try:
         return migrate_schema(PUBLIC, django_options, server=server)
     finally:

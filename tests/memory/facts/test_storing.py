@@ -277,7 +277,7 @@ def test_an_entry_that_stands_is_not_stored_over(tenant_a: Tenant) -> None:
     MEMORY.store(entry)
     entry.content = "Ann likes rye."
 
-    with pytest.raises(InvalidArgument, match=r"change a fact that stands with update\(\)"):
+    with pytest.raises(InvalidArgument, match=r"change an active fact with update\(\)"):
         MEMORY.store(entry)
 
     assert contents(MEMORY.list_by_tenant(tenant_a.id)) == ["Ann likes tea."]
