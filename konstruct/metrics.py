@@ -171,13 +171,27 @@ def _sample(metric: Metric, value: float, **labels: str) -> Sample:
     return metric, metric.bounded(labels), value
 
 
-def _of_server(server: str) -> tuple[list[Sample], dict[UUID, Backlog]]:
+def jobs_of(server: str) -> tuple[dict[str, list[Any]], dict[UUID, Backlog]]:
+    """Read the jobs of a server.
+
+    Returns:
+        By kind: how many wait, how many are in work, and for how many seconds the oldest due one
+        has waited. And the backlogs of tenants.
+
+    Raises:
+        ServerDown: it takes no connections.
+    """
     with server_scope(server), transaction.atomic():
         connection.set_local({"statement_timeout": f"{QUERY_TIMEOUT_SECONDS}s"})
         jobs = {kind: numbers for kind, *numbers in fetch_all(_JOBS)}
         of_tenants, down = backlogs([server])
     if down:
         raise ServerDown(server)
+    return jobs, of_tenants
+
+
+def _of_server(server: str) -> tuple[list[Sample], dict[UUID, Backlog]]:
+    jobs, of_tenants = jobs_of(server)
     found = []
     for kind in KINDS:
         for metric, number in zip(

@@ -11,7 +11,6 @@ from typing import Final
 
 from django.conf import settings
 from django.db import connections
-from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, JsonResponse
 from django.urls import path
 from django.views.decorators.cache import never_cache
@@ -27,7 +26,7 @@ from tenants.context import connection, public_scope
 from tenants.models import Tenant
 from tenants.outages import OUTAGES, outage_reason
 from tenants.postgresql.exceptions import NotWritable
-from tenants.schemas.migration_state import is_fitting, known_migrations
+from tenants.schemas.migration_state import is_fitting, missing_in_public
 
 logger = logging.getLogger(__name__)
 
@@ -171,8 +170,7 @@ def _migrations() -> str:
     if _up_to_date.is_set():
         return "ok"
     with closing(connection), public_scope():
-        applied = MigrationRecorder(connection).applied_migrations()
-        if not known_migrations() <= {f"{app}.{name}" for app, name in applied}:
+        if missing_in_public():
             return "behind: run manage.py migrate"
         tenants = Tenant.objects.serving()
         if tenants.exists() and not tenants.filter(is_fitting()).exists():

@@ -82,6 +82,28 @@ def check_catalogues() -> Iterator[Attempt]:
             yield from _check_catalogue("" if server == MAIN else f" on {server}")
 
 
+def excess_privileges() -> dict[str, list[str]]:
+    """Return what the application's role may do on the current server though it must not.
+
+    Returns:
+        By what was looked for: the names that were found, which should be none.
+    """
+    with connection.cursor() as cursor:
+        found = {}
+        for what, sql in _CHECKS.items():
+            cursor.execute(
+                sql, {"app": APP_ROLE, "schemas": SCHEMA_PATTERN, "append_only": list(APPEND_ONLY)}
+            )
+            found[what] = [name for (name,) in cursor.fetchall()]
+    return found
+
+
+def shortened(names: list[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
+    return ", ".join(names[:MAX_SHOWN]) + more
+
+
 def _check_catalogue(where: str) -> Iterator[Attempt]:
     with connection.cursor() as cursor:
         reason = why_role_is_unsafe()
@@ -93,12 +115,7 @@ def _check_catalogue(where: str) -> Iterator[Attempt]:
                 for relation in unprotected_relations(cursor, SCHEMA_PATTERN)
             ],
         }
-        for what, sql in _CHECKS.items():
-            cursor.execute(
-                sql, {"app": APP_ROLE, "schemas": SCHEMA_PATTERN, "append_only": list(APPEND_ONLY)}
-            )
-            found[Layer.ROLE, what] = [name for (name,) in cursor.fetchall()]
+    found |= {(Layer.ROLE, what): names for what, names in excess_privileges().items()}
     for (layer, what), names in found.items():
-        more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
-        outcome = ", ".join(names[:MAX_SHOWN]) + more if names else "none"
+        outcome = shortened(names) or "none"
         yield Attempt(layer, "catalogue", what + where, bool(names), outcome)

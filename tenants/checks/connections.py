@@ -89,14 +89,14 @@ FROM (SELECT count(*) FROM (SELECT n FROM generate_series(1, 20000) AS n ORDER B
 """
 
 
-def require_writable() -> None:
-    """Open a new connection to the main database, and let it write a temporary file.
+def require_writable(server: str = DEFAULT_DB_ALIAS) -> None:
+    """Open a new connection to a server, and let it write a temporary file.
 
     Raises:
         OperationalError: it takes no connection, or refuses the login.
         NotWritable: it has no room left, or is read-only.
     """
-    with closing(cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS].copy())) as probe:
+    with closing(cast(DatabaseWrapper, connections[server].copy())) as probe:
         probe.ensure_connection()
         try:
             is_read_only = probe.ask(_SPILL, first=_LITTLE_MEMORY) != b"off"

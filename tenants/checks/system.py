@@ -58,11 +58,12 @@ def check_database(
     for server in servers():
         if server in (databases or ()):
             with server_scope(server):
-                found += _check_server()
+                found += check_server()
     return found
 
 
-def _check_server() -> list[checks.CheckMessage]:
+def check_server() -> list[checks.CheckMessage]:
+    """Check the application's connection to the current server, its role and what it finds."""
     found: list[checks.CheckMessage] = []
     reason = why_role_is_unsafe()
     if reason:

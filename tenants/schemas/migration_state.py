@@ -12,6 +12,7 @@ from uuid import UUID
 from django.apps import apps
 from django.conf import settings
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Exists, OuterRef, QuerySet
 
 from tenants.context import fetch_value, server_scope, tenant_connection
@@ -56,6 +57,12 @@ def known_migrations() -> frozenset[str]:
         for module in iter_modules([str(folder)])
         if not module.ispkg and module.name[0] not in "_~"
     )
+
+
+def missing_in_public() -> list[str]:
+    """Return the migrations of this code that the public schema of the current server lacks."""
+    applied = MigrationRecorder(tenant_connection()).applied_migrations()
+    return sorted(known_migrations() - {f"{app}.{name}" for app, name in applied})
 
 
 def fitting_states() -> QuerySet[SchemaState]:

@@ -1,0 +1,97 @@
+"""The examination of a deployment: each part of it in a thread, and all within a time limit."""
+
+import logging
+import threading
+import time
+from contextlib import suppress
+from typing import Final
+
+from konstruct.doctor import machine, postgres, stores
+from konstruct.doctor.answers import Answer, Finding, Report, Subject, wrong
+from tenants.exceptions import KonstructError, detail_of
+from tenants.postgresql.connecting import call_before_connect
+
+# For all subjects together: they are examined at the same time.
+TIMEOUT_SECONDS: Final = 5.0
+CONNECTION: Final = "connection"
+
+
+class Examination:
+    """The examination of one subject."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._answers: list[Answer] = []
+        # The first one is being checked.
+        self._left = [CONNECTION, *subject.checks]
+        # A daemon, since it may wait for a server for ever while the process is to end.
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            with self._subject.connect():
+                del self._left[0]
+                while self._left:
+                    self._check(self._left[0])
+                    del self._left[0]
+        except Exception as error:
+            if self._left:
+                self._answer(CONNECTION, wrong(_reason(error), self._subject.remedy))
+                self._left.clear()
+
+    def _check(self, name: str) -> None:
+        try:
+            for finding in self._subject.checks[name]():
+                self._answer(name, finding)
+        except Exception as error:
+            reason = f"It could not be checked: {_reason(error)}"
+            self._answer(name, wrong(reason, self._subject.remedy))
+
+    def _answer(self, check: str, finding: Finding) -> None:
+        name = self._subject.name
+        self._answers.append(Answer(check, name, finding.status, finding.text, finding.remedy))
+
+    def answers(self, deadline: float) -> list[Answer]:
+        """Wait until the deadline, by time.monotonic(), and return the answers so far.
+
+        The check that is not done by then is wrong, and names the checks after it.
+        """
+        self._thread.join(max(0.0, deadline - time.monotonic()))
+        left = list(self._left)
+        if left and self._thread.is_alive():
+            later = f" Not checked: {', '.join(left[1:])}." if left[1:] else ""
+            remedy = f"{self._subject.remedy} On a busy machine: a longer --timeout."
+            self._answer(left[0], wrong(f"No answer in time.{later}", remedy.strip()))
+        return list(self._answers)
+
+
+def examine(seconds: float = TIMEOUT_SECONDS) -> Report:
+    """Examine the deployment with the settings of this process. Nothing is changed.
+
+    Args:
+        seconds: limit for the whole examination.
+
+    Returns:
+        The answers in the order of subjects and checks.
+    """
+    with suppress(KonstructError):  # which its connections raise, too
+        call_before_connect()
+    began = time.monotonic()
+    logging.disable(logging.ERROR)  # each outage is an answer
+    try:
+        examinations = [Examination(subject) for subject in subjects()]
+        answers = [answer for each in examinations for answer in each.answers(began + seconds)]
+    finally:
+        logging.disable(logging.NOTSET)
+    return Report(answers, time.monotonic() - began)
+
+
+def subjects() -> list[Subject]:
+    """Return the parts of this deployment, as the settings name them."""
+    return [*machine.subjects(), *stores.subjects(), *postgres.subjects()]
+
+
+def _reason(error: Exception) -> str:
+    """Return one line about an error: what it says, without a traceback and without passwords."""
+    return " ".join(detail_of(error).split())

@@ -1,0 +1,141 @@
+"""Checks of the cache and the broker: Valkey or Redis."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from django.conf import settings
+from django_redis import get_redis_connection
+
+from konstruct.celery import app
+from konstruct.doctor.answers import Finding, Subject, ok, rated, warning, wrong
+from konstruct.doctor.machine import size
+from konstruct.heartbeats import BEAT, MAX_AGE_SECONDS, OWNER, QUEUES, has_heartbeat
+
+# Differences of clocks. Leases and heartbeats last ten seconds and more.
+CLOCK_WARN_SECONDS: Final = 2
+CLOCK_WRONG_SECONDS: Final = 10
+WARN_MEMORY_PERCENT: Final = 80
+FULL_MEMORY_PERCENT: Final = 95
+MIN_MAJOR: Final = 7
+REMEDY: Final = "Start the server, or correct {} (docs/operations.md, When a server is gone)."
+
+
+def subjects() -> list[Subject]:
+    """Return the cache and the broker. Both may be databases of one server."""
+    cache, broker = Store(), Store()
+    return [
+        Subject(
+            "cache",
+            {
+                "policies": cache.check_policies,
+                "clock": cache.check_clock,
+                "processes": check_processes,
+            },
+            partial(_connected_to_cache, cache),
+            REMEDY.format("REDIS_URL"),
+        ),
+        Subject(
+            "broker",
+            {"policies": broker.check_policies},
+            partial(_connected_to_broker, broker),
+            REMEDY.format("CELERY_BROKER_URL"),
+        ),
+    ]
+
+
+class Store:
+    """A server that is connected, and what it says of itself."""
+
+    client: Any
+    info: dict[str, Any]
+
+    def connect(self, client: Any) -> None:
+        """Ask the server about itself."""
+        self.client, self.info = client, client.info()
+
+    def check_policies(self) -> Iterator[Finding]:
+        """Look at what the server keeps, and for how long."""
+        said, found = self.info, []
+        name = "Valkey" if "valkey_version" in said else "Redis"
+        version = str(said.get("valkey_version", said["redis_version"]))
+        if int(version.partition(".")[0]) < MIN_MAJOR:
+            text = f"{name} {version} is too old."
+            found.append(wrong(text, f"Install version {MIN_MAJOR} or newer."))
+        if said["role"] not in ("master", "primary"):
+            text = "It is a replica, and takes no writes."
+            found.append(wrong(text, "Name the primary server in the URL."))
+        if said["maxmemory_policy"] != "noeviction":
+            text = (
+                f"maxmemory-policy is {said['maxmemory_policy']}: with a full memory it drops"
+                " windows and limits of rates in silence."
+            )
+            found.append(warning(text, "Set maxmemory-policy noeviction."))
+        if not said["aof_enabled"]:
+            text = "appendonly is off: after a restart every window is built from Postgres again."
+            found.append(warning(text, "Set appendonly yes."))
+        if said.get("aof_enabled") and said["aof_last_write_status"] != "ok":
+            text = "It could not write its append-only file, and refuses writes."
+            found.append(wrong(text, "Make room on the disk of the server."))
+        if limit := said["maxmemory"]:
+            found.append(
+                rated(
+                    100 * said["used_memory"] / limit,
+                    f"It uses {size(said['used_memory'])} of its {size(limit)} (maxmemory).",
+                    "Raise maxmemory: at the limit the server refuses writes.",
+                    warn=WARN_MEMORY_PERCENT,
+                    bad=FULL_MEMORY_PERCENT,
+                )
+            )
+        yield from found or [ok(f"{name} {version}, noeviction, appendonly.")]
+
+    def check_clock(self) -> Iterator[Finding]:
+        """Compare the server's clock with that of this machine."""
+        before = time.time()
+        seconds, microseconds = self.client.time()
+        yield compare_clocks(before, seconds + microseconds / 1e6, time.time())
+
+
+def compare_clocks(before: float, theirs: float, after: float) -> Finding:
+    """Return what a server's clock says, which was read between two looks at ours."""
+    apart = max(before - theirs, theirs - after, 0.0)
+    at = datetime.fromtimestamp(theirs, UTC).isoformat(" ", "seconds")
+    return rated(
+        apart,
+        f"Its clock is {apart:.1f} s from that of this machine: {at}.",
+        "Let both machines take the time from a time server (NTP).",
+        warn=CLOCK_WARN_SECONDS,
+        bad=CLOCK_WRONG_SECONDS,
+    )
+
+
+def check_processes() -> Iterator[Finding]:
+    """Look for the heartbeats of workers, beat and owner worker."""
+    processes = (*QUEUES, BEAT, OWNER)
+    missing = [process for process in processes if not has_heartbeat(process)]
+    for process in missing:
+        name = {BEAT: "beat", OWNER: "owner worker"}.get(process, f"worker of {process}")
+        yield wrong(
+            f"No {name} has been at work for {MAX_AGE_SECONDS} seconds.",
+            "Start it, and read its log (docs/operations.md, Supervise the processes).",
+        )
+    if not missing:
+        yield ok(f"At work: {', '.join(processes)}.")
+
+
+@contextmanager
+def _connected_to_cache(store: Store) -> Iterator[None]:
+    store.connect(get_redis_connection())
+    yield
+
+
+@contextmanager
+def _connected_to_broker(store: Store) -> Iterator[None]:
+    options = {**settings.CELERY_BROKER_TRANSPORT_OPTIONS, "socket_timeout": 5}
+    with app.connection_for_write(settings.CELERY_BROKER_URL, transport_options=options) as broker:
+        channel: Any = broker.default_channel  # of Redis
+        store.connect(channel.client)
+        yield

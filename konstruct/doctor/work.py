@@ -1,0 +1,108 @@
+"""Checks of what waits: tenants, jobs and erasures."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from konstruct.doctor.answers import Finding, ok, rated, warning, wrong
+from konstruct.doctor.machine import is_served
+from konstruct.isolation.catalogue import shortened
+from konstruct.metrics import jobs_of
+from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
+from konstruct.orchestrator.replies.queue import REPLIES
+from tenants.audit.models import RETENTION
+from tenants.models import Domain, Tenant, WorkspaceClaim
+from tenants.schemas.migration_state import is_fitting
+
+# Seconds for which the oldest job may wait, as in deploy/prometheus/alerts.yml: what pages somebody
+# there is wrong, and what is a ticket is a warning.
+LATE_REPLY_SECONDS: Final = 60
+LATE_JOB_SECONDS: Final = 900
+LATE_ERASURE_SECONDS: Final = 3600
+START_WORKERS: Final = "See that the worker of its queue is at work, or start more of them."
+UNFINISHED: Final = timedelta(minutes=10)
+
+
+def check_tenants() -> Iterator[Finding]:
+    """Look for tenants that are not served though they should be, in four statements."""
+    found = []
+    behind = Tenant.objects.provisioned().exclude(is_fitting()).values_list("slug", flat=True)
+    if slugs := list(behind.order_by("slug")):
+        text = f"{len(slugs)} tenants lack migrations and get 503: {shortened(slugs)}."
+        found.append(wrong(text, "Run manage.py migrate."))
+    unfinished = Q(provisioning_failed_at__isnull=False) | Q(created_at__lt=Now() - UNFINISHED)
+    provisioning = Tenant.objects.filter(unfinished, state=Tenant.State.PROVISIONING)
+    if slugs := list(provisioning.values_list("slug", flat=True)):
+        text = f"{len(slugs)} tenants are registered and not set up: {shortened(slugs)}."
+        remedy = "Run manage.py create_tenant SLUG again; the operators' admin shows the error."
+        found.append(warning(text, remedy))
+    if slugs := list(Tenant.objects.exclude(moving_to="").values_list("slug", flat=True)):
+        text = f"{len(slugs)} tenants are held by a move: {shortened(slugs)}."
+        found.append(warning(text, "Run manage.py move_tenant again if no move is going on."))
+    domains = Domain.objects.filter(tenant__state=Tenant.State.ACTIVE).order_by("domain")
+    refused = [name for name in domains.values_list("domain", flat=True) if not is_served(name)]
+    if refused:
+        text = f"ALLOWED_HOSTS refuses {len(refused)} domains of tenants: {shortened(refused)}."
+        found.append(wrong(text, "Add them to ALLOWED_HOSTS, or remove the domains."))
+    states = Counter(Tenant.objects.values_list("state", flat=True))
+    numbers = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
+    yield from found or [ok(f"Tenants: {numbers or 'none yet'}.")]
+
+
+def check_slack() -> Iterator[Finding]:
+    """Whether Slack is configured where tenants have connected workspaces."""
+    number = WorkspaceClaim.objects.filter(channel="slack").count()
+    if number and not settings.SLACK_SIGNING_SECRET:
+        text = f"{number} workspaces are connected, and every request of Slack's is refused."
+        yield wrong(text, "Set SLACK_SIGNING_SECRET (docs/slack.md).")
+    else:
+        yield ok(f"{number} workspaces are connected.")
+
+
+def check_queues(server: str) -> Iterator[Finding]:
+    """Look at the jobs of a server: how many wait, for how long, and how many are given up."""
+    jobs, of_tenants = jobs_of(server)
+    erasures = (ERASURES.name, MESSAGE_ERASURES.name)
+    for kind, (waiting, in_work, oldest) in sorted(jobs.items()):
+        text = (
+            f"Jobs of the kind {kind}: {waiting} wait, the oldest for {oldest:.0f} s, and"
+            f" {in_work} are in work."
+        )
+        if kind in erasures:
+            remedy = "See that the owner worker is at work: people have asked for these erasures."
+            yield rated(oldest, text, remedy, warn=LATE_JOB_SECONDS, bad=LATE_ERASURE_SECONDS)
+        elif kind == REPLIES.name:
+            yield rated(
+                oldest, text, START_WORKERS, warn=LATE_REPLY_SECONDS, bad=LATE_REPLY_SECONDS
+            )
+        elif kind == RETENTION.name:  # its jobs wait until rows are old enough
+            yield ok(text)
+        else:
+            yield rated(oldest, text, START_WORKERS, warn=LATE_JOB_SECONDS, bad=float("inf"))
+    if given_up := sum(backlog.failed for backlog in of_tenants.values()):
+        tenants = sum(backlog.failed > 0 for backlog in of_tenants.values())
+        text = f"{given_up} jobs of {tenants} tenants are given up."
+        yield warning(text, "Retry or discard them in the tenants' admin, under Failed jobs.")
+    elif not jobs:
+        yield ok("No job waits.")
+
+
+def check_deletions() -> Iterator[Finding]:
+    """Look for tenants whose day of deletion is past."""
+    late = Tenant.objects.filter(delete_at__lt=Now() - timedelta(seconds=LATE_ERASURE_SECONDS))
+    if slugs := list(late.values_list("slug", flat=True)):
+        text = f"{len(slugs)} tenants should have been deleted: {shortened(slugs)}."
+        yield wrong(text, "See that the owner worker is at work, and read its log.")
+    else:
+        yield ok("No deletion of a tenant is late.")
+
+
+def check_backups() -> Iterator[Finding]:
+    """State when the last backup was made."""
+    text = "No backup is recorded."
+    yield warning(text, "Back up (docs/operations.md, Back up and restore).")

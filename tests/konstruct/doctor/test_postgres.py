@@ -1,0 +1,255 @@
+"""The doctor and Postgres: each fault is made in the tests' database, and taken back."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from django.db import connections
+from django.test.utils import CaptureQueriesContext
+
+from konstruct.doctor import postgres
+from konstruct.orchestrator.models import NotificationRecipient
+from tenants.context import connection, tenant_connection, tenant_scope
+from tenants.models import Tenant
+from tenants.servers import servers
+from tests import database
+from tests.konstruct.doctor.conftest import Examine, free_port, silent_server, told
+from tests.servers import pooler
+
+AsOwner = Callable[[], AbstractContextManager[None]]
+pytestmark = pytest.mark.of_one_server(reason="it makes faults of the main server")
+
+
+@contextmanager
+def altered(statement: str, back: str) -> Iterator[None]:
+    """Run a statement as a superuser, and another one after the block."""
+    with psycopg.connect(database.url_of("superuser"), autocommit=True) as superuser:
+        superuser.execute(statement)
+        try:
+            yield
+        finally:
+            superuser.execute(back)
+
+
+def test_a_server_that_is_down_or_hangs_leaves_the_other_checks(
+    settings: Any, examine: Examine
+) -> None:
+    settings.APPLICATION_DATABASE_URL = f"postgresql://konstruct_app@127.0.0.1:{free_port()}/x"
+    (down,) = examine(status="wrong")
+    assert (down["subject"], down["check"]) == ("Postgres default", "connection")
+    assert "Connection refused" in down["text"]
+    assert down["remedy"].startswith("Start the server, or correct DATABASE_URL")
+    with silent_server() as port:
+        settings.APPLICATION_DATABASE_URL = f"postgresql://konstruct_app@127.0.0.1:{port}/x"
+        (hangs,) = examine("--timeout=2.5", status="wrong")
+    assert hangs["text"].startswith("No answer in time. Not checked: server, extension, clock,")
+    assert told(examine(status="ok"), "policies")
+
+
+@pytest.mark.parametrize(
+    ("privilege", "check", "text"),
+    [
+        ("UPDATE", "excess privileges", "The role may change an append-only table: {}.memory_"),
+        ("TRUNCATE", "excess privileges", "The role may empty, refer to or watch a table: {}"),
+    ],
+)
+def test_a_privilege_too_many(
+    tenant_a: Tenant, examine: Examine, privilege: str, check: str, text: str
+) -> None:
+    table = f"{tenant_a.schema_name}.memory_windowclear"
+    with altered(
+        f"GRANT {privilege} ON {table} TO konstruct_app",
+        f"REVOKE {privilege} ON {table} FROM konstruct_app",
+    ):
+        (found,) = told(examine(status="wrong"), check)
+    assert found.startswith(text.format(tenant_a.schema_name))
+
+
+def test_a_privilege_that_was_revoked(examine: Examine) -> None:
+    with altered(
+        "REVOKE SELECT ON tenants_workspaceclaim FROM konstruct_app",
+        "GRANT SELECT ON tenants_workspaceclaim TO konstruct_app",
+    ):
+        (found,) = examine(status="wrong")
+    assert found["check"] == "slack"
+    assert "permission denied for table tenants_workspaceclaim" in found["text"]
+
+
+def test_a_table_without_a_policy(tenant_a: Tenant, examine: Examine) -> None:
+    table = f"{tenant_a.schema_name}.memory_windowclear"
+    with altered(
+        f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY",
+        f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
+    ):
+        assert told(examine(status="wrong"), "isolation") == [
+            f"1 relations of tenants are not protected, among them {table}."
+        ]
+
+
+def test_the_owner_as_the_application(settings: Any, examine: Examine) -> None:
+    settings.APPLICATION_DATABASE_URL = settings.OWNER_DATABASE_URL
+    (found,) = told(examine(status="wrong"), "isolation")
+    assert found.startswith("Row-level security does not bind this process: konstruct_owner owns")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(pooler.EXECUTABLE is None, reason="there is no PgBouncer")
+@pytest.mark.parametrize("mode", ["transaction", "statement"])
+def test_a_pooler(settings: Any, examine: Examine, mode: str) -> None:
+    name = database.url_of("owner").partition("?")[0].rpartition("/")[2]
+    with pooler.pooler(mode=mode) as url, pooler.pooler(role="owner") as owners:
+        settings.APPLICATION_DATABASE_URL = f"{url}/{name}"
+        settings.OWNER_DATABASE_URL = f"{owners}/{name}"
+        answers = examine(status="ok" if mode == "transaction" else "wrong")
+        behind = told(examine(status="wrong"), "owner")
+    said = " ".join(told(answers, "isolation"))
+    if mode == "transaction":
+        assert "by a pooler in transaction mode; no statement is prepared" in said
+        assert behind == [
+            "The owner connects through a pooler, behind which migrate refuses to run."
+        ]
+    else:
+        assert "Tenants could meet behind the connection pooler: " in said
+
+
+def test_an_extension_that_tenants_do_not_find(examine: Examine) -> None:
+    with altered(
+        "ALTER EXTENSION vector SET SCHEMA public", "ALTER EXTENSION vector SET SCHEMA extensions"
+    ):
+        assert told(examine(status="wrong"), "extension") == [
+            "pgvector is in the schema public, where tenants do not find it."
+        ]
+
+
+def test_a_tenant_that_is_behind(tenant_a: Tenant, as_owner: AsOwner, examine: Examine) -> None:
+    before = tenant_a.migrated_to
+    with as_owner():
+        Tenant.objects.filter(pk=tenant_a.pk).update(migrated_to="earlier")
+    try:
+        assert told(examine(status="wrong"), "tenants") == [
+            "1 tenants lack migrations and get 503: tenant-a."
+        ]
+    finally:
+        with as_owner():
+            Tenant.objects.filter(pk=tenant_a.pk).update(migrated_to=before)
+
+
+def test_tenants_that_are_not_finished(as_owner: AsOwner, examine: Examine) -> None:
+    with as_owner():
+        Tenant.objects.create(slug="new", name="New")
+        old = Tenant.objects.create(slug="old", name="Old")
+        Tenant.objects.filter(pk=old.pk).update(created_at="2026-01-01T00:00Z")
+        late = Tenant.objects.create(slug="late", name="Late")
+        Tenant.objects.filter(pk=late.pk).update(
+            delete_at="2026-01-01T00:00Z", deletion_asked_at="2026-01-01T00:00Z", state="suspended"
+        )
+    found = examine()
+    assert "1 tenants are registered and not set up: old." in told(found, "tenants")
+    assert told(found, "deletions") == ["1 tenants should have been deleted: late."]
+
+
+def test_a_public_schema_that_is_behind(monkeypatch: pytest.MonkeyPatch, examine: Examine) -> None:
+    with altered(
+        "UPDATE django_migrations SET name = 'x' WHERE app = 'tenants' AND name = '0001_initial'",
+        "UPDATE django_migrations SET name = '0001_initial' WHERE app = 'tenants' AND name = 'x'",
+    ):
+        assert told(examine(status="wrong"), "migrations") == [
+            "The public schema lacks tenants.0001_initial."
+        ]
+
+
+@pytest.mark.slow
+def test_sessions_that_hold_and_wait_for_locks(
+    examine: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "WARN_LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(postgres, "WARN_IDLE_SECONDS", 0.05)
+    url = database.url_of("superuser")
+    with psycopg.connect(url) as holder, psycopg.connect(url, autocommit=True) as waiting:
+        holding, other = holder.info.backend_pid, waiting.info.backend_pid
+        holder.execute("LOCK TABLE tenants_tenant IN ACCESS EXCLUSIVE MODE")
+        waiting.pgconn.send_query(b"SELECT FROM tenants_tenant")
+        # This examination waits for the lock itself, too, so the other session has waited by then.
+        examine()
+        answers = examine()
+        holder.rollback()
+        while waiting.pgconn.get_result() is not None:
+            pass
+    (tenants,) = told(answers, "tenants")
+    assert "lock timeout" in tenants
+    locks = told(answers, "locks")
+    assert any(text.startswith(f"Process {other} of Postgres has waited for") for text in locks)
+    assert any(f" for a lock on tenants_tenant, which process {holding}" in text for text in locks)
+    assert any(
+        text.startswith(f"Process {holding} of Postgres (postgres) is idle in a transaction for")
+        for text in locks
+    )
+
+
+def test_locks_without_the_owner(settings: Any, examine: Examine) -> None:
+    settings.OWNER_DATABASE_URL = ""
+    assert told(examine(status="warning"), "locks")[0].startswith("Locks and long transactions are")
+    settings.OWNER_DATABASE_URL = database.url_of("owner")
+    with altered(
+        "REVOKE pg_read_all_stats FROM konstruct_owner",
+        "GRANT pg_read_all_stats TO konstruct_owner",
+    ):
+        assert told(examine(status="warning"), "locks") == [
+            "Transactions of other roles cannot be seen, only waits for locks."
+        ]
+
+
+def test_recipients_of_mail_where_none_is_sent(
+    settings: Any, tenant_a: Tenant, examine: Examine
+) -> None:
+    settings.EMAIL_HOST = ""
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    with tenant_scope(tenant_a.id):
+        NotificationRecipient.objects.create(
+            destination="mail", email="team@example.com", events=["job_failed"]
+        )
+        tenant_connection().close()  # it reports its statistics then
+    assert told(examine(status="warning"), "notifications") == [
+        "Tenants have about 1 recipients of notifications, and no mail is sent."
+    ]
+
+
+def inline() -> Iterator[tuple[str, Callable[[], Iterator[Any]]]]:
+    """Connect to each subject of Postgres in this thread, and yield its checks one by one."""
+    for subject in postgres.subjects():
+        with subject.connect():
+            yield from subject.checks.items()
+
+
+def test_the_number_of_statements_does_not_grow_with_tenants(as_owner: AsOwner) -> None:
+    numbers = []
+    for more in (0, 300):
+        with as_owner():
+            Tenant.objects.bulk_create(
+                Tenant(slug=f"many-{n}", name="Many", id=(pk := uuid4()),
+                       schema_name=f"t_{pk.hex}", server="default", state="active")
+                for n in range(more)
+            )  # fmt: skip
+        number = 0
+        for _, check in inline():
+            with CaptureQueriesContext(connection) as captured:
+                list(check())
+            number += len(captured)
+        numbers.append(number)
+    assert 0 < numbers[0] == numbers[1] < 80 * len(servers())
+
+
+def test_nothing_is_written() -> None:
+    for name, check in inline():
+        if name == "server":  # it lets another connection write a temporary file
+            continue
+        before = connections["default"]
+        with before.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        before.connection.read_only = True
+        findings = list(check())
+        assert findings, name
+        assert not [each for each in findings if "read-only" in each.text], name

@@ -1,0 +1,47 @@
+"""The doctor looks at each server; one that is down leaves the others."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tenants.servers import MAIN
+from tests import database
+from tests.servers.postgres import Server
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+
+def test_each_server_is_looked_at_and_one_that_is_down_is_named(
+    further: dict[str, Server], settings: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.APPLICATION_DATABASE_URL = database.url_of("app")
+    settings.OWNER_DATABASE_URL = database.url_of("owner")
+
+    def answers() -> list[dict[str, str]]:
+        with suppress(CommandError):
+            call_command("doctor", "--json", "--timeout=120")
+        report = json.loads(capsys.readouterr().out)
+        return [each for each in report["answers"] if each["subject"].startswith("Postgres")]
+
+    found = answers()
+    for server in (MAIN, *further):
+        checks = {each["check"] for each in found if each["subject"] == f"Postgres {server}"}
+        assert checks >= {"server", "extension", "clock", "migrations", "queues", "isolation"}
+        assert ("tenants" in checks) is (server == MAIN)
+        owners = [each for each in found if each["subject"] == f"Postgres {server} as owner"]
+        assert {each["check"]: each["status"] for each in owners} == {"owner": "ok", "locks": "ok"}
+    assert [each for each in found if each["status"] == "wrong"] == []
+    further["eu2"].stop()
+    try:
+        down = [each for each in answers() if each["status"] == "wrong"]
+    finally:
+        further["eu2"].start()
+    assert [(each["subject"], each["check"]) for each in down] == [
+        ("Postgres eu2", "connection"),
+        ("Postgres eu2 as owner", "connection"),
+    ]
+    assert "TENANT_DATABASES (eu2)" in down[0]["remedy"]
+    assert "TENANT_DATABASES_OWNER (eu2)" in down[1]["remedy"]
