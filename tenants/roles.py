@@ -18,6 +18,7 @@ OWNER_COMMANDS = frozenset(
         "owner_worker",
         "prove_isolation",
         "retention",
+        "set_up_tenant",
         "sqlmigrate",
         "verify_memory",
     }

@@ -51,6 +51,19 @@ def test_nothing_serves_before_the_schemas_are_migrated(name: str) -> None:
     }
 
 
+@pytest.mark.parametrize("name", OURS)
+def test_our_processes_write_below_tmp_alone_and_have_no_capabilities(name: str) -> None:
+    service = SERVICES[name]
+    assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["tmpfs"] == ["/tmp:size=512m,mode=1777"]  # noqa: S108
+    written = {service["environment"][name] for name in ("HEARTBEAT_FILE", "METRICS_DIR")}
+    assert all(path.startswith("/tmp/") for path in written)  # noqa: S108
+    user = re.search(r"^USER (\d+):(\d+)$", (PROJECT / "Dockerfile").read_text(), re.MULTILINE)
+    assert user is not None
+    assert min(int(number) for number in user.groups()) >= 10_000
+
+
 @pytest.mark.parametrize("name", ["web", *WORKERS, "beat"])
 def test_what_serves_does_not_know_the_owner(name: str) -> None:
     environment = yaml.dump(SERVICES[name])
@@ -100,7 +113,10 @@ def test_images_of_others_have_a_full_version() -> None:
     images = re.findall(r"^ *image: (?!konstruct)(\S+)|^ARG \w+_IMAGE=(\S+)", text, re.MULTILINE)
     tags = {(found or argument).partition(":")[2] for found, argument in images}
     assert tags == {"3.12.14-slim-trixie", "0.8.5-pg18-bookworm", "9.1.1"}
-    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["${PYTHON_IMAGE}"] * 2
+    stages = re.findall(r"^FROM (\S+) AS (\S+)$", text, re.MULTILINE)
+    assert {image for image, _ in stages} - {name for _, name in stages} == {"${PYTHON_IMAGE}"}
+    # Without a target Docker builds the last stage.
+    assert stages[-1] == ("application", "runtime")
 
 
 def test_what_is_set_beside_compose_is_what_the_containers_get() -> None:
@@ -150,7 +166,8 @@ def test_the_image_takes_what_exists_and_what_the_build_may_see() -> None:
         for line in (PROJECT / ".dockerignore").read_text().splitlines()
         if line.startswith("!")
     }
-    copied = re.findall(r"^COPY (?!--from)(\S+) ", (PROJECT / "Dockerfile").read_text(), re.M)
+    lines = re.findall(r"^COPY (?!--from)(.+) \S+$", (PROJECT / "Dockerfile").read_text(), re.M)
+    copied = [name for line in lines for name in line.split()]
     assert set(copied) == seen
     assert [name for name in copied if not Path(PROJECT, name).exists()] == []
 

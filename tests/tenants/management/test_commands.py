@@ -1,6 +1,7 @@
 """The operators' commands, as the processes that they are: output, errors, exit status."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,8 +16,10 @@ from django.core.management import CommandError, call_command, get_commands, loa
 from django.db import ProgrammingError
 from django_redis import get_redis_connection
 
+from konstruct.api.models import ApiKey
 from konstruct.local.embedded import paths
 from konstruct.management.commands import create_tenant_admin
+from konstruct.orchestrator.models import Agent
 from tenants.context import connection, tenant_scope
 from tenants.management.base import KonstructCommand
 from tenants.management.refused import RefusedCommand
@@ -84,6 +87,38 @@ def test_a_tenants_life(manage: Callable[..., Ran]) -> None:
         assert files
         assert [file.name for file in files if b"Rosebud" in file.read_bytes()] == []
     assert not Tenant.objects.filter(slug="acme").exists()
+
+
+def test_set_up_tenant_creates_what_is_missing_and_shows_each_secret_once(
+    manage: Callable[..., Ran],
+) -> None:
+    arguments = ("set_up_tenant", "acme", "--domain", "acme.example", "--agent", "ada")
+    created = manage(*arguments)
+    tenant = Tenant.objects.get(slug="acme")
+    with tenant_scope(tenant.id):
+        person, agent, key = User.objects.get(), Agent.objects.get(), ApiKey.objects.get()
+    password, secret = re.findall(
+        "^(?:password|API key, shown this once): (.+)$", created.out, re.M
+    )
+    assert created == Ran(
+        0,
+        f"created tenant acme ({tenant.id}) at acme.example\n"
+        f"created user admin of tenant acme\npassword: {password}\n"
+        f"created agent ada ({agent.id}) of tenant acme\n"
+        f"API key, shown this once: {secret}\n",
+        "",
+    )
+    assert (person.username, agent.name) == ("admin", "ada")
+
+    again = manage(*arguments)
+    assert again.status == 0
+    assert again.out.splitlines() == [
+        f"tenant acme has its {part} already" for part in ("admin", "agent", "API key")
+    ]
+    with tenant_scope(tenant.id):
+        assert User.objects.get().password == person.password
+        assert (Agent.objects.get(), ApiKey.objects.get()) == (agent, key)
+    assert manage("delete_tenant", "acme", "--yes").status == 0
 
 
 @pytest.mark.django_db(transaction=True)
