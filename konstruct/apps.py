@@ -16,7 +16,7 @@ from tenants.personal_data import (
 )
 
 _OF_SESSIONS: Final = "thread_id = ANY(%(sessions)s)"
-# Of a person: threads in which nobody else spoke. Of a tenant: all.
+# Of a person: threads without another speaker. Of a tenant: all.
 _OF_THREADS: Final = "(%(user)s::text IS NULL OR thread_id = ANY(%(threads)s))"
 _OWN_PEOPLE: Final = NoPersonalData("the tenant's own people, or operators")
 _ROLES: Final = NoPersonalData("roles of the tenant's own people")
@@ -86,6 +86,6 @@ class KonstructConfig(AppConfig):
         """
         import konstruct.celery  # noqa: F401
 
-        # What is loaded stays: the collector never looks through it, and forks share it.
+        # Loaded modules stay: the garbage collector skips them, and forks share them.
         gc.freeze()
         gc.enable()  # settings have disabled it

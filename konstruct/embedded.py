@@ -1,4 +1,4 @@
-"""The command `python -m konstruct.embedded`, whose work is in `konstruct.local.embedded`."""
+"""The command `python -m konstruct.embedded`, implemented in `konstruct.local.embedded`."""
 
 from runpy import run_module
 

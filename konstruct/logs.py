@@ -22,7 +22,7 @@ from tenants.redaction import redact
 def one_line(text: str) -> str:
     """Return the text with whatever is no visible character, but for spaces, written as its escape.
 
-    Those are line breaks and their Unicode kin, control characters with which a terminal is told
+    Those are line breaks and their Unicode kin, control characters that command a terminal
     what to do, marks that change the direction of text, characters without width, and halves of
     surrogate pairs: whatever `str.isprintable` says no to.
     """

@@ -65,7 +65,7 @@ def end(processes: Iterable[psutil.Process], *, seconds: float) -> list[psutil.P
 
 
 def working_in(directory: Path, name: str) -> list[psutil.Process]:
-    """The processes of that name whose working directory is this one."""
+    """The processes of that name with this working directory."""
     return [
         process
         for process in psutil.process_iter(["name", "cwd"])

@@ -3,8 +3,8 @@
 import json
 from typing import Any, Final
 
-# Metadata may be nested 16 deep. Python's own limit depends on how deep the caller stands, so that
-# what it could read here it could not write elsewhere.
+# Metadata may be nested 16 deep. Python's own limit depends on the depth of the caller's stack:
+# a value that it could read here it could not write elsewhere.
 MAX_DEPTH: Final = 64
 # Of a name that is wrong, so much is shown.
 MAX_NAME_CHARACTERS: Final = 100
@@ -57,7 +57,7 @@ def _refuse_constant(constant: str) -> None:
 
 
 def _check_depth(value: Any) -> None:
-    """Refuse what is nested deeper than `MAX_DEPTH`, looking at everything once."""
+    """Refuse values nested deeper than `MAX_DEPTH`, in one pass."""
     level, depth = [value], 0
     while level := [each for each in level if isinstance(each, dict | list)]:
         depth += 1

@@ -2,7 +2,7 @@
 
 Each job is done in a thread. Celery's pool of threads knows no time limits and waits for its
 threads when it stops, so both are here: a process ends itself when too many jobs take too long, and
-gives back what is in work when it is told to stop.
+gives back its jobs in work when it is to stop.
 """
 
 import logging
@@ -65,7 +65,7 @@ def stop_soon() -> None:
 
 
 def end_process(status: int) -> None:
-    """Give back what is in work, wake other workers for it, and exit: no thread is waited for."""
+    """Give back the jobs in work, wake other workers, and exit without waiting for threads."""
     try:
         if count := worker.give_back_all():
             logger.warning("%s jobs are given back: other workers do them", count)

@@ -105,7 +105,7 @@ class SlackInstallation(TenantModel):
 
 
 class SlackUser(TenantModel):
-    """What somebody is called in a Slack workspace, looked up now and then."""
+    """The name of a person in a Slack workspace, refreshed now and then."""
 
     id = models.UUIDField(
         primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False

@@ -26,7 +26,7 @@ def check() -> Iterator[Finding]:
     kept = PersonName.objects.filter(user_id=OuterRef("user_id"), name=OuterRef("name"))
     named = Message.objects.filter(~Exists(kept), role=Role.USER).exclude(name="")
     named = named.annotate(characters=Length("name")).filter(characters__lte=MAX_NAME_CHARACTERS)
-    # One message of each name; what is left then is blank.
+    # One message of each name; the others are blank.
     first = named.order_by("user_id", "name", "created_at", "number").distinct("user_id", "name")
     for message in first.only("id", "role", "name").iterator(chunk_size=500):
         if has_name(message):

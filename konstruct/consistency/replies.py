@@ -1,4 +1,4 @@
-"""Accepted = answered + given up with a reason + held for somebody + waiting."""
+"""Accepted = answered + given up with a reason + held for a person or program + waiting."""
 
 from collections.abc import Iterator, Sequence
 
@@ -49,7 +49,7 @@ def count() -> dict[str, int]:
 
 
 def check() -> Iterator[Finding]:
-    """Messages that nobody will answer, and outbox rows that do not say what they should."""
+    """Messages that no worker will answer, and job rows with a wrong state."""
     lost = Message.objects.filter(
         role=Role.USER, reply__isnull=True, pending_reply__isnull=True
     ).exclude(channel__in=UNANSWERED_CHANNELS)
@@ -73,7 +73,7 @@ def check() -> Iterator[Finding]:
 
 
 def _held_for_nobody() -> QuerySet[PendingReply]:
-    """Messages that wait for a person where none answers, or for calls that nobody is asked for."""
+    """Messages that wait for a person where none answers, or for calls without a question."""
     same = {name: OuterRef(f"message__{name}") for name in ("agent_id", "user_id", "thread_id")}
     answers = Exists(Escalation.objects.open().to_people().filter(**same))
     asked = Exists(ToolCall.objects.waiting().filter(message=OuterRef("message")))
@@ -99,7 +99,7 @@ def put_back(findings: Sequence[Finding]) -> None:
 
 
 def take_out(findings: Sequence[Finding]) -> None:
-    """Take what is answered out of the outbox."""
+    """Delete the jobs of answered messages."""
     PendingReply.objects.filter(pk__in=[each.subject for each in findings]).delete()
 
 

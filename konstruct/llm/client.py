@@ -1,7 +1,7 @@
 """The client of language models: any OpenAI-compatible server, or a pool at `/complete`.
 
 Requests go through openai's SDK. Its time-outs are for each read, so they run in an event loop,
-which can end a request at its deadline whatever the server does, in a thread of its own.
+which can end a request at its deadline whatever the server does, in another thread.
 """
 
 import asyncio
@@ -409,11 +409,11 @@ async def _keep_own_headers(request: httpx.Request) -> None:
 
 
 async def _limit_body(answer: httpx.Response) -> None:
-    """Limit the bytes that the SDK reads of an answer, which has no limit of its own."""
+    """Limit the bytes that the SDK reads of an answer, which has no limit itself."""
     characters = _max_characters.get()
     each = BYTES_PER_STREAMED_CHARACTER if _is_event_stream(answer) else BYTES_PER_CHARACTER
     answer.stream = _LimitedBody(answer.stream, characters, each)
-    # We ask for no compression. What is compressed all the same has no limit once it is unpacked.
+    # We ask for no compression. A compressed answer would have no limit once it is unpacked.
     answer.headers.pop("Content-Encoding", None)
 
 

@@ -1,6 +1,6 @@
 """Run a command that the kernel kills with its parent: python -m konstruct.local.die_with_parent.
 
-What a supervisor starts does not go on as nobody's child when the supervisor itself is killed.
+Processes of a supervisor do not outlive it as orphans when it is killed.
 With --migrated the command is begun once `manage.py serve` has migrated, and leaves the cores to
 those who are waited for until then.
 """
@@ -12,7 +12,7 @@ from signal import Signals
 from konstruct.processes import bind_to_parent, wait_for_migrations
 
 if __name__ == "__main__":
-    # Process 1 is nobody's supervisor here: it adopted us, and the parent is gone already.
+    # Process 1 is no supervisor here: it adopted us, and the parent is gone already.
     parent = os.getppid()
     bind_to_parent(Signals.SIGKILL, -1 if parent == 1 else parent)
     command = sys.argv[1:]

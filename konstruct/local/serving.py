@@ -2,7 +2,7 @@
 
 supervisord restarts a process that dies; this process restarts supervisord and the embedded
 services' supervisors. Who is killed takes what it started with it (see
-konstruct/local/die_with_parent.py), so that nothing goes on as nobody's child.
+konstruct/local/die_with_parent.py), so that no process goes on as an orphan.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ from tenants.management.base import SOME_BEHIND
 
 
 class LogTail:
-    """What is appended from now on, line by line."""
+    """Lines that are appended from now on."""
 
     def __init__(self, path: Path, prefix: str, say: Callable[[str], None]) -> None:
         self._path = path
@@ -309,6 +309,6 @@ def _finish(migrate: "subprocess.Popen[str]", say: Callable[[str], None]) -> Non
     output, _ = migrate.communicate()
     for line in output.splitlines():
         say(f"migrate | {line}")
-    # A tenant that is behind is not served, and keeps nobody else from being.
+    # A tenant that is behind is not served; the others are.
     if migrate.returncode not in (0, SOME_BEHIND):
         raise ServingError("migrate failed, see above")

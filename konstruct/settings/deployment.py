@@ -31,7 +31,7 @@ TENANT_DATABASES_CLOSED = names("TENANT_DATABASES_CLOSED", "")
 REDIS_URL = url("REDIS_URL")
 LLM_POOL_URL = url("LLM_POOL_URL")
 
-# A deployment with a database of its own is a production unless it says otherwise.
+# A deployment with its own database is a production unless a setting denies it.
 DEBUG = flag("DEBUG", default=False)
 PRODUCTION = bool(DATABASE_URL) and not DEBUG
 

@@ -52,7 +52,7 @@ def _checked_url(name: str, url: str) -> str:
     try:
         parts = urlsplit(url)
         _ = parts.port
-        # A slash or a number sign in a password ends the part of the URL that it stands in.
+        # A slash or a number sign in a password ends its part of the URL.
         valid = not url or bool(parts.scheme and "@" not in parts.path + parts.fragment)
     except ValueError:
         valid = False

@@ -53,7 +53,7 @@ if CELERY_BROKER_URL.startswith("unix:"):
     )
 # Called before a connection is opened; starts the embedded Valkey where there is no URL.
 BROKER_BEFORE_CONNECT = "konstruct.local.embedded.ensure_valkey" if EMBEDDED_CACHE else None
-# Data alone: whoever writes to the broker must not run code in the worker.
+# Data alone: a writer to the broker must not run code in the worker.
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
 # Seconds after which another worker may do a job. A reply with four rounds of tools asks the
@@ -115,7 +115,7 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
-        # Instead of the handlers that they bring along, whose lines hold whatever a request holds.
+        # Instead of their own handlers, which log whatever a request holds.
         "django": {"level": "INFO", "propagate": True},
         "django.server": {"level": "INFO", "propagate": True},
         "gunicorn.error": {"handlers": ["console"], "propagate": False},

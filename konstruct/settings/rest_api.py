@@ -14,7 +14,7 @@ KEY_RATE_LIMIT_PER_SECOND = number("KEY_RATE_LIMIT_PER_SECOND", 50)
 # with neither have separate token buckets.
 UNVERIFIED_RATE_LIMIT_BURST = number("UNVERIFIED_RATE_LIMIT_BURST", 200)
 UNVERIFIED_RATE_LIMIT_PER_SECOND = number("UNVERIFIED_RATE_LIMIT_PER_SECOND", 20)
-# Web pages elsewhere whose scripts may use the API, such as https://app.example.com: none.
+# Other origins with scripts that may use the API, such as https://app.example.com: none.
 CORS_ALLOWED_ORIGINS = names("CORS_ALLOWED_ORIGINS", "")
 CORS_URLS_REGEX = r"^/(api/|mcp|\.well-known/)"
 CORS_ALLOW_HEADERS = [

@@ -31,7 +31,7 @@ if DB_ROLE == "owner" and DATABASE_URL and not DATABASE_OWNER_URL:
         "konstruct: DATABASE_OWNER_URL is not set; this command needs the owner's role "
         "(see docs/operations.md)."
     )
-# As whom the application connects, whoever runs this process.
+# The role of the application, for every user of this process.
 APPLICATION_DATABASE_URL = DATABASE_URL or embedded.database_url("app")
 # As whom the owner does; empty where this process is not to know it.
 OWNER_DATABASE_URL = DATABASE_OWNER_URL or (
@@ -107,7 +107,7 @@ CACHES = {
         "BACKEND": "django_redis.cache.RedisCache",
         "LOCATION": embedded.redis_url() if EMBEDDED_CACHE else REDIS_URL,
         "OPTIONS": {
-            # The default is pickle, by which whoever writes to the cache runs code in who reads.
+            # The default is pickle, by which a writer to the cache runs code in its readers.
             "SERIALIZER": "django_redis.serializers.json.JSONSerializer",
             "SOCKET_CONNECT_TIMEOUT": 2,
             "SOCKET_TIMEOUT": 5,

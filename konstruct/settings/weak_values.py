@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 MIN_SECRET_KEY_CHARACTERS: Final = 50
 MIN_SECRET_KEY_UNIQUE_CHARACTERS: Final = 5
 _HOST = re.compile(r"\.?[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\]", re.IGNORECASE)
-# Nobody can register public names below these.
+# No public names can be registered below these.
 _OWN_DOMAINS: Final = frozenset({"localhost", "local", "internal", "lan", "home", "test"})
 
 

@@ -1,4 +1,4 @@
-"""The verified caller of a request, whose share of the threads is counted.
+"""The verified caller of a request, with a counted share of the threads.
 
 A query verifies a key or a session. It runs in one of the threads for unverified requests. The
 result is remembered, so that a known caller does not wait for these threads. The result grants no

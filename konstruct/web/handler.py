@@ -71,7 +71,7 @@ BODY_TIMEOUT_SECONDS = 60
 # Requests that wait for a thread: of one tenant, and of all unverified callers.
 MAX_QUEUED = 5000
 MAX_QUEUED_UNVERIFIED = 1000
-# The status in the access log of a request whose client did not wait for the response.
+# The status in the access log of a request that its client left.
 CLIENT_GONE = 499
 # Of path and query.
 MAX_URL_BYTES = 8190

@@ -307,7 +307,7 @@ async def stream_reply(
     end: Callable[[str], Awaitable[bytes]],
     is_allowed: Callable[[], Awaitable[bool]],
 ) -> AsyncGenerator[bytes]:
-    """Yield the body of a streaming response: the text as it is written, and then the end.
+    """Yield the body of a streaming response: the growing text, and then the end.
 
     Args:
         response: the response.

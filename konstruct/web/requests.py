@@ -44,7 +44,7 @@ class Body:
 
 
 class Request(ASGIRequest):
-    """A request whose response may be deferred or streamed, see replies/reply_wait.py."""
+    """A request with a response that may be deferred or streamed, see replies/reply_wait.py."""
 
     waits_in_event_loop = True
     share: Share

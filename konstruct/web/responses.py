@@ -24,7 +24,7 @@ _gzip = GZipMiddleware(lambda request: HttpResponse())
 
 @dataclass(frozen=True)
 class Answer:
-    """A response as it is sent: with its body, or with the pieces of its body."""
+    """A response to send: with its body, or with the pieces of its body."""
 
     status: int
     headers: list[tuple[bytes, bytes]]

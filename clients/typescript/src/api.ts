@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 cb6d6ea97ee71e4a31d7b633d4ef09ae0594e1009763b7cf16f09730cac5e3e4
+// Written by `make typescript` from docs/openapi.yaml, sha256 a05f33126f9b46b8c1661e2d2d7c29822030ef153d5ae2496b5c30d898a09993
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -4157,7 +4157,7 @@ export interface components {
             /** @description Facts that say nearly the same. They are reported, never merged. */
             near_duplicates: components["schemas"]["NearFact"][];
         };
-        /** @description The facts of a batch as they are stored, in the order of the request. */
+        /** @description The stored facts of a batch, in the order of the request. */
         StoredFacts: {
             /** @description The number of facts that are new. */
             created: number;

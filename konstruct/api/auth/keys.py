@@ -43,11 +43,11 @@ class KeyText:
 
     @property
     def digest(self) -> str:
-        """What is stored. The secret is 256 random bits: a plain hash of it cannot be searched."""
+        """The stored digest. The secret has 256 random bits: a plain hash cannot be searched."""
         return hashlib.sha256(self.secret.encode()).hexdigest()
 
     def matches(self, digest: str) -> bool:
-        """Compare with what is stored, in a time that does not depend on where they differ."""
+        """Compare with the stored digest, in a time that does not depend on where they differ."""
         return hmac.compare_digest(self.digest, digest)
 
 

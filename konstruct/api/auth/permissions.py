@@ -158,7 +158,7 @@ class Operation:
 
 
 class CallerMay(BasePermission):
-    """Refuses a request whose key or person may not perform the view's operation.
+    """Refuses a request of a key or person that may not perform the view's operation.
 
     Views without `keeps_to_binding` refuse keys that are bound to an agent or a user. OPTIONS
     describes the address to every person, and to keys with the scope to read.

@@ -53,7 +53,7 @@ class TenantThrottle(BaseThrottle):
 
 
 class RateLimited(APIView):
-    """A view whose requests cost tokens, and whose responses say how many are left."""
+    """A view with requests that cost tokens, and responses that say how many are left."""
 
     throttle_classes = [TenantThrottle]
 

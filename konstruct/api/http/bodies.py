@@ -92,7 +92,7 @@ class StrictCharField(serializers.CharField):
             self.validators.append(NO_NUL)
 
     def to_internal_value(self, data: Any) -> str:
-        """Refuse what is not a JSON string."""
+        """Refuse a value that is not a JSON string."""
         if not isinstance(data, str):
             self.fail("invalid")
         if not is_unicode(data):
@@ -111,7 +111,7 @@ class StrictIntegerField(serializers.IntegerField):
     """A whole number. Text and truth values are refused."""
 
     def to_internal_value(self, data: Any) -> int:
-        """Refuse what is not a whole JSON number; 3.0 is one."""
+        """Refuse a value that is not a whole JSON number; 3.0 is one."""
         if isinstance(data, float) and data.is_integer():
             data = int(data)
         if isinstance(data, bool) or not isinstance(data, int):
@@ -123,7 +123,7 @@ class StrictFloatField(serializers.FloatField):
     """A number. Text and truth values are refused."""
 
     def to_internal_value(self, data: Any) -> float:
-        """Refuse what is not a JSON number, and what is none: 1e999 reads as infinity."""
+        """Refuse a value that is not a finite JSON number: 1e999 reads as infinity."""
         if isinstance(data, bool) or not isinstance(data, int | float):
             self.fail("invalid")
         try:
@@ -139,7 +139,7 @@ class StrictBooleanField(serializers.BooleanField):
     """true or false. Words are refused."""
 
     def to_internal_value(self, data: Any) -> bool:
-        """Refuse what is not a JSON truth value."""
+        """Refuse a value that is not a JSON boolean."""
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
         return data
@@ -183,7 +183,7 @@ class StrictSerializer(serializers.Serializer):
     def get_fields(self) -> dict[str, serializers.Field]:
         """Return fields of this serializer's own.
 
-        A field that holds no other is copied as it is. REST framework makes each anew, its
+        A field without child fields is copied shallowly. REST framework makes each anew, its
         validators too, which is half of what it takes to check a small body.
         """
         declared: dict[str, serializers.Field] = self._declared_fields

@@ -41,7 +41,7 @@ def idempotency_key(request: Request) -> str | None:
 
 
 def key_of_caller(request: Request, key: str) -> str:
-    """Return an Idempotency-Key as it is stored: the caller's id, and a digest of the key.
+    """Return the stored form of an Idempotency-Key: the caller's id, and a digest of the key.
 
     The digest includes the agent and the user that the API key is bound to: an API key that is
     bound to another user is another caller.

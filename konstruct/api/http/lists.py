@@ -211,7 +211,7 @@ class KeysetPagination(BasePagination):
         return str(self._signer().sign_object([self.ordering, direction, *position]))
 
     def _read_cursor(self, cursor: str | None) -> tuple[Position | None, bool]:
-        """Return the place that the cursor names, and whether what is before it is wanted.
+        """Return the place that the cursor names, and whether the page before it is wanted.
 
         Only a cursor that this list of this tenant made, for the same order, is one.
         """
@@ -270,7 +270,7 @@ def page_of(serializer: type[serializers.Serializer]) -> type[serializers.Serial
 
 
 def _beyond(queryset: Any, columns: list[str], position: Position, *, descending: bool) -> Q:
-    """Rows whose columns, compared one after the other, are beyond the position."""
+    """Rows beyond the position, by a comparison of one column after the other."""
     fields = [queryset.model._meta.get_field(column) for column in columns]
     first, *rest = [
         (field.name, field.to_python(text)) for field, text in zip(fields, position, strict=True)

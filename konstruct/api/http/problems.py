@@ -42,7 +42,7 @@ _BY_STATUS = {
 
 @dataclass(frozen=True)
 class FieldError:
-    """What is wrong with one field, header or query parameter, and what would be right."""
+    """The error of one field, header or query parameter, with its remedy."""
 
     field: str
     detail: str

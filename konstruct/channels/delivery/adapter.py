@@ -26,7 +26,7 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is to be shown of a message, in Markdown, whatever the channel."""
+    """The content to show of a message, in Markdown, for every channel."""
 
     text: str
     buttons: tuple[Button, ...] = ()
@@ -55,7 +55,7 @@ class Mark:
 
 
 class Adapter(Protocol):
-    """A channel. What is asked of it inside the tenant raises a ChannelError if it is not done."""
+    """A channel. Its methods run inside the tenant and raise a ChannelError if they fail."""
 
     channel: str
     can_edit: bool

@@ -1,7 +1,7 @@
 """The queue of deliveries: messages of which a channel does not show the present state yet.
 
 A job is enqueued with the delivery, and again whenever the message changes. It is removed when the
-channel shows the message as it is. `delivered_at` is empty as long as there is a job.
+channel shows the current message. `delivered_at` is empty as long as there is a job.
 """
 
 from collections.abc import Mapping
@@ -104,6 +104,6 @@ def finish(delivery: Delivery) -> None:
     """Record that the channel shows the present state, unless that changed in the meantime."""
     row = Delivery.objects.filter(pk=delivery.pk)
     with transaction.atomic():
-        row.update(delivered_at=Now())  # first: whoever changes the message waits for this lock
+        row.update(delivered_at=Now())  # first: a change of the message waits for this lock
         if not DELIVERIES.finish(delivery.pk, unless_requeued=True):
             row.update(delivered_at=None)

@@ -21,7 +21,7 @@ APPROVE, DENY = "approve", "deny"
 
 
 def view_of(message_id: UUID, *, can_edit: bool) -> View | None:
-    """Return what is to be shown now; None for nothing.
+    """Return the content to show now; None for nothing.
 
     A channel whose posts cannot be changed shows nothing until there is something to stay.
     """
@@ -50,7 +50,7 @@ def view_of(message_id: UUID, *, can_edit: bool) -> View | None:
 def _signed(reply: Message) -> str:
     """The reply; under its name where another agent answered than the one that is spoken to.
 
-    All posts are one bot's, whose name is the first agent's.
+    All posts are one bot's, with the name of the first agent.
     """
     content = reply.content.strip() or EMPTY
     is_guests = reply.answered_by_id not in (None, reply.agent_id)

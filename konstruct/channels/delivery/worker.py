@@ -91,7 +91,7 @@ def parts_of(view: View | None, delivery: Delivery, adapter: Adapter) -> list[Pa
 
 
 def show(delivery: Delivery, number: int, part: Part, adapter: Adapter, lease: Lease) -> None:
-    """Let one post show the part: change the one that stands, or make it."""
+    """Show the part in one post: change the existing one, or create it."""
     mark = Mark(delivery.message_id, number)
     if number < len(delivery.posted):
         existing = delivery.posted[number]
@@ -100,7 +100,7 @@ def show(delivery: Delivery, number: int, part: Part, adapter: Adapter, lease: L
         try:
             change(delivery, existing["id"], part, adapter, mark, lease)
         except PostGone:
-            pass  # somebody removed it
+            pass  # it was removed
         else:
             return
     found = adapter.find(delivery.address, mark) if delivery.intent == number else None

@@ -72,7 +72,7 @@ def one_line(text: str) -> str:
 def digest_of(
     batch: UUID, rows: Sequence[Notification], recipient: NotificationRecipient
 ) -> Digest:
-    """Return what to send of these notifications. What is settled by now is left out.
+    """Return the notifications to send. Settled ones are left out.
 
     Of an escalation there is one line, however many events of it there are.
     """

@@ -87,8 +87,8 @@ _SOURCES: Final[dict[Event, tuple[str, bool]]] = {
         True,
     ),
 }
-# Creates what is new and enqueues the sending, and returns when a recipient has waited long enough.
-# A sending that was given up is tried again with what is new, once an hour.
+# Creates new notifications and enqueues the sending, and returns when a recipient waited enough.
+# A sending that was given up is tried again with new notifications, once an hour.
 _QUEUE: Final = """
 WITH open AS ({source}), wanted AS (
     SELECT recipient.id, recipient.created_at, open.*,

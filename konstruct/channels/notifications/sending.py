@@ -113,7 +113,7 @@ def deliver(
 
     Args:
         recipient: who is notified.
-        digest: what is sent.
+        digest: the content to send.
         repeats: the notifications of a batch that a worker has begun before.
 
     Raises:

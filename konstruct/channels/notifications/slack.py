@@ -28,7 +28,7 @@ def send(recipient: NotificationRecipient, digest: Digest, *, since: datetime | 
 
     Args:
         recipient: the channel.
-        digest: what is posted.
+        digest: the content to post.
         since: when a worker may have posted it before, if one was killed: it is looked for.
 
     Raises:

@@ -145,7 +145,7 @@ def _id_in(body: Any) -> int | str | None:
 def _refuse_foreign_origin(request: Request) -> None:
     """Raise PermissionDenied for a page of another site, by the browser's Origin header.
 
-    ALLOWED_HOSTS refuses a page whose host name was pointed at this server.
+    ALLOWED_HOSTS refuses a page of a host name that was pointed at this server.
     """
     origin = request.headers.get("Origin")
     if origin is None or origin in settings.CORS_ALLOWED_ORIGINS:

@@ -72,7 +72,7 @@ class ChatRequest:
     results: Mapping[str, str]
     """The results of calls of the client's tools: a text by each call's id."""
     continues: tuple[str, ...]
-    """The ids of the calls whose results are the last messages; they continue an answer."""
+    """The ids of the calls with results in the last messages; they continue an answer."""
     options: Mapping[str, Any]
     """The client's tools, the sampling parameters and the form of the answer."""
     stream: bool

@@ -56,8 +56,8 @@ SETTINGS = {
     "max_locks_per_transaction": "256",
     # After a crash every file is written to disk, 160 for each tenant: as a whole, not one by one.
     **({"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}),
-    # With the usual 128 MB every step of a search among 100,000 messages, whose vector index takes
-    # 470, reads from the operating system. A quarter of the memory, which is taken as it is used.
+    # With the usual 128 MB every step of a search among 100,000 messages, with a vector index of
+    # 470, reads from the operating system. A quarter of the memory, allocated on use.
     "shared_buffers": f"{min(1024, psutil.virtual_memory().total // 4 >> 20)}MB",
     "log_line_prefix": "%m [%p] %q%u@%d ",
     # No statement may be in the log, since statements hold what users wrote. The errors of the two

@@ -20,7 +20,7 @@ class Service(abc.ABC):
     name: str
     executable: str  # as the kernel calls the process
     stop_signal: Signals
-    # Without the caller's environment, whose PGPORT, PGDATA, LC_ALL ... a server would read.
+    # Without the caller's environment: a server would read its PGPORT, PGDATA, LC_ALL ...
     environment = {"PATH": os.defpath, "LC_ALL": "C"}
 
     @property

@@ -272,7 +272,7 @@ class EmbeddedConnection(UnixDomainSocketConnection):
     """redis-py's connection, used only where no REDIS_URL is set."""
 
     def connect_check_health(self, *args: Any, **kwargs: Any) -> None:
-        """Start what is not running, then connect; reconnects come through here too.
+        """Start stopped services, then connect; reconnects come through here too.
 
         redis-py comes here before each command. To see that Valkey runs takes 2 ms, which only a
         connection that is to be opened is worth.

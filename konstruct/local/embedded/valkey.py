@@ -25,7 +25,7 @@ class Valkey(Service):
 
     name = "valkey"
     executable = "valkey-server"
-    stop_signal = Signals.SIGTERM  # writes what is pending, then exits
+    stop_signal = Signals.SIGTERM  # writes pending data, then exits
 
     def prepare(self) -> None:
         """Make the directory if there is none; clear away a server that was left running."""

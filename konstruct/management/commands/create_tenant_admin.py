@@ -62,7 +62,7 @@ class Command(KonstructCommand):
 
 
 def _password(given: str | None) -> tuple[str, bool]:
-    """Return the password, and whether nobody chose it."""
+    """Return the password, and whether it was generated."""
     chosen = given if given is not None else os.environ.get(PASSWORD_VARIABLE)
     if chosen is None and sys.stdin.isatty():
         chosen = getpass()

@@ -1,4 +1,4 @@
-"""`manage.py demo`: two tenants, a conversation each, and questions about what was said."""
+"""`manage.py demo`: two tenants, a conversation each, and questions about it."""
 
 import io
 import json

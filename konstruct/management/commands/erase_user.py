@@ -23,7 +23,7 @@ from tenants.management.base import KonstructCommand, UsageError, require_confir
 
 
 class Command(KonstructCommand):
-    """Carries out a new request, or the one that stands for this user."""
+    """Carries out a new request, or the open one for this user."""
 
     help = (
         "Erases a person from a tenant, under all ids that are linked: messages, vectors, words,"

@@ -28,7 +28,7 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         with tenant_scope(tenant.id):
-            # Before anything is read: what is cut off half-way has been read as well.
+            # Before anything is read: a partial export has been read as well.
             record_command(
                 self.name,
                 Action.EXPORT,

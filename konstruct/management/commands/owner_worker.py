@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 # How soon what an operator asks for in the admin is begun.
 PAUSE_SECONDS = 2.0
-# Each does what waits for it, and returns how much that was. Each has a thread of its own, so that
+# Each does its waiting work, and returns how much that was. Each has its own thread, so that
 # none waits for another; erasures, which may be long, have two.
 LOOPS: Final[tuple[Callable[[], int], ...]] = (
     provision_registered,

@@ -43,7 +43,7 @@ class Command(KonstructCommand):
         for tenant in tenants:
             if options["repair"]:
                 with tenant_scope(tenant.id):
-                    # Before it begins: each repair is a transaction of its own.
+                    # Before it begins: each repair is its own transaction.
                     record_command(self.name, Action.EDIT, "memory", repair=True)
             report = verify(tenant.id, tenant.slug, repair=options["repair"])
             reports.append(report)

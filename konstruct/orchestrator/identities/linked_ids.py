@@ -31,7 +31,7 @@ def linked_ids(*user_ids: str) -> list[str]:
 
 
 def main_id(user_id: str) -> str:
-    """Return the id whose memory an id speaks as: its own, unless it is a linked account's."""
+    """Return the user id of an id's memory: itself, unless it is a linked account's."""
     spoken_as = ChannelIdentity.objects.filter(own_id=user_id).values_list("user_id", flat=True)
     return spoken_as.first() or user_id
 

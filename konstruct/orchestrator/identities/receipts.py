@@ -23,7 +23,7 @@ class ReceiptInvalid(KonstructError):
 
 
 def receipt_document(erasure: ErasureRequest, tenant: Tenant) -> dict[str, Any]:
-    """Return the receipt of an erasure that is done, with its digest. It names nobody.
+    """Return the receipt of an erasure that is done, with its digest. It names no person.
 
     Args:
         erasure: the request, which holds digests instead of ids.

@@ -70,7 +70,7 @@ def refuse_unknown_handovers(agent: "Agent") -> None:
 
 
 def _refuse_strangers(agent: "Agent", field: str, given: Iterable[Any]) -> None:
-    """Raise ValidationError for what is no other agent of the tenant that we are in."""
+    """Raise ValidationError for ids that are no other agent of the current tenant."""
     try:
         ids = {each if isinstance(each, UUID) else UUID(each) for each in given}
     except (ValueError, AttributeError, TypeError):
@@ -157,7 +157,7 @@ class FactReview(models.TextChoices):
 
 
 class HeldFor(models.TextChoices):
-    """Whom a message waits for, whose reply is held."""
+    """For whom a message with a held reply waits."""
 
     NOBODY = "", "nobody"
     PERSON = "person", "a person, who answers in this thread"
@@ -451,9 +451,9 @@ class Agent(TenantModel):
 class PendingReply(TenantModel, JobColumns):
     """A message that waits for its reply: an entry of the outbox, removed when it is delivered.
 
-    A view, for what is asked of messages and their replies together. A reply that was given up
-    keeps its entry, with the reason, until somebody retries it. One that is held keeps it too:
-    nobody works on it until it is released.
+    A view, for queries of messages with their replies. A reply that was given up
+    keeps its entry, with the reason, until it is retried. One that is held keeps it too:
+    no worker claims it until it is released.
     """
 
     message = models.OneToOneField(

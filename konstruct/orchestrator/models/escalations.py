@@ -15,7 +15,7 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
     """Escalations of a tenant."""
 
     def open(self) -> Self:
-        """Those that nobody has resolved."""
+        """Unresolved ones."""
         return self.filter(resolved_at__isnull=True)
 
     def resolved(self) -> Self:

@@ -48,7 +48,7 @@ class ExtractionCursorQuerySet(models.QuerySet):
         return self.filter(models.Exists(later))
 
     def with_jobs(self) -> Self:
-        """Annotate each cursor with the columns of its job; None for what is processed."""
+        """Annotate each cursor with the columns of its job; None for processed ones."""
         return self.annotate(**job_columns("extraction", models.OuterRef("pk")))
 
 

@@ -1,4 +1,4 @@
-"""Tables of identities: as whom somebody speaks who is known by an id of a channel."""
+"""Tables of identities: the users that ids of channels belong to."""
 
 import uuid
 from typing import Self
@@ -15,12 +15,12 @@ class ChannelIdentityQuerySet(models.QuerySet["ChannelIdentity"]):
     """Identities of a tenant."""
 
     def linked(self) -> Self:
-        """Those that speak as somebody else."""
+        """Those that are linked to another user."""
         return self.exclude(user_id=models.F("own_id"))
 
 
 class ChannelIdentity(TenantModel):
-    """Somebody as a channel knows them, and the user whose memory what they say becomes."""
+    """An account of a channel, and the user that owns its memory."""
 
     id = models.UUIDField(
         primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
@@ -84,7 +84,7 @@ class HistoryMergeQuerySet(models.QuerySet["HistoryMerge"]):
 
 
 class HistoryMerge(TenantModel):
-    """That what was said as one user is to become another's. The owner's process does it."""
+    """A request to move the memory of one user to another. The owner's process does it."""
 
     id = models.UUIDField(
         primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False

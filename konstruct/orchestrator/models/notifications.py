@@ -203,7 +203,7 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
 
 
 class Notification(TenantModel):
-    """That a recipient is notified of an event, once. It has nothing of what was said.
+    """A notification of a recipient about an event, once. It has no content of messages.
 
     Notifications that are sent together have one `batch`, which is assigned before they are sent.
     """

@@ -31,7 +31,7 @@ class ToolCallQuerySet(models.QuerySet["ToolCall"]):
         return self.filter(state=ToolCallState.WAITING)
 
     def with_program(self) -> Self:
-        """Those whose results a program is to send, however long ago it was asked."""
+        """Those that wait for a program's result, of any age."""
         return self.filter(state=ToolCallState.WITH_PROGRAM)
 
     def approved(self) -> Self:
@@ -117,7 +117,7 @@ class ToolCall(AgentUserModel):
         verbose_name = "tool call"
         ordering = ["-created_at"]
         constraints = [
-            # Whoever is killed and begins anew asks for nothing twice.
+            # A worker that is killed and begins anew asks for nothing twice.
             models.UniqueConstraint(
                 fields=["message", "round", "position"], name="tool_call_place"
             ),

@@ -47,7 +47,7 @@ class Incoming:
 def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
     """Write the message down, and let it wait for its reply.
 
-    The same idempotency key again, of the same channel, returns the message that stands, and False.
+    The same idempotency key again, of the same channel, returns the existing message, and False.
     Raises IdempotencyKeyReused if that one says something else.
     """
     with tenant_scope(tenant_id), transaction.atomic():

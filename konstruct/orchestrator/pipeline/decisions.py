@@ -61,7 +61,7 @@ class HandBack:
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """The user has said yes or no to a tool call, and is told that it was understood."""
+    """The user has said yes or no to a tool call, and gets a confirmation."""
 
     agent: Agent
     consent: Consent
@@ -75,7 +75,7 @@ class AskModel:
 
 
 class Held(Enum):
-    """The message is to wait for somebody, and not for a worker."""
+    """The message is to wait for a person or program, and not for a worker."""
 
     FOR_PERSON = "a person answers in its thread"
     FOR_CALLS = "its tool calls wait for consent, or for the program whose tools they are"

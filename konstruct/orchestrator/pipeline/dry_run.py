@@ -332,7 +332,7 @@ def dry_run(
         thread: the conversation so far; `DryThread()` at first.
         content: the message.
         agent: the thread's own agent, which may be a draft that is not saved.
-        user_id: the person whose memory is used; None: a person of whom nothing is known.
+        user_id: the person of the memory; None: a person without memories.
         purpose: of the calls of the language model, for the meter.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What is said to a message: decided, written where something changes, and decided anew."""
+"""The reply to a message: decide, write if a state changes, and decide anew."""
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
@@ -46,7 +46,7 @@ context = ContextManager(fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR)
 
 
 def respond(snapshot: Snapshot, lease: Lease) -> Draft | None:
-    """Return what is said to the message; None if it is held, for a person or for consent."""
+    """Return the reply to the message; None if it is held, for a person or for consent."""
     for _ in range(MAX_DECISIONS):
         decision = decide(snapshot)
         if isinstance(decision, AskModel):
@@ -63,7 +63,7 @@ def respond(snapshot: Snapshot, lease: Lease) -> Draft | None:
 
 
 def decide(snapshot: Snapshot) -> Decision:
-    """Say what is to be done about the message, from the snapshot alone. Raises AgentNotFound."""
+    """Return the next step for the message, from the snapshot alone. Raises AgentNotFound."""
     message, answering = snapshot.message, snapshot.answering
     if answering is not None and answering.is_person:
         if answering.asked_by == str(message.id):
@@ -73,7 +73,7 @@ def decide(snapshot: Snapshot) -> Decision:
     if agent is None:
         return CallPerson(OpenedBy.RULE, "The agent to which this was handed is not active.")
     why = escalations.reason_to_escalate(message.content, agent)
-    # What was said before a person resolved an escalation was seen by that person.
+    # A person who resolved an escalation has seen the messages before.
     if why is not None and not snapshot.was_seen:
         return CallPerson(*why)
     if snapshot.may_hand_back and phrase_in(message.content, agent.hand_back_on):
@@ -116,7 +116,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
 def _streaming(
     message: KonstructMessage, agent: Agent, lease: Lease
 ) -> AbstractContextManager[OnText | None]:
-    """Stream the reply as it is written, to clients that watch it.
+    """Stream the growing reply to clients that watch it.
 
     The reply of an agent that a thread was handed to is not streamed: it begins with its name.
     """
@@ -154,7 +154,7 @@ def gather_context(
     instructions: str = "",
     exclude: Collection[UUID] = (),
 ) -> Gathered:
-    """Load the turns, and look for facts and for what was said before, as the agent knows them.
+    """Load the turns, and recall facts and earlier messages of the agent.
 
     The window has the user's recent turns with this agent, from all threads and channels. In a
     thread that is not the agent's own, the thread's turns follow. What the model will see of it,

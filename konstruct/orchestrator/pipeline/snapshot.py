@@ -80,7 +80,7 @@ class Snapshot:
         return self.guest
 
     def without_handover(self) -> "Snapshot":
-        """The same for the thread's own agent, where nobody else has the thread any more."""
+        """The same for the thread's own agent, once no other has the thread."""
         return replace(self, answering=None, guest=None, may_hand_back=False)
 
 

@@ -98,7 +98,7 @@ def may_use_tools(agent: Agent, thread: Thread) -> bool:
 def exchanges(calls: Sequence[ToolCall], most_tokens: int) -> Iterator[dict[str, Any]]:
     """What was called and what came of it, as OpenAI's API has it.
 
-    All results, and what was said before the calls, together have at most so many tokens: the
+    All results, and the messages before the calls, together have at most so many tokens: the
     longest are cut.
     """
     texts = [text for call in calls for text in (call.content, call.result)]

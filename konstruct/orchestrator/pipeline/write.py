@@ -1,6 +1,6 @@
 """Writes what was decided about a message: the only place of the pipeline that does.
 
-Each function may be killed and run again; what stands already is found and kept.
+Each function may be killed and run again; rows that exist are found and kept.
 """
 
 from collections.abc import Collection
@@ -256,7 +256,7 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
 
 
 def introduced(message: KonstructMessage, draft: Draft) -> str:
-    """Return what is said; in another's thread an agent says who it is when it begins to answer."""
+    """Return the reply; in another's thread an agent introduces itself when it begins to answer."""
     if draft.agent.id == message.agent_id or handovers.answered_last(message, draft.agent):
         return draft.content
     return f"{INTRODUCTION.format(name=draft.agent.name)}\n\n{draft.content}"
@@ -286,7 +286,7 @@ def finish(
 ) -> None:
     """Remove the job of the reply, and enqueue the embedding of both turns and the extraction.
 
-    An agent that answered in another's thread remembers the exchange by copies of its own.
+    An agent that answered in another's thread remembers the exchange by its own copies.
 
     Args:
         message: the user's message.

@@ -1,4 +1,4 @@
-"""Where replies go out: a channel that pushes them registers here, and is told of each change.
+"""Where replies go out: a channel that pushes them registers here, and is notified of each change.
 
 A program that sends by REST fetches its reply, so that channel has no hook. Slack has one.
 """
@@ -16,9 +16,9 @@ class Hook(Protocol):
     """A channel's way out."""
 
     def changed(self, message: KonstructMessage) -> None:
-        """Note that what is to be shown of the message has changed; send nothing here.
+        """Note that the content to show of the message has changed; send nothing here.
 
-        Called in the transaction that makes the change, so that neither stands without the other:
+        Called in the transaction that makes the change, so that both exist or neither:
         the message was answered, was given up, is tried again, or is held.
         """
         ...
@@ -40,10 +40,10 @@ _hooks: dict[str, Hook] = {}
 
 
 def register(channel: str, hook: Hook, *, shares_threads: bool = False) -> None:
-    """Let the hook be told of messages that came by this channel. Call it when the app is ready.
+    """Register the hook for messages of this channel. Call it when the app is ready.
 
     Args:
-        shares_threads: whoever speaks in a thread of the channel reads what the others say there,
+        shares_threads: all participants of a thread of the channel read all its messages,
             so that the agent may know it too.
 
     Raises ValueError if the channel has another hook already.

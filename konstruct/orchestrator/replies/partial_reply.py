@@ -158,7 +158,7 @@ def message_of_chunk(channel: bytes) -> tuple[UUID, UUID] | None:
         return None
 
 
-# Streams of this process whose replies are being written.
+# Streams of this process with a growing reply.
 _open: "set[_Stream]" = set()
 
 

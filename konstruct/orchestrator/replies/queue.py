@@ -1,6 +1,6 @@
 """The queue of replies: each accepted message has a job until its reply is delivered.
 
-A message whose reply is held waits for a person or a program, and no worker answers it. Functions
+A message with a held reply waits for a person or a program, and no worker answers it. Functions
 that take a message tell its channel of the change in the caller's transaction, and requests that
 wait for the reply after the commit.
 """
@@ -20,7 +20,7 @@ from memory.models import Message
 from tenants import transaction
 from tenants.jobs import JobKind
 
-# The error code of a message that was closed without a reply of its own.
+# The error code of a message that was closed without its own reply.
 CLOSED = "closed"
 
 REPLIES = JobKind(
@@ -67,7 +67,7 @@ def release(message: KonstructMessage) -> bool:
 
 
 def close(message: KonstructMessage, reason: str) -> None:
-    """Give the message up, and keep the reason: it needs no reply of its own any more."""
+    """Give the message up, and keep the reason: it needs no reply any more."""
     REPLIES.give_up(message.id, code=CLOSED, reason=reason)
     announce_change(message)
 

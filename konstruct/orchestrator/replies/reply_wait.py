@@ -58,7 +58,7 @@ class StreamingResponse:
 
 
 def announce(tenant_id: UUID, message_id: UUID) -> None:
-    """Wake whoever waits for the reply to this message."""
+    """Wake the requests that wait for the reply to this message."""
     try:
         get_redis_connection().publish(reply_channel_key(tenant_id, message_id), b"")
     except RedisError as error:

@@ -14,7 +14,7 @@ from memory.models import Message, Role
 
 
 class Status(StrEnum):
-    """What a program is told."""
+    """The public status."""
 
     QUEUED = "queued"
     ANSWERED = "answered"
@@ -48,7 +48,7 @@ def sent_messages() -> QuerySet[Message]:
     to_be_answered = Q(pending_reply__isnull=False) | Q(reply__isnull=False)
     return (
         Message.objects.filter(to_be_answered, role=Role.USER)
-        # Nobody answers history: said here, a long one is passed over by an index.
+        # Imported history is never answered: with this condition, an index skips a long one.
         .exclude(channel=IMPORT_CHANNEL)
         .select_related("pending_reply", "reply")
     )
@@ -67,7 +67,7 @@ def with_status(messages: QuerySet[Message], status: Status) -> QuerySet[Message
 
 
 def settled_among(message_ids: Collection[UUID]) -> set[UUID]:
-    """Those of the messages that nobody needs to wait for: all that are not queued, in one query.
+    """The messages that are final: all that are not queued, in one query.
 
     A message that is gone is among them.
     """

@@ -1,6 +1,6 @@
 """Tool calls: asked for by an agent, consented to by the user, and done at most once.
 
-A call that waits for consent holds its message. Whoever decides it, by whichever way, does so under
+A call that waits for consent holds its message. Every decision on it is made under
 the row's lock; the effect and the note that it was done are one transaction. So two who approve at
 once, a worker that is killed, and a delivery that is repeated are all the same.
 """
@@ -55,7 +55,7 @@ def record(
     round_number: int,
     of_program: Collection[str] = (),
 ) -> bool:
-    """Write down what the language model asked for; whether any of it waits for somebody.
+    """Record the calls of the language model; return whether any of them waits.
 
     If so the message is held: until all that needs consent is decided, then until the program has
     sent the results of its tools. What cannot be done as it was asked for has failed already, and
@@ -111,7 +111,7 @@ def note(
     done: int | None,
     results: Sequence[str],
 ) -> None:
-    """Write down calls that need nobody's consent: at most one was done, the others failed."""
+    """Record calls without consent: at most one was done, the others failed."""
     rows = _blank(message, agent, completion, round_number)
     for position, (row, result) in enumerate(zip(rows, results, strict=True)):
         row.state = ToolCallState.DONE if position == done else ToolCallState.FAILED
@@ -144,7 +144,7 @@ def decide(
     user_id: str | None = None,
     may: Q | None = None,
 ) -> ToolCall:
-    """Approve or deny a call that waits for consent; the call as it stands then.
+    """Approve or deny a call that waits for consent; return the changed call.
 
     A worker does what was approved, and answers the message. The same decision again is no error.
 
@@ -183,7 +183,7 @@ def expire(call_id: UUID) -> bool:
         if call is None:
             return False
         if call.state == ToolCallState.WITH_PROGRAM:
-            # Nobody would read an answer.
+            # No program would read an answer.
             _note(call, ToolCallState.EXPIRED, by="nobody", result=NO_RESULT)
             queue.close(konstruct_message(call.message), NO_RESULT)
         else:
@@ -281,7 +281,7 @@ def awaits_client(call: ToolCall) -> bool:
 
 
 def awaiting_client(message_id: UUID) -> list[ToolCall]:
-    """The calls of a message whose results are the program's to send, in their order."""
+    """The calls of a message that wait for results of the program, in their order."""
     return list(ToolCall.objects.of_message(message_id).with_program())
 
 
@@ -303,7 +303,7 @@ def take_results(
     options: Mapping[str, Any] | None,
     instructions: Sequence[str] = (),
 ) -> bool:
-    """Write down what came of calls of a message; False if that stands already, and stays.
+    """Record the results of calls of a message; False if they are recorded already, and stay.
 
     With that of its last call the message goes on. Call it in a transaction.
 
@@ -358,7 +358,7 @@ def _blank(
 
 
 def _question(agent: Agent, name: str, arguments: Any) -> str:
-    """What the user is asked; raises ToolRefused for what cannot be done as it is asked for."""
+    """The question to the user; raises ToolRefused for a call that cannot be done."""
     tool = TOOLS.get(name) if name in agent.tools else None
     if tool is None:
         known = ", ".join(sorted(agent.tools)) or "none"

@@ -169,7 +169,7 @@ def _one_moment() -> Iterator[None]:
     """Open a transaction that reads the state of its beginning (REPEATABLE READ)."""
     connection.ensure_connection()
     session = connection.connection
-    # Not by a statement, before which the backend would send one of its own.
+    # Not by a statement: the backend would send another one before it.
     session.isolation_level = IsolationLevel.REPEATABLE_READ
     try:
         with transaction.atomic(durable=True):

@@ -1,6 +1,6 @@
 """Importing an archive: all of it or nothing. Importing it again changes nothing.
 
-Each row is checked once, as it is read: its shape here, its values by Postgres' constraints.
+Each row is checked once, on reading: its shape here, its values by Postgres' constraints.
 """
 
 import hashlib

@@ -166,7 +166,7 @@ def check_digest(connection: apsw.Connection, manifest: Manifest, kind: str, dig
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest of a file whose rows are all as exported; raises as `opened`."""
+    """Return the manifest of a file with all rows as exported; raises as `opened`."""
     with opened(path) as (connection, manifest):
         for kind in kinds():
             _, digest = digest_of(rows_of(connection, kind.name))

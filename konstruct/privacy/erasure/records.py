@@ -84,7 +84,7 @@ class Names:
 def forget(person: Person, progress: ErasureProgress) -> None:
     """Take the person out of the record: entries stay, ids become pseudonyms, texts markers.
 
-    What an Idempotency-Key stands for goes with what it made.
+    The record of an Idempotency-Key is deleted with the row that it made.
     """
     users = {user_id: pseudonym(user_id) for user_id in person.user_ids}
     is_known = _is_known(person, progress)

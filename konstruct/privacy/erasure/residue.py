@@ -1,8 +1,8 @@
-"""Looking for what is left of an erased person: rows of their ids, their ids, and their words.
+"""The search for residue of an erased person: rows of their ids, their ids, and their words.
 
-Before messages are removed, `choose_sequences` picks sequences of three words that nobody else has
-written. The progress keeps keyed digests of them. Afterwards `scan` reads every column with text,
-JSON or bytes in the catalogue, and counts the values that hold an id or such a sequence.
+Before messages are removed, `choose_sequences` picks sequences of three words that no other person
+has written. The progress keeps keyed digests of them. Afterwards `scan` reads every column with
+text, JSON or bytes in the catalogue, and counts the values that hold an id or such a sequence.
 """
 
 import hmac
@@ -25,7 +25,7 @@ MAX_MESSAGES: Final = 100
 SEQUENCES_PER_MESSAGE: Final = 2
 # Rarer ones of a message to choose from: those that others have written are not chosen.
 CANDIDATES_PER_MESSAGE: Final = 8
-# The newest messages of others, by whose words it is estimated how rare a word is.
+# The newest messages of others: their words estimate how rare a word is.
 MAX_SAMPLED: Final = 2_000
 WORDS: Final = 3
 # Rows that are in memory together; of tables with bytes, which may be megabytes each.

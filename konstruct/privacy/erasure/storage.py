@@ -1,7 +1,7 @@
 """What was removed leaves traces in files: taking away those that we can, and naming the others.
 
 A removed row's bytes stay in its table's file until the page is used again; VACUUM only makes
-room for that. VACUUM FULL writes the table anew without them, and nobody can use it meanwhile.
+room for that. VACUUM FULL writes the table anew without them, and no session can use it meanwhile.
 Neither takes away what a transaction that is still open might read, in whatever database of the
 server it is: so those that began before are waited for, and the table's dead rows counted.
 """
@@ -28,7 +28,7 @@ LOCK_TIMEOUT = "500ms"
 MAX_REWRITE_ATTEMPTS = 3
 # So long the transactions that were open when rows were removed are given to end.
 TRANSACTION_SECONDS = 5.0
-# What is not ours to take away, and when it goes.
+# Copies that we cannot remove, and when they expire.
 LATER = {
     "write_ahead_log": "when PostgreSQL recycles the segments written until now",
     "statistics": "when PostgreSQL vacuums its own catalogue",
@@ -74,7 +74,7 @@ def _settle_table(table: str, stored: dict[str, Any], *, rewrite: bool) -> None:
 
 
 def _wait_for_older_transactions() -> None:
-    """Wait until whoever began before this moment has ended, or for TRANSACTION_SECONDS."""
+    """Wait until transactions that began before now have ended, or for TRANSACTION_SECONDS."""
     deadline = time.monotonic() + TRANSACTION_SECONDS
     # Counts of our own removals would otherwise come in after those of ANALYZE.
     execute("SELECT pg_stat_force_next_flush()")

@@ -92,7 +92,7 @@ def forget_in_traces(
     Args:
         messages: the messages.
         facts: the facts that are deleted with them: see `facts_of`.
-        without_users: users all of whose rows are removed anyway.
+        without_users: users with rows that are all removed anyway.
 
     Returns:
         The numbers of changed rows by table.
@@ -138,14 +138,14 @@ def forget_in_new_replies(
 ) -> dict[str, int]:
     """Redact deleted messages in what workers wrote while these were being deleted.
 
-    Call it after the transaction that deleted them. A reply whose prompt may hold their words is
-    written by then, and is redacted; or it loses its lease here, and is begun anew without them.
+    Call it after the transaction that deleted them. A reply with a prompt that may hold their words
+    is written by then, and is redacted; or it loses its lease here, and is begun anew without them.
 
     Args:
         messages: the deleted messages.
         began_at: when the transaction began, by the clock of Postgres.
         facts: the facts that were deleted with them.
-        without_users: users all of whose rows are removed anyway.
+        without_users: users with rows that are all removed anyway.
 
     Returns:
         The numbers of changed rows by table.

@@ -1395,7 +1395,7 @@ class StoredFact(TypedDict):
 
 
 class StoredFacts(TypedDict):
-    """The facts of a batch as they are stored, in the order of the request."""
+    """The stored facts of a batch, in the order of the request."""
 
     created: int
     """The number of facts that are new."""

@@ -129,7 +129,7 @@ class StorableObjectField(serializers.DictField):
     child = serializers.JSONField(allow_null=True)
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Refuse what is no object, or cannot be kept."""
+        """Refuse a value that is no object, or cannot be stored."""
         if not isinstance(data, Mapping):
             self.fail("not_a_dict", input_type=type(data).__name__)
         try:
@@ -348,7 +348,7 @@ class CheckpointsView(ApiView):
         place = {name: fields[name] for name in ("thread_id", "checkpoint_ns")}
         place["checkpoint_id"] = fields.get("parent_checkpoint_id")
         checkpoint = {**state, "ts": state["ts"].isoformat(), "channel_values": changed}
-        self.record()  # LangGraph uses another connection, with a transaction of its own
+        self.record()  # LangGraph uses another connection, with its own transaction
         _saver().put({"configurable": place}, checkpoint, fields["metadata"], versions)
         return Response(status=204)
 

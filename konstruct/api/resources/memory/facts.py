@@ -119,7 +119,7 @@ class CheckedObjectField(serializers.DictField):
         self.check = check
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Refuse what is no object, or one that memory could not search by."""
+        """Refuse a value that is no object, or that no search accepts."""
         if not isinstance(data, Mapping):
             self.fail("not_a_dict", input_type=type(data).__name__)
         try:
@@ -403,7 +403,7 @@ class StoredFactSerializer(FactSerializer):
 
 
 class StoredFactsSerializer(serializers.Serializer):
-    """The facts of a batch as they are stored, in the order of the request."""
+    """The stored facts of a batch, in the order of the request."""
 
     created = serializers.IntegerField(help_text="The number of facts that are new.")
     results = StoredFactSerializer(many=True)

@@ -45,7 +45,7 @@ class ItemField(serializers.DictField):
     """Any JSON object, which is stored unchanged."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Refuse what is no object."""
+        """Refuse a value that is no object."""
         if not isinstance(data, dict):
             self.fail("not_a_dict", input_type=type(data).__name__)
         return data
@@ -56,7 +56,7 @@ class SpokenField(serializers.Field):
     """Text of any kind: whether it can be remembered is for the transcript to say."""
 
     def to_internal_value(self, data: Any) -> str:
-        """Refuse what is no text."""
+        """Refuse a value that is no text."""
         if not isinstance(data, str):
             raise serializers.ValidationError("Give text.")
         return data

@@ -72,7 +72,7 @@ class SessionWithMessagesSerializer(SessionSerializer):
 
 
 class LastUsedFirst(KeysetPagination):
-    """Sessions by their newest state, whose id grows with time."""
+    """Sessions by their newest state; its id grows with time."""
 
     orderings = {"-checkpoint_id": ("-checkpoint_id", "-thread_id")}
 
@@ -147,7 +147,7 @@ class SessionView(ApiView):
         Its whole history is deleted for good. Messages in the transcript stay.
         """
         _session(thread_id)
-        self.record()  # LangGraph uses another connection, with a transaction of its own
+        self.record()  # LangGraph uses another connection, with its own transaction
         _store().clear_session(thread_id)
         return Response(status=204)
 

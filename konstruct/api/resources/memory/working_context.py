@@ -61,7 +61,7 @@ class TaskField(serializers.Field):
     }
 
     def to_internal_value(self, data: Any) -> Task:
-        """Refuse what is neither, and what is too long for any prompt."""
+        """Refuse a value that is neither, or too long for any prompt."""
         if not isinstance(data, str | dict):
             self.fail("invalid")
         try:
