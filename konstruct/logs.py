@@ -78,8 +78,8 @@ class JsonFormatter(structlog.stdlib.ProcessorFormatter):
     """Formats a record as a JSON object in one line of ASCII.
 
     It has `timestamp` (ISO 8601, UTC), `level`, `logger` and `event`; of `request_id`, `tenant_id`,
-    `key_id`, `task_name` and `task_id` those that are known; the fields of the event; `exception`
-    with the traceback as text.
+    `key_id`, `task_name`, `task_id`, `trace_id` and `span_id` those that are known; the fields of
+    the event; `exception` with the traceback as text.
     """
 
     def __init__(self) -> None:
@@ -133,7 +133,8 @@ class UrlHidingFilter(SafeExceptionReporterFilter):
     """Hides settings that are URLs on Django's page of an error, too: they may hold passwords."""
 
     hidden_settings = re.compile(
-        rf"{SafeExceptionReporterFilter.hidden_settings.pattern}|URL|LOCATION", re.IGNORECASE
+        rf"{SafeExceptionReporterFilter.hidden_settings.pattern}|URL|LOCATION|HEADERS",
+        re.IGNORECASE,
     )
 
 

@@ -17,7 +17,7 @@ from django.conf import settings
 
 from konstruct import metrics
 from konstruct.heartbeats import INTERVAL_SECONDS, write_heartbeat
-from tenants import jobs
+from tenants import jobs, traces
 from tenants.checks.connections import require_writable
 from tenants.jobs import worker
 from tenants.outages import OUTAGES, outage_reason
@@ -45,6 +45,7 @@ def run(queues: Sequence[str]) -> None:
     if LANGUAGE_MODEL_QUEUES.intersection(queues) and settings.LLM_POOL_URL:
         import openai  # noqa: F401  (the import takes a second; no job waits for it)
     metrics.serve(with_states="sweeps" in queues)
+    traces.start("worker " + " ".join(queues))
     slots = sum(settings.JOB_SLOTS[queue][0] for queue in queues)
     # Celery's remote control addresses nodes by name, and a queue can have several on one host.
     node = f"{'.'.join(queues)}-{os.getpid()}@%h"
@@ -72,6 +73,7 @@ def end_process(status: int) -> None:
             jobs.sweep()
     except Exception:
         logger.exception("Jobs may wait until their leases expire")
+    traces.stop()
     logging.shutdown()
     os._exit(status)
 

@@ -1,4 +1,4 @@
-"""The ids that each log line names: of the request, the tenant, the API key and the task.
+"""The ids that each log line names: of the request, the tenant, the API key, the task, the span.
 
 A request and a task bind theirs in structlog's context variables. The tenant is the
 one that the thread has entered (`tenants.context`), or else the request's: lines that are written
@@ -12,7 +12,12 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from django.http import HttpRequest
 from structlog.contextvars import bind_contextvars, get_contextvars
 
-LOGGED_IDS: Final = ("request_id", "tenant_id", "key_id", "task_name", "task_id")
+from tenants.traces import trace_ids
+
+LOGGED_IDS: Final = (
+    *("request_id", "tenant_id", "key_id", "task_name", "task_id"),
+    *("trace_id", "span_id"),
+)
 # The key in an ASGI scope under which threads leave ids for the event loop.
 _IN_SCOPE: Final = "konstruct.log_ids"
 
@@ -39,7 +44,7 @@ def bind_ids_of_scope(scope: MutableMapping[str, Any]) -> None:
 
 def log_ids() -> dict[str, str]:
     """Return the ids that a log line of this thread names now, in the order of LOGGED_IDS."""
-    ids = get_contextvars()
+    ids = {**get_contextvars(), **trace_ids()}
     # A line in an event loop, or before there are applications, makes no connection object.
     for each in connections.all(initialized_only=True):
         if each.alias == DEFAULT_DB_ALIAS and (tenant_id := getattr(each, "tenant_id", None)):

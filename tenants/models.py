@@ -429,6 +429,18 @@ class Job(JobColumns):
     lane = models.UUIDField(
         null=True, blank=True, help_text="Of leased jobs of one lane there is one."
     )
+    traceparent = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The span that enqueued it, as W3C writes it.",
+    )
+    attempt_traceparent = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The span of its last attempt, as W3C writes it.",
+    )
 
     # The receipt of an erasure has the keys of replies, from PendingReply.
     personal_data = PersonalData(message="key", schema=PUBLIC)

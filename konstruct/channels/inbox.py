@@ -15,6 +15,7 @@ from konstruct.channels.models import Arrival
 from tenants import transaction
 from tenants.context import execute, fetch_row, tenant_scope
 from tenants.jobs import JobKind, Lease, LeaseLost
+from tenants.traces import traceparent
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +40,8 @@ WITH arrived AS (
     ON CONFLICT (key) DO NOTHING
     RETURNING tenant_id, id
 ), queued AS (
-    INSERT INTO tenants_job (tenant_id, kind, key)
-    SELECT tenant_id, 'arrival', lpad(to_hex(id), 32, '0')::uuid FROM arrived
+    INSERT INTO tenants_job (tenant_id, kind, key, traceparent)
+    SELECT tenant_id, 'arrival', lpad(to_hex(id), 32, '0')::uuid, %(traceparent)s::text FROM arrived
 )
 SELECT EXISTS (
     SELECT FROM channels_arrival AS earlier
@@ -78,7 +79,13 @@ def enqueue(*, channel: str, workspace: str, key: str, event: Mapping[str, Any])
     so that one is woken for fifty at once. If that worker has just looked for the last time, the
     sweep wakes another.
     """
-    values = {"channel": channel, "workspace": workspace, "key": key, "event": Jsonb(event)}
+    values = {
+        "channel": channel,
+        "workspace": workspace,
+        "key": key,
+        "event": Jsonb(event),
+        "traceparent": traceparent(),
+    }
     row = fetch_row(_ENQUEUE, values)
     if row is None:
         return Enqueued.DUPLICATE

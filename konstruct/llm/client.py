@@ -44,6 +44,7 @@ from konstruct.llm.exceptions import (
     LLMUnavailable,
 )
 from konstruct.llm.responder import BuiltInResponder
+from tenants import traces
 from tenants.context import connections_released, current_tenant_id
 from tenants.exceptions import detail_of
 from tenants.limits.fair_shares import FairShares
@@ -168,12 +169,22 @@ class HttpLanguageModel:
             answer.add_done_callback(lambda _, queue=pieces: queue.put(None))  # type: ignore[misc]
             has_text, asked, outcome = False, time.monotonic(), "interrupted"
             try:
-                for piece in _received(pieces):
-                    if not has_text:
-                        FIRST_TEXT_SECONDS.of(endpoint=self.host).observe(time.monotonic() - asked)
-                    has_text = True
-                    on_text(piece)  # type: ignore[misc]
-                completion = answer.result()
+                with traces.span(
+                    "model",
+                    traces.CLIENT,
+                    tenant_id=current_tenant_id(),
+                    endpoint=self.host,
+                    attempt=attempt,
+                ):
+                    for piece in _received(pieces):
+                        if not has_text:
+                            seconds = time.monotonic() - asked
+                            FIRST_TEXT_SECONDS.of(endpoint=self.host).observe(seconds)
+                        has_text = True
+                        on_text(piece)  # type: ignore[misc]
+                    completion = answer.result()
+                    tokens = _tokens(completion)
+                    traces.set_attributes(name=None, **tokens)
             except LLMError as error:
                 outcome = error.code
                 pause = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
@@ -184,9 +195,8 @@ class HttpLanguageModel:
                 logger.warning("%s Trying again in %.1f s.", detail_of(error), pause)
             else:
                 outcome = "done"
-                for kind, number in (completion.usage or {}).items():
-                    if kind in _TOKENS:
-                        TOKENS.of(endpoint=self.host, kind=kind).inc(number)
+                for kind, number in tokens.items():
+                    TOKENS.of(endpoint=self.host, kind=kind).inc(number)
                 return completion
             finally:
                 answer.cancel()
@@ -321,6 +331,11 @@ def _received(pieces: SimpleQueue[str | None]) -> Iterator[str]:
         if piece is None:
             return
         yield piece
+
+
+def _tokens(completion: Completion) -> dict[str, int]:
+    usage = completion.usage or {}
+    return {kind: usage[kind] for kind in _TOKENS if kind in usage}
 
 
 def language_model(timeout: float | None = None) -> HttpLanguageModel | BuiltInResponder:

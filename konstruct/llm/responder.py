@@ -16,6 +16,7 @@ from konstruct.llm.completions import Completion, CompletionRequest, OnText, Req
 from memory.context.chat import CONTEXT_OPENING, undated
 from memory.text.chunking import split_sentences
 from memory.text.questions import is_question
+from tenants.traces import traced
 
 DISCLAIMER = "(Built-in responder, not a language model.)"
 NOTHING = f"I remember nothing that answers this. {DISCLAIMER}"
@@ -158,6 +159,7 @@ def small_talk(text: str) -> str | None:
 class BuiltInResponder:
     """Answers without a language model, by quoting."""
 
+    @traced("model")
     def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
         """Quote the lines that fit the last user message, or request the tool that remembers it.
 

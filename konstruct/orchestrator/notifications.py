@@ -12,6 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from tenants.context import fetch_column, required_tenant_id, tenant_connection
+from tenants.traces import traceparent
 
 # Proposed facts are counted after a pause, once for all that come meanwhile.
 REVIEW_PAUSE: Final = timedelta(minutes=1)
@@ -21,9 +22,9 @@ MAX_OPEN: Final = 500
 _HAS_RECIPIENTS: Final = "EXISTS (SELECT FROM orchestrator_notificationrecipient WHERE is_active)"
 # A look that is under way is repeated: it may not have seen this.
 _NOTIFY: Final = f"""
-INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at)
+INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at, traceparent)
 SELECT %(tenant_id)s, 'notification_look', key, statement_timestamp() + %(pause)s,
-       statement_timestamp() + %(pause)s
+       statement_timestamp() + %(pause)s, %(traceparent)s::text
 FROM unnest(%(keys)s::uuid[]) AS key WHERE {_HAS_RECIPIENTS}
 ON CONFLICT (tenant_id, kind, key) DO UPDATE SET
     attempts = 0, begun_at = NULL, failed_at = NULL, due_at = least(job.due_at, EXCLUDED.due_at),
@@ -54,7 +55,12 @@ def notify(key: UUID, *, pause: timedelta = timedelta(0)) -> None:
 
 def notify_many(keys: Iterable[UUID], *, pause: timedelta = timedelta(0)) -> None:
     """Look at several rows, as `notify` does."""
-    values = {"tenant_id": required_tenant_id(), "keys": sorted(keys), "pause": pause}
+    values = {
+        "tenant_id": required_tenant_id(),
+        "keys": sorted(keys),
+        "pause": pause,
+        "traceparent": traceparent(),
+    }
     # No worker is woken: most tenants have nothing to send, and the sweep finds it in seconds.
     tenant_connection().queue(_NOTIFY, values)
 

@@ -18,7 +18,7 @@ from konstruct.privacy import merge as history_merge
 from konstruct.privacy.erasure import messages
 from konstruct.privacy.erasure.erasing import ErasedElsewhere
 from konstruct.privacy.retention import apply_rules
-from tenants import jobs
+from tenants import jobs, traces
 from tenants.audit.models import RETENTION, ErasureRequest, MessageErasure, RetentionRule
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import reason_of
@@ -48,7 +48,18 @@ class OwnerJob:
     def _do(self, claimed: jobs.Claim) -> bool:
         key = claimed.key
         try:
-            with bound_contextvars(task_name=self.kind.name), tenant_scope(claimed.tenant_id):
+            with (
+                bound_contextvars(task_name=self.kind.name),
+                tenant_scope(claimed.tenant_id),
+                traces.span(
+                    f"job {self.kind.name}",
+                    traces.CONSUMER,
+                    parent=claimed.traceparent,
+                    tenant_id=claimed.tenant_id,
+                    job_kind=self.kind.name,
+                    job_key=key,
+                ),
+            ):
                 try:
                     pause = self.carry_out(key)
                 except ErasedElsewhere:

@@ -7,10 +7,11 @@ arrive, for clients that read slowly, and for replies.
 
 import asyncio
 import logging
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Coroutine
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from contextvars import Context, copy_context
 from dataclasses import replace
 from io import BytesIO
@@ -55,8 +56,9 @@ from konstruct.web.responses import (
     refusal,
 )
 from memory.embedding.embedder import load_in_background
+from tenants import traces
 from tenants.context import tenant_scope
-from tenants.log_context import bind_ids_of_scope
+from tenants.log_context import bind_ids_of_scope, log_ids
 from tenants.metrics import counter, histogram
 
 P = ParamSpec("P")
@@ -118,6 +120,7 @@ class Handler(BaseHandler):
     def __init__(self) -> None:
         super().__init__()
         self.load_middleware()
+        signals.got_request_exception.connect(_record_exception)
         self._pool = Pool(
             threads=settings.WEB_THREADS,
             max_queued=MAX_QUEUED,
@@ -146,6 +149,7 @@ class Handler(BaseHandler):
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
         load_in_background()
+        traces.start("web")
         # konstruct/web/worker.py calls it when the process stops.
         scope["state"]["stop_waiting"] = self._waiters.stop
         await send({"type": "lifespan.startup.complete"})
@@ -153,6 +157,7 @@ class Handler(BaseHandler):
         await self._waiters.close()
         await self._texts.close()
         self._pool.close()
+        await asyncio.to_thread(traces.stop)
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -160,6 +165,14 @@ class Handler(BaseHandler):
         started = time.perf_counter()
         clear_contextvars()
         scope["path"] = path_of(scope)
+        is_traced = not scope["path"].startswith(HEALTH)
+        with traces.request_span(scope) if is_traced else nullcontext():
+            await self._serve_traced(scope, receive, send, started)
+
+    async def _serve_traced(
+        self, scope: Scope, receive: Receive, send: Send, started: float
+    ) -> None:
+        """Serve one request in its span; `started` is by time.perf_counter()."""
         sent = scope["method"], scope["raw_path"].decode("ascii", "backslashreplace")
         status, outage = 500, ""
         try:
@@ -176,6 +189,9 @@ class Handler(BaseHandler):
                 REQUESTS.of(interface=interface, method=sent[0], status=status_class).inc()
                 REQUEST_SECONDS.of(interface=interface).observe(seconds)
                 bind_ids_of_scope(scope)
+                traces.set_attributes(
+                    tenant_id=log_ids().get("tenant_id"), interface=interface, status=status
+                )
                 access_log.log(
                     logging.ERROR if outage else logging.INFO,
                     *("%s %s %s %.0f ms%s", *sent, status, milliseconds, outage and f": {outage}"),
@@ -286,6 +302,9 @@ class Handler(BaseHandler):
         set_script_prefix("/")
         signals.request_started.send(sender=self.__class__, scope=request.scope)
         response: Any = self.get_response(request)
+        if request.resolver_match is not None:
+            route = f"/{request.resolver_match.route}"
+            traces.set_attributes(name=f"{traces.method_of(request.scope)} {route}", route=route)
         try:
             if not response.streaming:
                 return answer_of(request, response)
@@ -318,6 +337,11 @@ class Handler(BaseHandler):
 def interface_of(path: str) -> str:
     """Return the interface that a path belongs to; that of a path of none is no interface's."""
     return INTERFACES.get(path.lstrip("/").partition("/")[0], "")
+
+
+def _record_exception(**kwargs: Any) -> None:
+    if isinstance(error := sys.exception(), Exception):
+        traces.record_error(error)
 
 
 def _readiness(request: ASGIRequest) -> Answer:

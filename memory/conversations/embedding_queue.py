@@ -9,6 +9,7 @@ from uuid import UUID
 
 from tenants.context import tenant_connection
 from tenants.jobs import JobKind
+from tenants.traces import traceparent
 
 # An embedding is tried until it succeeds: a message that cannot be found later is lost.
 EMBEDDINGS = JobKind(
@@ -22,8 +23,9 @@ EMBEDDINGS = JobKind(
 
 _ENQUEUE = """
 WITH queued AS (
-    INSERT INTO tenants_job (kind, key, due_at, sweep_at)
-    SELECT 'embedding', id, statement_timestamp() + %(delay)s, statement_timestamp() + %(delay)s
+    INSERT INTO tenants_job (kind, key, due_at, sweep_at, traceparent)
+    SELECT 'embedding', id, statement_timestamp() + %(delay)s, statement_timestamp() + %(delay)s,
+           %(traceparent)s::text
     FROM unnest(%(ids)s::uuid[]) AS id
     ON CONFLICT DO NOTHING
 )
@@ -50,6 +52,5 @@ def enqueue(
     """
     if message_ids:
         trace = None if recall_trace is None else json.dumps(recall_trace)
-        tenant_connection().queue(
-            _ENQUEUE, {"ids": list(message_ids), "delay": delay, "trace": trace}
-        )
+        values = {"ids": list(message_ids), "delay": delay, "trace": trace}
+        tenant_connection().queue(_ENQUEUE, {**values, "traceparent": traceparent()})

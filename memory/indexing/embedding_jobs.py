@@ -21,8 +21,8 @@ from memory.embedding.embedder import get_embedder
 from memory.exceptions import EmbeddingModelError
 from memory.indexing.service import index_messages
 from memory.models import Message, PendingEmbedding, RecallEvent
-from tenants import transaction
-from tenants.context import asynchronous, connection, known_tenant, tenant_scope
+from tenants import traces, transaction
+from tenants.context import asynchronous, connection, known_tenant, required_tenant_id, tenant_scope
 from tenants.exceptions import reason_of
 from tenants.jobs import GRACE
 from tenants.metrics import counter, histogram
@@ -175,13 +175,19 @@ def _store(message_ids: Sequence[UUID]) -> int:
     """Write vectors and words of the messages and remove their jobs, in one transaction."""
     with transaction.atomic():
         jobs = EMBEDDINGS.jobs(message_ids).select_for_update(skip_locked=True)
-        held = list(jobs.values_list("key", flat=True))
-        pending = PendingEmbedding.objects.filter(pk__in=held)
+        held = dict(jobs.values_list("key", "traceparent"))
+        pending = PendingEmbedding.objects.filter(pk__in=list(held))
         # Who moves or erases messages locks these rows, and waits for our lock on the others.
         free = pending.select_for_update(skip_locked=True, of=("self",))
         rows = list(free.select_related("message").order_by("message__number"))
         if rows:
-            with BATCH_SECONDS.of().time():
+            parents = [held[row.pk] for row in rows]
+            with (
+                BATCH_SECONDS.of().time(),
+                traces.batch_span(
+                    "embed", parents, tenant_id=required_tenant_id(), messages=len(rows)
+                ),
+            ):
                 index_messages([row.message for row in rows])
             MESSAGES.of().inc(len(rows))
             RecallEvent.objects.bulk_create(

@@ -37,6 +37,7 @@ from memory.recall.scoring import (
     weigh_words,
 )
 from memory.scopes import scope_number
+from tenants import traces
 from tenants.context import asynchronous, known_tenant, tenant_connection
 from tenants.metrics import counter, histogram
 
@@ -198,6 +199,7 @@ class RecallResult:
         }
 
 
+@traces.traced("recall")
 def recall(
     tenant_id: UUID | str,
     agent_id: UUID | str,
@@ -295,6 +297,7 @@ def recall(
     # What was erased in between has no text any more.
     kept = [each for each in kept if each[0].number in texts]
     hits = tuple(_hit(*each, texts[each[0].number], known, policy) for each in kept)
+    traces.set_attributes(tenant_id=tenant, agent_id=agent, hits=len(hits))
     RECALLS.of(outcome="found" if hits else "abstained").inc()
     RECALL_SECONDS.of().observe(time.perf_counter() - started)
     return RecallResult(

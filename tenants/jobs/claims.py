@@ -60,7 +60,7 @@ SET sweep_at = statement_timestamp() + CASE
     ELSE %(suspended_delay)s
 END
 WHERE (job.tenant_id, job.kind, job.key) = (SELECT tenant_id, kind, key FROM next)
-RETURNING job.tenant_id, job.key, {_SERVED}
+RETURNING job.tenant_id, job.key, job.traceparent, {_SERVED}
 """  # noqa: S608
 # Make Postgres plan a claim by the index on kind, tenant and time, and by the primary key. It then
 # reads only the rows that it returns. With statistics of an almost empty table the planner would
@@ -97,6 +97,8 @@ class Claim:
 
     tenant_id: UUID
     key: UUID
+    traceparent: str = ""
+    """The span that enqueued the job."""
 
 
 def claim(
@@ -134,7 +136,7 @@ def claim(
             row = cursor.fetchone()
             if row is None:
                 return None
-            tenant_id, key, is_served = row
+            tenant_id, key, traceparent, is_served = row
             _last[turn] = tenant_id
             if server != MAIN:
                 is_served = _is_served(tenant_id, server, states)
@@ -142,7 +144,7 @@ def claim(
                     cursor.execute(_DELAY, {**values, "tenant_id": tenant_id, "key": key})
             if is_served:
                 note_server(tenant_id, server)
-                return Claim(tenant_id, key)
+                return Claim(tenant_id, key, traceparent)
 
 
 def _ranges(last: UUID, without: Collection[UUID]) -> tuple[list[UUID], list[UUID]]:

@@ -25,7 +25,7 @@ from django.db import IntegrityError
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
 
-from tenants import transaction
+from tenants import traces, transaction
 from tenants.context import connection, current_server, required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
 from tenants.jobs import metrics
@@ -50,9 +50,9 @@ FREE_RETRIES = 1
 MAX_EXPONENT = 30
 
 _ENQUEUE = """
-INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at)
+INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at, traceparent)
 SELECT %(tenant_id)s, %(kind)s, key, statement_timestamp() + %(delay)s,
-       statement_timestamp() + %(delay)s
+       statement_timestamp() + %(delay)s, %(traceparent)s::text
 FROM unnest(%(keys)s::uuid[]) AS key
 ON CONFLICT (tenant_id, kind, key)
 """
@@ -62,6 +62,7 @@ _OR_RESET = (
     _ENQUEUE
     + """DO UPDATE SET
     attempts = 0, begun_at = NULL, failed_at = NULL,
+    traceparent = coalesce(nullif(EXCLUDED.traceparent, ''), job.traceparent),
     due_at = CASE WHEN job.attempts = 0 THEN greatest(job.due_at, EXCLUDED.due_at)
                   ELSE EXCLUDED.due_at END,
     sweep_at = CASE WHEN job.attempts = 0 THEN greatest(job.due_at, EXCLUDED.due_at)
@@ -83,7 +84,8 @@ WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND lane = %(lane)s AND key 
 # An attempt after which the job is given up is not counted again.
 _BEGIN = """
 WITH free AS (
-    SELECT job.attempts, job.begun_at IS NOT NULL AND job.attempts >= %(lost_at)s AS is_lost
+    SELECT job.attempts, job.begun_at IS NOT NULL AS is_takeover,
+           job.begun_at IS NOT NULL AND job.attempts >= %(lost_at)s AS is_lost
     FROM tenants_job AS job
     WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s
       AND failed_at IS NULL AND held_for = ''
@@ -101,7 +103,13 @@ SET attempts = free.attempts + (NOT free.is_lost)::int, begun_at = statement_tim
     leased_until = statement_timestamp() + make_interval(secs => %(seconds)s),
     sweep_at = statement_timestamp() + make_interval(secs => %(seconds)s)
 FROM free WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s
-RETURNING job.lease, free.is_lost
+RETURNING job.lease, free.is_lost, job.attempts, free.is_takeover, job.traceparent,
+          job.attempt_traceparent
+"""
+# Sent with the next statement, and only while the attempt is traced.
+_NOTE_ATTEMPT = """
+UPDATE tenants_job SET attempt_traceparent = %(traceparent)s::text
+WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = ANY (%(keys)s::uuid[])
 """
 
 KINDS: Final[dict[str, "JobKind"]] = {}
@@ -194,12 +202,15 @@ class JobKind:
     def leased(self, key: UUID, lane: UUID | None = None) -> Iterator[Lease | None]:
         """Lease a job for the block, as `begin` does. An error that leaves the block ends it."""
         lease = self.begin(key, lane)
-        try:
-            yield lease
-        except BaseException:
-            if lease is not None:
+        if lease is None:
+            yield None
+            return
+        with self._attempt(lease):
+            try:
+                yield lease
+            except BaseException:
                 lease.abandon()
-            raise
+                raise
 
     def begin(self, key: UUID, lane: UUID | None = None) -> Lease | None:
         """Lease a job and count an attempt, before the work.
@@ -284,6 +295,7 @@ class JobKind:
         Returns:
             Whether the job was given up.
         """
+        traces.record_error(error)
         with transaction.atomic():
             jobs = self.jobs([key])
             job = jobs.select_for_update().first()
@@ -384,6 +396,25 @@ class JobKind:
             return jobs
         return jobs.filter(key=next(iter(keys))) if len(keys) == 1 else jobs.filter(key__in=keys)
 
+    @contextmanager
+    def _attempt(self, lease: Lease) -> Iterator[None]:
+        """Trace an attempt: a span of the trace in which the job was enqueued."""
+        with traces.span(
+            f"job {self.name}",
+            traces.CONSUMER,
+            parent=lease.traceparent,
+            link=lease.attempt_traceparent,
+            tenant_id=required_tenant_id(),
+            job_kind=self.name,
+            job_key=lease.key,
+            attempt=lease.attempt,
+            is_takeover=lease.is_takeover,
+        ):
+            if traces.is_recording():
+                values = self._values([lease.key])
+                tenant_connection().queue(_NOTE_ATTEMPT, values, with_next=True)
+            yield
+
     def _retry(self, jobs: JobQuerySet) -> bool:
         now = {"due_at": Now(), "sweep_at": Now(), "failed_at": None, "held_for": ""}
         if not jobs.update(**_RESET, **NOT_BEGUN, **now):
@@ -399,8 +430,13 @@ class JobKind:
         return timedelta(seconds=min(max(seconds, retry_after), self.max_backoff))
 
     def _values(self, keys: Collection[UUID], delay: timedelta = timedelta(0)) -> dict[str, Any]:
-        tenant_id = required_tenant_id()
-        return {"tenant_id": tenant_id, "kind": self.name, "keys": list(keys), "delay": delay}
+        return {
+            "tenant_id": required_tenant_id(),
+            "kind": self.name,
+            "keys": list(keys),
+            "delay": delay,
+            "traceparent": traces.traceparent(),
+        }
 
     def _execute(self, statement: str, keys: Collection[UUID]) -> bool:
         with connection.cursor() as cursor:

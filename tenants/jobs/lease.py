@@ -69,6 +69,14 @@ class Lease:
     """Greater for each later lease of the job."""
     is_lost: bool
     """Whether a worker died over the job, in its last attempt or not for the first time."""
+    attempt: int
+    """The number of the attempt, from 1."""
+    is_takeover: bool
+    """Whether the worker before died over the job."""
+    traceparent: str
+    """The span that enqueued the job."""
+    attempt_traceparent: str
+    """The span of the attempt before."""
 
     def refuse_lost(self) -> None:
         """Do not try the job again at once where `is_lost`: record the error as any failure.

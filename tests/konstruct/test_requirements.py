@@ -19,6 +19,7 @@ LOCKS = {
     "embedded": ("embedded", "weights"),
     "models": ("base", "models", "weights"),
     "dev": ("dev", "weights"),
+    "tracing": ("tracing",),
 }
 # pyproject.toml says why these are left out.
 LEFT_OUT = {"torch"}
@@ -115,7 +116,11 @@ def test_a_lock_file_names_the_dependencies_of_each_package(lock: str) -> None:
 
 def test_all_environments_have_the_same_versions() -> None:
     for environment in ENVIRONMENTS:
-        base, embedded, models, dev = (versions(lock, environment) for lock in LOCKS)
+        locked = {lock: versions(lock, environment) for lock in LOCKS}
+        base, embedded, models, tracing, dev = (
+            locked[name] for name in ("base", "embedded", "models", "tracing", "dev")
+        )
+        assert tracing.items() < dev.items()
         assert base.items() < embedded.items() < dev.items()
         assert base.items() < models.items() < dev.items()
     assert {name for name, _, _ in pinned("base")}.isdisjoint({"sentence-transformers", "nvidia"})
@@ -123,7 +128,7 @@ def test_all_environments_have_the_same_versions() -> None:
 
 def test_each_environment_is_installed_from_its_lock_file() -> None:
     dockerfile, makefile = ((PROJECT / name).read_text() for name in ("Dockerfile", "Makefile"))
-    for lock in ("base", "models"):
+    for lock in ("base", "tracing", "models"):
         assert (
             f"pip install --no-cache-dir --no-deps --require-hashes -r /tmp/{lock}.lock"
             in dockerfile

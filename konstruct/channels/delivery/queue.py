@@ -21,6 +21,7 @@ from tenants import transaction
 from tenants.context import tenant_connection
 from tenants.jobs import JobKind
 from tenants.limits.rate_limit import Bucket, take_from
+from tenants.traces import traceparent
 
 # The task is given by name: it imports the worker, which imports this module.
 DELIVERIES = JobKind(
@@ -37,7 +38,10 @@ DELIVERIES = JobKind(
 PARTIAL_RATE: Final = (5, 40 / 60)
 
 _ENQUEUE = """
-WITH queued AS (INSERT INTO tenants_job (kind, key) VALUES ('delivery', %(message_id)s))
+WITH queued AS (
+    INSERT INTO tenants_job (kind, key, traceparent)
+    VALUES ('delivery', %(message_id)s, %(traceparent)s::text)
+)
 INSERT INTO channels_delivery (message_id, channel, address)
 VALUES (%(message_id)s, %(channel)s, %(address)s)
 """
@@ -45,7 +49,12 @@ VALUES (%(message_id)s, %(channel)s, %(address)s)
 
 def enqueue(message: Message, *, channel: str, address: Mapping[str, str]) -> None:
     """Show the message from now on. Call it in the transaction that accepts the message."""
-    values = {"message_id": message.pk, "channel": channel, "address": Jsonb(dict(address))}
+    values = {
+        "message_id": message.pk,
+        "channel": channel,
+        "address": Jsonb(dict(address)),
+        "traceparent": traceparent(),
+    }
     tenant_connection().queue(_ENQUEUE, values)
     DELIVERIES.wake_on_commit()
 

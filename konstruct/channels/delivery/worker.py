@@ -14,6 +14,7 @@ from konstruct.channels.delivery.adapter import Adapter, Mark, Part, View, adapt
 from konstruct.channels.delivery.rendering import NO_MORE, view_of
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused, PostGone
 from konstruct.channels.models import Delivery
+from tenants import traces
 from tenants.context import tenant_scope
 from tenants.jobs import Lease, LeaseLost
 from tenants.metrics import counter
@@ -56,6 +57,7 @@ def bring_up_to_date(delivery: Delivery) -> bool:
                 return False
             try:
                 lease.refuse_lost()
+                traces.set_attributes(channel=delivery.channel)
                 adapter = adapter_of(delivery.channel)
                 view = view_of(delivery.message_id, can_edit=adapter.can_edit)
                 for number, part in enumerate(parts_of(view, delivery, adapter)):

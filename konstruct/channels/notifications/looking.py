@@ -15,6 +15,7 @@ from konstruct.channels.exceptions import ChannelBusy, ChannelRefused
 from konstruct.orchestrator.models import Event, NotificationRecipient
 from tenants.context import fetch_value, required_tenant_id
 from tenants.jobs import JobKind, LeaseLost
+from tenants.traces import traceparent
 
 logger = logging.getLogger(__name__)
 
@@ -105,8 +106,9 @@ WITH open AS ({source}), wanted AS (
     ON CONFLICT DO NOTHING
     RETURNING recipient_id
 ), queued AS (
-    INSERT INTO tenants_job AS job (tenant_id, kind, key)
-    SELECT DISTINCT %(tenant_id)s::uuid, 'notification', recipient_id FROM created ORDER BY 3
+    INSERT INTO tenants_job AS job (tenant_id, kind, key, traceparent)
+    SELECT DISTINCT %(tenant_id)s::uuid, 'notification', recipient_id, %(traceparent)s::text
+    FROM created ORDER BY 3
     ON CONFLICT (tenant_id, kind, key) DO UPDATE SET
         attempts = CASE WHEN job.failed_at < now() - interval '1 hour' THEN 0
                         ELSE job.attempts END,
@@ -168,7 +170,12 @@ def _look(key: UUID) -> None:
 
 
 def _queue(event: Event, key: UUID, source: str, wait: str) -> timedelta | None:
-    values: dict[str, Any] = {"event": event, "key": key, "tenant_id": required_tenant_id()}
+    values: dict[str, Any] = {
+        "event": event,
+        "key": key,
+        "tenant_id": required_tenant_id(),
+        "traceparent": traceparent(),
+    }
     return fetch_value(_QUEUE.format(source=source, wait=wait), values)
 
 

@@ -13,6 +13,7 @@ from django.core.management import CommandError
 from konstruct import metrics
 from konstruct.heartbeats import OWNER, write_heartbeat
 from konstruct.privacy import jobs
+from tenants import traces
 from tenants.audit.operator_log import record_deletion
 from tenants.context import connection
 from tenants.management.base import KonstructCommand
@@ -62,6 +63,7 @@ class Command(KonstructCommand):
             self.stdout.write(f"{done} done")
             return
         metrics.serve()
+        traces.start(OWNER)
         threads = [threading.Thread(target=_forever, args=(loop,), daemon=True) for loop in LOOPS]
         for thread in threads:
             thread.start()

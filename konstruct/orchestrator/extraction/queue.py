@@ -21,6 +21,7 @@ from konstruct.orchestrator.models import Agent, ExtractionCursor
 from tenants.context import tenant_connection
 from tenants.jobs import JobKind, Lease
 from tenants.jobs.kind import NOT_BEGUN
+from tenants.traces import traceparent
 
 EXTRACTIONS: Final = JobKind(
     name="extraction",
@@ -61,12 +62,13 @@ WITH wanted AS (
     SELECT known.id, known.agent_id, known.user_id, known.thread_id
     FROM orchestrator_extractioncursor AS known JOIN wanted USING (user_id, agent_id, thread_id)
 )
-INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at)
-SELECT %(tenant_id)s, 'extraction', cursors.id, at, at
+INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at, traceparent)
+SELECT %(tenant_id)s, 'extraction', cursors.id, at, at, %(traceparent)s::text
 FROM cursors JOIN wanted USING (user_id, agent_id, thread_id)
 CROSS JOIN LATERAL (SELECT statement_timestamp() + make_interval(secs => wanted.idle)) AS due (at)
 ORDER BY cursors.id
 ON CONFLICT (tenant_id, kind, key) DO UPDATE SET
+    traceparent = coalesce(nullif(EXCLUDED.traceparent, ''), job.traceparent),
     attempts = CASE WHEN job.failed_at < now() - interval '1 day' THEN 0 ELSE job.attempts END,
     due_at = CASE WHEN job.failed_at < now() - interval '1 day'
              THEN EXCLUDED.due_at ELSE job.due_at END,
@@ -96,6 +98,7 @@ def enqueue(tenant_id: UUID, threads: Collection[Thread]) -> None:
             "agents": [each.agent_id for each in threads],
             "users": [each.user_id for each in threads],
             "threads": [each.thread_id for each in threads],
+            "traceparent": traceparent(),
         },
     )
 

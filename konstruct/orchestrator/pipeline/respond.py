@@ -35,6 +35,7 @@ from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR
 from memory.context import ContextManager
 from memory.context.prompt import Gathered, Prompt
 from memory.conversations import short_term
+from tenants import traces
 from tenants.jobs import Lease
 
 # One agent may hand the message to the next, out and back; each other change happens once.
@@ -93,6 +94,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
     Returns what the agent says; or that the message is held; or a snapshot to decide on anew, where
     the language model has handed the thread over.
     """
+    traces.set_attributes(agent_id=agent.id)
     message, calls = snapshot.message, write.carry_out_calls(snapshot, lease)
     if isinstance(calls, Held):
         return calls

@@ -26,7 +26,7 @@ from konstruct.orchestrator.replies import queue
 from konstruct.orchestrator.tool_catalog import TOOLS, ToolContext, ToolRefused
 from memory.models import Message
 from memory.scopes import scope_number
-from tenants import transaction
+from tenants import traces, transaction
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.redis_keys import pending_tool_confirm_key
 
@@ -262,7 +262,10 @@ def _run_once(call: ToolCall) -> ToolCall:
             locked.asked_by_id or locked.agent_id, locked.user_id, locked.message_id
         )
         try:
-            with transaction.atomic():
+            with (
+                transaction.atomic(),
+                traces.span("tool", tenant_id=required_tenant_id(), tool=locked.name),
+            ):
                 locked.result = TOOLS[locked.name].run(locked.arguments, context)
             locked.state = ToolCallState.DONE
         except ToolRefused as refusal:

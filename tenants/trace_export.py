@@ -1,0 +1,268 @@
+"""The export of spans by OpenTelemetry's SDK, which is installed with requirements/tracing.txt.
+
+Only `tenants.traces.start` imports this module. Spans wait in a queue of MAX_WAITING and a thread
+sends them by OTLP over HTTP. Where the collector hangs or is down, spans are dropped and counted;
+neither a request nor a job waits for it.
+"""
+
+import logging
+import os
+import re
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import Link, SpanKind, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from tenants.exceptions import code_of
+from tenants.metrics import Metric
+
+logger = logging.getLogger(__name__)
+
+MAX_WAITING: Final = 2048
+# Between two exports; sooner where a quarter of MAX_WAITING waits.
+EXPORT_SECONDS: Final = 2.0
+# For the collector to answer, repeated requests too.
+EXPORT_TIMEOUT_SECONDS: Final = 5.0
+# For what waits when the process ends. A container has ten seconds, of which jobs may need seven.
+STOP_SECONDS: Final = 1.5
+# What a header may be longer than is no traceparent: it has 55 characters.
+MAX_PARENT_CHARACTERS: Final = 128
+# Names of routes, kinds, hosts and codes: without spaces, quotes and the sign of mail addresses.
+WORD: Final = re.compile(r"[A-Za-z0-9_./:<>()\[\]{}?*+|^$\\-]{0,128}")
+NO_WORD: Final = "other"
+Value = UUID | str | int | float | bool | None
+# Parameters of `tenants.traces.span` and `set_attributes`, with the names that collectors know.
+ATTRIBUTES: Final = {
+    "tenant_id": "konstruct.tenant.id",
+    "agent_id": "konstruct.agent.id",
+    "interface": "konstruct.interface",
+    "channel": "konstruct.channel",
+    "job_kind": "konstruct.job.kind",
+    "job_key": "konstruct.job.key",
+    "attempt": "konstruct.job.attempt",
+    "is_takeover": "konstruct.job.is_takeover",
+    "messages": "konstruct.messages",
+    "hits": "konstruct.recall.hits",
+    "method": "http.request.method",
+    "route": "http.route",
+    "status": "http.response.status_code",
+    "endpoint": "server.address",
+    "prompt_tokens": "gen_ai.usage.input_tokens",
+    "completion_tokens": "gen_ai.usage.output_tokens",
+    "tool": "gen_ai.tool.name",
+}
+
+_W3C: Final = TraceContextTextMapPropagator()
+
+
+class Waiting:
+    """The number of spans that wait for the export, or are being exported."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._changing = threading.Lock()
+
+    def enter(self) -> bool:
+        """Count a span; return False if MAX_WAITING wait."""
+        with self._changing:
+            if self.number == MAX_WAITING:
+                return False
+            self.number += 1
+            return True
+
+    def leave(self, number: int) -> None:
+        """Take spans out."""
+        with self._changing:
+            self.number -= number
+
+
+class Gate(SpanProcessor):
+    """Passes sampled spans on, and drops and counts those that are too many."""
+
+    def __init__(self, waiting: Waiting, then: SpanProcessor, spans: Metric) -> None:
+        self._spans = spans
+        self._waiting = waiting
+        self._then = then
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Pass a span on, or drop it."""
+        if span.context is None or not span.context.trace_flags.sampled:
+            return
+        if self._waiting.enter():
+            self._then.on_end(span)
+        else:
+            self._spans.of(outcome="dropped").inc()
+
+
+class CountingExporter(SpanExporter):
+    """Exports spans by another exporter, counts them, and logs when the collector goes and comes.
+
+    The SDK's own log lines, one for each failure, are switched off in settings.LOGGING.
+    """
+
+    def __init__(self, exporter: SpanExporter, waiting: Waiting, spans: Metric) -> None:
+        self._spans = spans
+        self._exporter = exporter
+        self._waiting = waiting
+        self._is_failing = False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Export spans, in the thread of the SDK."""
+        try:
+            result = self._exporter.export(spans)
+        except Exception as error:  # its text may have the headers of the settings
+            logger.error("An export of spans ended with %s", type(error).__name__)  # noqa: TRY400
+            result = SpanExportResult.FAILURE
+        is_failing = result is not SpanExportResult.SUCCESS
+        self._waiting.leave(len(spans))
+        self._spans.of(outcome="failed" if is_failing else "exported").inc(len(spans))
+        if is_failing and not self._is_failing:
+            logger.warning(
+                "Spans are lost: the collector at OTEL_EXPORTER_OTLP_ENDPOINT does not take them"
+            )
+        elif self._is_failing and not is_failing:
+            logger.warning("Spans are exported again")
+        self._is_failing = is_failing
+        return result
+
+    def shutdown(self) -> None:
+        """End the export."""
+        self._exporter.shutdown()
+
+
+class Tracing:
+    """The spans of this process. `tenants.traces` has its functions."""
+
+    def __init__(self, process: str, spans: Metric) -> None:
+        self._spans = spans
+        for name, value in list(os.environ.items()):
+            if name.startswith("OTEL_") and not value.strip():
+                del os.environ[name]  # as compose files pass it; the SDK would read it
+        os.environ.setdefault("OTEL_SERVICE_NAME", settings.OTEL_SERVICE_NAME)
+        self._waiting = Waiting()
+        exporter = OTLPSpanExporter(timeout=EXPORT_TIMEOUT_SECONDS)
+        self._batches = BatchSpanProcessor(
+            CountingExporter(exporter, self._waiting, spans),
+            max_queue_size=MAX_WAITING,
+            schedule_delay_millis=EXPORT_SECONDS * 1000,
+            max_export_batch_size=MAX_WAITING // 4,
+        )
+        # The sampler is that of OTEL_TRACES_SAMPLER.
+        provider = TracerProvider(
+            resource=Resource.create({"konstruct.process": process, "process.pid": os.getpid()}),
+            shutdown_on_exit=False,
+        )
+        provider.add_span_processor(Gate(self._waiting, self._batches, spans))
+        self._tracer = provider.get_tracer("konstruct")
+
+    def stop(self) -> None:
+        """Export what waits, for STOP_SECONDS at most, and count the rest as dropped."""
+        # It would wait for half a minute.
+        end = threading.Thread(target=self._batches.shutdown, name="spans", daemon=True)
+        end.start()
+        end.join(STOP_SECONDS)
+        self._spans.of(outcome="dropped").inc(self._waiting.number)
+
+    @contextmanager
+    def span(
+        self,
+        name: str,
+        kind: str,
+        parent: str | None,
+        link: str,
+        attributes: Mapping[str, Value],
+    ) -> Iterator[None]:
+        """See `tenants.traces.span`."""
+        linked = trace.get_current_span(_context_of(link)).get_span_context() if link else None
+        with self._tracer.start_as_current_span(
+            name,
+            context=None if parent is None else _context_of(parent),
+            kind=SpanKind[kind],
+            attributes=_named(attributes),
+            links=[Link(linked)] if linked is not None and linked.is_valid else [],
+            record_exception=False,
+            set_status_on_exception=False,
+        ):
+            try:
+                yield
+            except Exception as error:
+                self.record_error(error)
+                raise
+
+    @contextmanager
+    def batch_span(
+        self, name: str, parents: Collection[str], attributes: Mapping[str, Value]
+    ) -> Iterator[None]:
+        """See `tenants.traces.batch_span`."""
+        is_in_trace = trace.get_current_span().get_span_context().is_valid
+        with ExitStack() as stack:
+            for parent in [None] if is_in_trace else sorted(parents):
+                stack.enter_context(self.span(name, "INTERNAL", parent, "", attributes))
+            yield
+
+    def set_attributes(self, name: str | None, attributes: Mapping[str, Value]) -> None:
+        """See `tenants.traces.set_attributes`."""
+        span = trace.get_current_span()
+        if name is not None:
+            span.update_name(name)
+        span.set_attributes(_named(attributes))
+        if attributes.get("status") in range(500, 600):
+            span.set_status(StatusCode.ERROR)
+
+    def record_error(self, error: Exception) -> None:
+        """See `tenants.traces.record_error`."""
+        span = trace.get_current_span()
+        span.set_attribute("error.type", code_of(error))
+        span.set_attribute("exception.type", f"{type(error).__module__}.{type(error).__name__}")
+        span.set_status(StatusCode.ERROR)
+
+    def is_recording(self) -> bool:
+        """See `tenants.traces.is_recording`."""
+        return trace.get_current_span().is_recording()
+
+    def traceparent(self) -> str:
+        """See `tenants.traces.traceparent`."""
+        carrier: dict[str, str] = {}
+        _W3C.inject(carrier)
+        return carrier.get("traceparent", "")
+
+    def trace_ids(self) -> dict[str, str]:
+        """See `tenants.traces.trace_ids`."""
+        context = trace.get_current_span().get_span_context()
+        if not context.is_valid:
+            return {}
+        return {
+            "trace_id": trace.format_trace_id(context.trace_id),
+            "span_id": trace.format_span_id(context.span_id),
+        }
+
+
+def _context_of(traceparent: str) -> Context:
+    """Return the context of a traceparent, an empty one if it is malformed."""
+    if len(traceparent) > MAX_PARENT_CHARACTERS:
+        return Context()
+    return _W3C.extract({"traceparent": traceparent}, context=Context())
+
+
+def _named(attributes: Mapping[str, Value]) -> dict[str, Any]:
+    """Return attributes by OpenTelemetry's names. A text that is no word is "other"."""
+    named: dict[str, Any] = {}
+    for name, value in attributes.items():
+        if isinstance(value, UUID):
+            value = str(value)
+        elif isinstance(value, str) and not WORD.fullmatch(value):
+            value = NO_WORD
+        if value is not None:
+            named[ATTRIBUTES[name]] = value
+    return named

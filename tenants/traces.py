@@ -1,0 +1,158 @@
+"""Traces: spans of requests, jobs, recalls, tools and requests to language models.
+
+Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set and the process has called `start`. Then nothing of
+OpenTelemetry is imported, and a span costs a call of a function.
+
+A span has ids, numbers and words of ours, and never content: no text of a message or a prompt, no
+name, address or id of a person, no argument of a tool, no query and no header. An error is its
+class and its code. `tenants.trace_export.ATTRIBUTES` has all that a span can have.
+"""
+
+import functools
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+from django.conf import settings
+
+from tenants.metrics import counter
+
+if TYPE_CHECKING:
+    from tenants.trace_export import Tracing, Value
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# Kinds of spans, as OpenTelemetry calls them.
+SERVER: Final = "SERVER"
+CLIENT: Final = "CLIENT"
+CONSUMER: Final = "CONSUMER"
+INTERNAL: Final = "INTERNAL"
+
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+SPANS: Final = counter(
+    "konstruct_spans_total",
+    "Spans by what came of them. Dropped: too many waited. Failed: not taken by the collector.",
+    outcome=("exported", "dropped", "failed"),
+)
+
+_NO_SPAN: Final = nullcontext()
+_tracing: "Tracing | None" = None
+
+
+def start(process: str) -> None:
+    """Export spans of this process, if OTEL_EXPORTER_OTLP_ENDPOINT is set. Call it after a fork.
+
+    Args:
+        process: what the process is, such as "web".
+    """
+    global _tracing
+    if settings.OTEL_EXPORTER_OTLP_ENDPOINT and _tracing is None:
+        from tenants.trace_export import Tracing  # imports OpenTelemetry
+
+        _tracing = Tracing(process, SPANS)
+
+
+def stop() -> None:
+    """Export what waits, for STOP_SECONDS at most. The process ends."""
+    global _tracing
+    if _tracing is not None:
+        _tracing.stop()
+        _tracing = None
+
+
+def span(
+    name: str,
+    kind: str = INTERNAL,
+    *,
+    parent: str | None = None,
+    link: str = "",
+    **attributes: "Value",
+) -> AbstractContextManager[None]:
+    """Trace the block. An exception that leaves it is recorded by its class and code.
+
+    Args:
+        name: of the span; a word of ours.
+        kind: SERVER, CLIENT, CONSUMER or INTERNAL.
+        parent: a traceparent. Empty or malformed: the span begins a trace. None: the parent is the
+            current span, if there is one.
+        link: the traceparent of another span that belongs to this one; empty: none.
+        attributes: see `tenants.trace_export.ATTRIBUTES`.
+    """
+    if _tracing is None:
+        return _NO_SPAN
+    return _tracing.span(name, kind, parent, link, attributes)
+
+
+def request_span(scope: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """Trace an ASGI request, in the trace of its header traceparent if there is one.
+
+    Of tracestate nothing is taken: it is text of others.
+    """
+    if _tracing is None:
+        return _NO_SPAN
+    given = [value for name, value in scope["headers"] if name == b"traceparent"]
+    parent = given[0].decode("latin-1") if len(given) == 1 else ""
+    method = method_of(scope)
+    return _tracing.span(method, SERVER, parent, "", {"method": method})
+
+
+def method_of(scope: Mapping[str, Any]) -> str:
+    """Return the method of an ASGI request; _OTHER for one that HTTP does not know."""
+    method: str = scope["method"]
+    return method if method in METHODS else "_OTHER"
+
+
+def traced(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorate a function: each call is a span."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            with span(name):
+                return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def batch_span(
+    name: str, parents: Collection[str], **attributes: "Value"
+) -> AbstractContextManager[None]:
+    """Trace work for several jobs: a span in the trace of each, or in the current trace."""
+    if _tracing is None:
+        return _NO_SPAN
+    return _tracing.batch_span(name, set(parents) - {""}, attributes)
+
+
+def set_attributes(*, name: str | None = None, **attributes: "Value") -> None:
+    """Add to the current span.
+
+    Args:
+        name: its new name.
+        attributes: see `tenants.trace_export.ATTRIBUTES`.
+    """
+    if _tracing is not None:
+        _tracing.set_attributes(name, attributes)
+
+
+def record_error(error: Exception) -> None:
+    """Mark the current span as failed, by the error's class and code."""
+    if _tracing is not None:
+        _tracing.record_error(error)
+
+
+def is_recording() -> bool:
+    """Return whether the current span will be exported."""
+    return _tracing is not None and _tracing.is_recording()
+
+
+def traceparent() -> str:
+    """Return the current span as W3C writes it, to be continued elsewhere; "" without a span."""
+    return "" if _tracing is None else _tracing.traceparent()
+
+
+def trace_ids() -> dict[str, str]:
+    """Return `trace_id` and `span_id` of the current span, for log lines; empty without a span."""
+    return {} if _tracing is None else _tracing.trace_ids()
