@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import time
 from argparse import ArgumentParser
@@ -109,7 +110,7 @@ class Command(KonstructCommand):
         ]
         right = question.answer in answer and not any(word in answer for word in foreign)
         mark = self.style.SUCCESS("right") if right else self.style.ERROR("WRONG")
-        note = "" if question.answer else ", for nobody said so here"
+        note = "" if question.answer else ": it was said in the other tenant alone"
         self.stdout.write(f"  {conversations.USER}: {question.text}")
         lines = answer.strip().splitlines() or [""]
         self.stdout.write(f"  {conversations.AGENT}: {lines[0]}")
@@ -176,7 +177,16 @@ def _add_month(prepared: _Prepared) -> None:
     with tenant_scope(prepared.tenant.id):
         if not Agent.objects.filter(name=demo_month.SECOND_AGENT).exists():
             agent = Agent.objects.get(name=conversations.AGENT)
-            demo_month.add_month(agent, admin=get_user_model().objects.get(username=ADMIN))
+            admin = get_user_model().objects.get(username=ADMIN)
+            # The month has a reply and a delivery that were given up: no errors of the demo.
+            jobs = logging.getLogger("tenants.jobs.kind")
+            jobs.addFilter(_is_no_failure)
+            demo_month.add_month(agent, admin=admin)
+            jobs.removeFilter(_is_no_failure)
+
+
+def _is_no_failure(record: logging.LogRecord) -> bool:
+    return record.levelno < logging.ERROR
 
 
 def _prepare(script: conversations.Company) -> _Prepared:
