@@ -71,6 +71,16 @@ class TenantMoving(TenantPaused):
         super().__init__(slug, "being moved to another database server")
 
 
+class TenantRestoring(TenantPaused):
+    """The tenant is being restored from a backup; it is served when erasures are repeated in it."""
+
+    public = "This service is being restored from a backup; try again later."
+    retry_after = 60
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(slug, "being restored from a backup")
+
+
 class InvalidTenant(KonstructError, ValueError):
     """A slug, name or domain that a tenant cannot have, or that is taken."""
 

@@ -74,6 +74,7 @@ class Tenant(TenantMixin):
         PROVISIONING = "provisioning"
         ACTIVE = "active"
         SUSPENDED = "suspended"
+        RESTORING = "restoring"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.CharField(
@@ -148,7 +149,13 @@ class Tenant(TenantMixin):
         default="",
         db_default="",
         editable=False,
-        help_text="State to which it is restored; empty: its deletion is not asked for.",
+        help_text="State to which it returns when its deletion is taken back, or its backup is"
+        " restored; empty: neither is going on.",
+    )
+    backed_up_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="As of when its last backup is; empty: there is none.",
     )
 
     objects = TenantQuerySet.as_manager()
@@ -173,7 +180,7 @@ class Tenant(TenantMixin):
                 name="tenant_schema_is_named_after_its_id",
             ),
             models.CheckConstraint(
-                condition=models.Q(state__in=["provisioning", "active", "suspended"]),
+                condition=models.Q(state__in=["provisioning", "active", "suspended", "restoring"]),
                 name="tenant_state_is_known",
             ),
         ]

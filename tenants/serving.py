@@ -23,6 +23,7 @@ from tenants.exceptions import (
     TenantBehind,
     TenantMoving,
     TenantNotServing,
+    TenantRestoring,
     UnknownTenant,
     WorkspaceTaken,
 )
@@ -43,6 +44,7 @@ def require_serving(tenant_id: UUID) -> Tenant:
         TenantNotServing: it is suspended, or not provisioned yet.
         TenantBehind: its schema and this code do not fit.
         TenantMoving: it is on its way to another server.
+        TenantRestoring: it is being restored from a backup.
     """
     tenant = Tenant.objects.filter(id=tenant_id).first()
     if tenant is None:
@@ -54,6 +56,8 @@ def require_serving(tenant_id: UUID) -> Tenant:
 
 def refuse_unless_serving(tenant: Tenant) -> None:
     """Raise if the tenant's requests and tasks may not be done, as `require_serving` does."""
+    if tenant.state == Tenant.State.RESTORING:
+        raise TenantRestoring(tenant.slug)
     if tenant.state != Tenant.State.ACTIVE:
         raise TenantNotServing(tenant.slug, tenant.state)
     if tenant.moving_to:

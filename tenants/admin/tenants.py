@@ -234,6 +234,7 @@ class TenantAdmin(OperatorAdmin):
             "suspended": "warning",
             "being set up": "info",
             "being moved": "info",
+            "restoring": "info",
             "could not be set up": "danger",
             "to be deleted": "danger",
             "server is down": "danger",

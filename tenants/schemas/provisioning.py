@@ -221,16 +221,19 @@ def ask_to_delete(tenant: Tenant) -> None:
     """Suspend a tenant and have the owner's worker delete it after DELETED_TENANT_DAYS.
 
     Raises:
-        InvalidTenant: it is not set up yet, is being moved, or is to be deleted already.
+        InvalidTenant: it is not set up yet, is being moved or restored, or is to be deleted
+            already.
     """
     with public_scope():
         staying = Tenant.objects.provisioned().filter(deletion_asked_at__isnull=True, moving_to="")
+        staying = staying.exclude(state=Tenant.State.RESTORING)
         asked = staying.filter(id=tenant.id).update(
             deletion_asked_at=Now(), state_before=F("state"), state=Tenant.State.SUSPENDED
         )
         if not asked:
             raise InvalidTenant(
-                f"tenant {tenant.slug!r} is not set up, is being moved, or is to be deleted already"
+                f"tenant {tenant.slug!r} is not set up, is being moved or restored, or is to be"
+                " deleted already"
             )
         tenant.refresh_from_db()
 

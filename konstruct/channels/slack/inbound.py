@@ -98,13 +98,13 @@ def serving_tenant(workspace: str) -> Tenant | None:
     if claim is None:
         logger.warning("An event of the unknown Slack workspace %s is ignored", workspace)
         return None
-    if claim.tenant.state != Tenant.State.ACTIVE:
+    if claim.tenant.state in (Tenant.State.SUSPENDED, Tenant.State.PROVISIONING):
         logger.warning(
             "An event of Slack workspace %s is ignored: tenant %s is %s",
             *(workspace, claim.tenant.slug, claim.tenant.state),
         )
         return None
-    refuse_unless_serving(claim.tenant)  # its migrations are behind: Slack sends the event again
+    refuse_unless_serving(claim.tenant)  # it is served again soon: Slack sends the event again
     return claim.tenant
 
 
