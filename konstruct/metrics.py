@@ -27,6 +27,7 @@ from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from tenants import transaction
 from tenants.admin.figures import Backlog, backlogs, most
+from tenants.audit.tombstones import TOMBSTONES
 from tenants.context import connection, fetch_all, public_scope, server_scope
 from tenants.jobs import KINDS
 from tenants.metrics import MAX_TENANTS, OTHER, AtMost, Metric, registry, state
@@ -47,7 +48,7 @@ STATES_SECONDS: Final = 5.0
 QUERY_TIMEOUT_SECONDS: Final = 5
 
 # Kinds that only the owner's worker does; the tasks of the others are imported by every worker.
-OWNERS_KINDS: Final = (HISTORY_MERGES, ERASURES, MESSAGE_ERASURES)
+OWNERS_KINDS: Final = (HISTORY_MERGES, ERASURES, MESSAGE_ERASURES, TOMBSTONES)
 
 _SERVERS: Final = tuple(servers())
 SERVER_UP: Final = state(
@@ -90,6 +91,11 @@ TENANT_OLDEST: Final = state(
 TENANTS: Final = state("konstruct_tenants", "Tenants by state.", state=tuple(Tenant.State.values))
 BEHIND: Final = state(
     "konstruct_tenants_behind", "Tenants that are not served, since `migrate` is to be run."
+)
+
+LAST_BACKUP: Final = state(
+    "konstruct_last_backup_age_seconds",
+    "Age of the last backup, of the tenant whose last one is oldest; without one, of the tenant.",
 )
 
 # Read by the index of claims. Given-up jobs are not seen outside of their tenants.
@@ -213,9 +219,11 @@ def _of_tenants(found: dict[UUID, Backlog]) -> Iterator[Sample]:
         slugs = dict(Tenant.objects.filter(pk__in=named).values_list("pk", "slug"))
         states = Counter(Tenant.objects.values_list("state", flat=True))
         behind = Tenant.objects.provisioned().exclude(is_fitting()).count()
+        oldest = Tenant.objects.provisioned().oldest_backup()
     for name in Tenant.State.values:
         yield _sample(TENANTS, states[name], state=name)
     yield _sample(BEHIND, behind)
+    yield _sample(LAST_BACKUP, now - oldest.timestamp() if oldest else 0)
     others = [backlog for pk, backlog in found.items() if pk not in slugs]
     for pk, slug in slugs.items():
         yield TENANT_WAITING, {"tenant": slug}, found[pk].waiting

@@ -1,6 +1,7 @@
 """Tenants, their domains and their jobs (public schema), and the base of tenants' models."""
 
 import uuid
+from datetime import datetime
 from typing import Any, Self
 
 from django.conf import settings
@@ -8,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models.expressions import DatabaseDefault
-from django.db.models.functions import Cast, Concat, Now, Replace
+from django.db.models.functions import Cast, Coalesce, Concat, Now, Replace
 from django_tenants.models import DomainMixin, TenantMixin
 
 from tenants.exceptions import InvalidTenant
@@ -48,6 +49,15 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
     def provisioned(self) -> "TenantQuerySet":
         """Tenants that have a schema: those that serve or are suspended."""
         return self.exclude(state=Tenant.State.PROVISIONING)
+
+    def oldest_backup(self) -> datetime | None:
+        """As of when the backup is that is the oldest last one of a tenant.
+
+        Of a tenant without a backup, when it was made. None if there are no tenants.
+        """
+        last = Coalesce("backed_up_at", "created_at")
+        found: datetime | None = self.aggregate(oldest=models.Min(last))["oldest"]
+        return found
 
     def roomiest_server(self) -> str:
         """The server with the fewest tenants, of those that take new ones.

@@ -8,6 +8,7 @@ APP_ROLE = "konstruct_app"
 # manage.py connects these as the owner and everything else as the application.
 OWNER_COMMANDS = frozenset(
     {
+        "backup",
         "create_tenant",
         "delete_tenant",
         "demo",
@@ -17,9 +18,11 @@ OWNER_COMMANDS = frozenset(
         "move_tenant",
         "owner_worker",
         "prove_isolation",
+        "restore",
         "retention",
         "set_up_tenant",
         "sqlmigrate",
+        "verify_backup",
         "verify_memory",
     }
 )

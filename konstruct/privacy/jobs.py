@@ -20,6 +20,7 @@ from konstruct.privacy.erasure.erasing import ErasedElsewhere
 from konstruct.privacy.retention import apply_rules
 from tenants import jobs, traces
 from tenants.audit.models import RETENTION, ErasureRequest, MessageErasure, RetentionRule
+from tenants.audit.tombstones import TOMBSTONES, write_tombstones
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import reason_of
 
@@ -108,5 +109,12 @@ def _retain(key: UUID) -> timedelta | None:
 ERASE: Final = OwnerJob(ERASURES, _erase, ErasureRequest)
 ERASE_MESSAGES: Final = OwnerJob(MESSAGE_ERASURES, _erase_messages, MessageErasure)
 MERGE: Final = OwnerJob(HISTORY_MERGES, _merge, HistoryMerge)
+
+
+def _bury(key: UUID) -> None:
+    write_tombstones()
+
+
 RETAIN: Final = OwnerJob(RETENTION, _retain)
-JOBS: Final = (MERGE, ERASE, ERASE_MESSAGES, RETAIN)
+BURY: Final = OwnerJob(TOMBSTONES, _bury)
+JOBS: Final = (MERGE, ERASE, ERASE_MESSAGES, RETAIN, BURY)

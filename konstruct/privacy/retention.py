@@ -21,16 +21,18 @@ from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messa
 from memory.conversations import thread_window
 from memory.models import Message
 from memory.scopes import scope_number
-from tenants import transaction
+from tenants import journal, transaction
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind, RetentionRule
-from tenants.context import connection, execute, required_tenant_id
+from tenants.context import connection, execute, fetch_row, required_tenant_id
 from tenants.personal_data import personal_tables
 from tenants.redis_keys import memory_short_key
 
 logger = logging.getLogger(__name__)
 
 BATCH = 1000
+# Before every message.
+_FIRST: tuple[datetime, int] = (datetime.min.replace(tzinfo=UTC), 0)
 RETENTION = Actor(ActorKind.OPERATOR, "retention", "retention")
 
 # A message and its reply go together, and one that waits for its reply stays. In the order of the
@@ -87,6 +89,17 @@ def _days_by_agent() -> dict[UUID, int]:
 
 
 def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
+    if fetch_row(_OLD, _values(agent_id, before, _FIRST, limit=1)) is not None:
+        # Before the rows: who is to be removed is known by agent and time alone, as long as the
+        # rule is there. Where the journal cannot be written, the rows wait.
+        journal.append(
+            required_tenant_id(), "retention", agent=str(agent_id), before=before.isoformat()
+        )
+    return remove_before(agent_id, days, before)
+
+
+def remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
+    """Remove an agent's conversations from before a time, without a line in the journal."""
     messages, users = 0, set[str]()
     for batch in _batches(agent_id, days, before):
         messages += len(batch)
@@ -112,18 +125,11 @@ def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple
     A batch is logged in its transaction, and windows leave the cache before the commit: a worker
     that is killed after it leaves neither unlogged removals nor windows with removed turns.
     """
-    after: tuple[datetime, int] = (datetime.min.replace(tzinfo=UTC), 0)
+    after = _FIRST
     # Ends: each batch begins after the one before, and none is newer than `before`.
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
-            values: dict[str, Any] = {
-                "agent": agent_id,
-                "before": before,
-                "after": after[0],
-                "after_number": after[1],
-                "limit": BATCH,
-            }
-            cursor.execute(_OLD, values)
+            cursor.execute(_OLD, _values(agent_id, before, after, limit=BATCH))
             found = cursor.fetchall()
             if not found:
                 return
@@ -149,6 +155,19 @@ def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple
             get_redis_connection("default").unlink(*keys)
             thread_window.forget_all_threads(tenant_id)
         yield batch
+
+
+def _values(
+    agent_id: UUID, before: datetime, after: tuple[datetime, int], *, limit: int
+) -> dict[str, Any]:
+    """Return the parameters of _OLD."""
+    return {
+        "agent": agent_id,
+        "before": before,
+        "after": after[0],
+        "after_number": after[1],
+        "limit": limit,
+    }
 
 
 def _not_counted(table: str, keys: object, count: int, done: str) -> None:

@@ -91,6 +91,16 @@ for _server, _database in DATABASES.items():
 DATABASE_BEFORE_CONNECT = "konstruct.local.embedded.ensure_postgres" if EMBEDDED_DATABASE else None
 # The second, which django-tenants wants there, has nothing to say after the first.
 DATABASE_ROUTERS = ["tenants.routers.ServerRouter", "django_tenants.routers.TenantSyncRouter"]
+# Where pg_dump and pg_restore are. "": wherever PATH finds them.
+POSTGRES_BIN = text("POSTGRES_BIN")
+# Called for the directory, where there is no other.
+POSTGRES_BIN_OF_EMBEDDED = (
+    "konstruct.local.embedded.postgres.binaries" if EMBEDDED_DATABASE and not POSTGRES_BIN else None
+)
+# The file that says what was erased, outside of the database: see tenants/journal.py.
+ERASURE_JOURNAL = text("ERASURE_JOURNAL")
+if EMBEDDED_DATABASE and not ERASURE_JOURNAL:
+    ERASURE_JOURNAL = str(embedded.local_journal())
 TENANT_MODEL = "tenants.Tenant"
 TENANT_DOMAIN_MODEL = "tenants.Domain"
 # The vector type lives here, so that every tenant's schema finds it.

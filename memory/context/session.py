@@ -13,7 +13,8 @@ from memory.configured import require_configured_database
 from memory.context.chat import as_turn
 from memory.context.checkpoints.connections import connection_in
 from memory.context.exceptions import NoTenant, UnreadableSession
-from tenants.context import asynchronous, current_tenant_id, pinned_tenant_id
+from tenants.audit.tombstones import SESSION, bury
+from tenants.context import asynchronous, current_tenant_id, pinned_tenant_id, tenant_scope
 from tenants.exceptions import TenantPinned
 from tenants.naming import as_tenant_id
 
@@ -210,6 +211,8 @@ class SessionStore:
     def clear_session(self, thread_id: str) -> None:
         """Remove a thread with its whole history."""
         id_argument("thread_id", thread_id)
+        with tenant_scope(self.tenant_id):
+            bury(SESSION, thread_id)
         with suppress(UndefinedTable):
             self.checkpointer.delete_thread(thread_id)
 

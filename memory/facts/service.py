@@ -50,6 +50,7 @@ from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import SYSTEM, Author, FactAction, FactKind, MemoryEntry
 from tenants import transaction
+from tenants.audit.tombstones import FACT, bury
 from tenants.context import asynchronous, current_tenant_id, known_tenant
 from tenants.exceptions import UnknownTenant
 from tenants.schemas.migration_state import require_migrated
@@ -245,7 +246,10 @@ class LongTermMemory:
             versions = MemoryEntry.objects.of_tenant(entered).versions_of(identity)
             # Locked first: what others add to it meanwhile would be left without it.
             standing = versions.entries().select_for_update().values_list("memory_id").first()
-            return standing is not None and versions.delete()[0] > 0
+            if standing is None:
+                return False
+            bury(FACT, identity)
+            return versions.delete()[0] > 0
         return False
 
     # --- Reading ----------------------------------------------------------------------------
@@ -390,6 +394,7 @@ def delete_facts(rows: MemoryEntryQuerySet) -> int:
                 Q(memory_id__in=ids, version_of__isnull=True)
             ).select_for_update()
             removed += len(entries.order_by("memory_id").values_list("memory_id"))
+            bury(FACT, *ids)
             MemoryEntry.objects.filter(Q(memory_id__in=ids) | Q(version_of__in=ids)).delete()
     return removed
 

@@ -12,11 +12,13 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
+from tenants import journal
 from tenants.cache_file import rewrite_cache_file
 from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import InvalidTenant, ProvisioningFailed, SchemaBusy
 from tenants.locking import refuse_a_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
+from tenants.naming import replaced_schema_of
 from tenants.postgresql.exceptions import ServerDown
 from tenants.redis_keys import all_keys_pattern
 from tenants.schemas.migrating import migrate_schema
@@ -189,6 +191,7 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
     Raises:
         SchemaBusy: another process makes, migrates or moves the schema.
         InvalidTenant: it was moved to another server, or deleted, meanwhile.
+        JournalUnavailable: the journal of erasures cannot be written.
     """
     with server_scope(tenant.server), schema_lock(tenant.schema_name):
         if not Tenant.objects.filter(id=tenant.id).exists():
@@ -201,13 +204,16 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
         Tenant.objects.filter(id=tenant.id).update(state=Tenant.State.SUSPENDED)
         # Before the rows: if the cache is down, nothing is deleted yet.
         forget_cache(tenant)
+        # Not without it: a backup could bring the tenant back.
+        journal.append(tenant.id, journal.TENANT)
         connection = tenant_connection()
         # The main server commits last, because the tenant's row names the schemas to delete.
         with transaction.atomic(using=MAIN):
             with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
                 cursor.execute(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
                 schema = connection.ops.quote_name(tenant.schema_name)
-                cursor.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+                replaced = replaced_schema_of(tenant.id)  # of a restore that was not ended
+                cursor.execute(f"DROP SCHEMA IF EXISTS {schema}, {replaced} CASCADE")
                 with tenant_scope(tenant.id):
                     Job.objects.all().delete()
             on_delete(tenant)
@@ -277,7 +283,7 @@ def delete_due(on_delete: Recorded = _unrecorded) -> int:
     for tenant in due:
         try:
             delete_tenant(tenant, on_delete=on_delete)
-        except (InvalidTenant, SchemaBusy, ServerDown) as error:
+        except (InvalidTenant, SchemaBusy, ServerDown, journal.JournalUnavailable) as error:
             logger.warning("tenant %s is not deleted yet: %s", tenant.slug, error)
             continue
         rewrite_cache_file()

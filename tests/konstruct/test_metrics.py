@@ -157,6 +157,7 @@ def test_states_are_read_once_in_a_while(tenant_a: Tenant, django_assert_num_que
         "konstruct_server_up",
         "konstruct_jobs_oldest_seconds",
         "konstruct_process_up",
+        "konstruct_last_backup_age_seconds",
         "konstruct_tenants_behind",
     }
     with django_assert_num_queries(0):

@@ -24,6 +24,7 @@ from tenants.admin.recorded import RecordedPeopleAdmin
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.audit.roles import MEANINGS, admins
+from tenants.audit.tombstones import MEMBER, bury
 
 SUPERUSER = "superuser"
 CHANGE = "auth.change_user"
@@ -173,6 +174,8 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
         if not change:
             obj.set_unusable_password()
         super().save_model(request, obj, form, change)
+        if "is_active" in form.changed_data and not obj.is_active:
+            bury(MEMBER, obj.pk)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Make the chosen role the only one."""

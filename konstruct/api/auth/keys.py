@@ -17,6 +17,7 @@ from django.utils import timezone
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
 from konstruct.orchestrator.models import Agent
 from tenants import transaction
+from tenants.audit.tombstones import KEY, bury
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 
@@ -167,6 +168,7 @@ def roll_key(
         )
         old.expires_at = min(filter(None, [old.expires_at, now + grace]))
         old.save(update_fields=["expires_at"])
+        bury(KEY, old.pk)
     key.refresh_from_db()
     return new, text
 
@@ -190,4 +192,9 @@ def note_use(key: ApiKey) -> None:
 
 def revoke_key(key_id: UUID) -> bool:
     """Revoke a key for good. Return whether it was valid until now."""
-    return bool(ApiKey.objects.filter(pk=key_id, revoked_at__isnull=True).update(revoked_at=Now()))
+    with transaction.atomic():
+        valid = ApiKey.objects.filter(pk=key_id, revoked_at__isnull=True)
+        is_revoked = bool(valid.update(revoked_at=Now()))
+        if is_revoked:
+            bury(KEY, key_id)
+    return is_revoked

@@ -140,6 +140,13 @@ def local_token_key() -> str:
     )
 
 
+def local_journal() -> Path:
+    """Return the path of this home's journal of erasures, made if there is none."""
+    path = make_home() / "erasures.jsonl"
+    path.touch(mode=0o600)
+    return path
+
+
 def _kept_secret(name: str, make: Callable[[], str]) -> str:
     """Return the secret of that name: made once, readable by its user alone."""
     path = make_home() / name

@@ -35,6 +35,7 @@ LOOPS: Final[tuple[Callable[[], int], ...]] = (
     jobs.ERASE.do_all,
     jobs.ERASE_MESSAGES.do_all,
     jobs.RETAIN.do_all,
+    jobs.BURY.do_all,
     settle_moves,
     partial(delete_due, record_deletion),
 )
@@ -49,9 +50,9 @@ class Command(KonstructCommand):
 
     help = (
         "Sets up the tenants that operators register in the admin, migrates those for which they"
-        " ask, carries out erasures that were asked for, moves what"
-        " was said by identities that were linked, removes what is past its retention, and deletes"
-        " tenants whose grace period has ended, until it is ended."
+        " ask, carries out erasures that were asked for, moves what was said by identities that"
+        " were linked, removes what is past its retention, notes in the journal what was removed,"
+        " and deletes tenants whose grace period has ended, until it is ended."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

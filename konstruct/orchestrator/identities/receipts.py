@@ -1,20 +1,17 @@
 """Receipts of erasures as JSON, with a keyed digest that shows whether one was changed."""
 
-import hmac
 import json
 from collections.abc import Iterable
-from hashlib import sha256
 from typing import Any, Final
-
-from django.conf import settings
 
 from tenants.audit.models import ErasureRequest
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
+from tenants.signatures import is_signed, signature
 
 VERSION: Final = 1
 ALGORITHM: Final = "hmac-sha256"
-_SALT: Final = b"konstruct.receipts"
+_PURPOSE: Final = b"konstruct.receipts"
 MAX_RECEIPT_BYTES: Final = 20_000_000
 
 
@@ -43,7 +40,7 @@ def receipt_document(erasure: ErasureRequest, tenant: Tenant) -> dict[str, Any]:
         "done_at": erasure.done_at and erasure.done_at.isoformat(),
         "receipt": erasure.receipt,
     }
-    digest = {"algorithm": ALGORITHM, "value": _digest(document, settings.SECRET_KEY)}
+    digest = {"algorithm": ALGORITHM, "value": signature(document, _PURPOSE)}
     return {**document, "digest": digest}
 
 
@@ -69,20 +66,13 @@ def verify_receipt(content: bytes) -> dict[str, Any]:
         raise ReceiptInvalid("this is no receipt of an erasure") from error
     if algorithm != ALGORITHM or document.get("version") != VERSION:
         raise ReceiptInvalid("this version cannot check such a receipt")
-    for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
-        if hmac.compare_digest(_digest(document, secret).encode(), value.encode()):
-            found: dict[str, Any] = document
-            return found
+    if is_signed(document, _PURPOSE, value):
+        found: dict[str, Any] = document
+        return found
     raise ReceiptInvalid(
         "the digest does not fit: the receipt was changed, or is of a deployment with another"
         " SECRET_KEY"
     )
-
-
-def _digest(document: dict[str, Any], secret: str | bytes) -> str:
-    given = secret.encode() if isinstance(secret, str) else secret
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hmac.digest(sha256(_SALT + given).digest(), text.encode(), "sha256").hex()
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

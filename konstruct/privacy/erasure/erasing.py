@@ -9,17 +9,20 @@ keeps the progress, and becomes the receipt.
 import getpass
 import logging
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 from django.db import IntegrityError
 from django.db.models.functions import Now
 
+from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.orchestrator.models import HistoryMerge, PendingReply
 from konstruct.privacy.erasure import cache, records, rows, storage
 from konstruct.privacy.erasure.person import Person
 from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
 from konstruct.privacy.erasure.residue import choose_sequences, left_of, scan
 from memory.models import Message
+from tenants import journal
 from tenants.audit.models import ErasureRequest
 from tenants.audit.pseudonyms import pseudonym
 from tenants.context import required_tenant_id, tenant_connection
@@ -46,13 +49,18 @@ class ErasedElsewhere(NotErased):
 
 
 def carry_out(
-    request: ErasureRequest, *, rewrite: bool = False, report: Report = logger.debug
+    request: ErasureRequest,
+    *,
+    rewrite: bool = False,
+    is_replayed: bool = False,
+    report: Report = logger.debug,
 ) -> ErasureRequest:
     """Erase the person whom the request names, in the current tenant.
 
     Args:
         rewrite: rewrite the files of all affected tables, whatever their size; a table cannot be
             used meanwhile.
+        is_replayed: the journal of erasures has it already: a backup was restored.
         report: called with a description of each step.
 
     Returns:
@@ -60,6 +68,7 @@ def carry_out(
 
     Raises:
         NotErased: new messages keep coming, another process works at it, or the tenant is moved.
+        JournalUnavailable: the rows are removed, and the journal of erasures cannot be written.
         UnknownTable: a table has no declaration of its personal data.
     """
     drop_old_copies(required_tenant_id())
@@ -71,16 +80,43 @@ def carry_out(
             return request
         rows.refuse_unknown_tables()
         progress = ErasureProgress(request, report)
+        if not is_replayed:
+            _begin_in_journal(request)
         for _ in range(MAX_ROUNDS):
             person = _erase_once(request, progress)
             left = left_of(person)
             if not left:
                 _refuse_while_copied()
+                if not is_replayed:
+                    _write_journal(request, person.user_ids)
                 return _end(request, person, progress, rewrite=rewrite)
         raise NotErased(
             f"after {MAX_ROUNDS} rounds there is still something in {', '.join(sorted(left))}:"
             " the request stays open"
         )
+
+
+def _begin_in_journal(request: ErasureRequest) -> None:
+    """Note the erasure before it begins, in case that the database is lost before its end.
+
+    Where the journal cannot be written, nothing waits for it yet.
+    """
+    try:
+        _write_journal(request, linked_ids(request.user_id))
+    except journal.JournalUnavailable as error:
+        logger.warning("An erasure begins without its line in the journal: %s", error)
+
+
+def _write_journal(request: ErasureRequest, user_ids: Sequence[str]) -> None:
+    tenant_id = required_tenant_id()
+    journal.append(
+        tenant_id,
+        "person",
+        request=str(request.pk),
+        users=[pseudonym(user_id) for user_id in user_ids],
+        agent=request.agent_id and str(request.agent_id),
+        threads=[journal.digest(tenant_id, "thread", each) for each in request.threads],
+    )
 
 
 def _refuse_while_copied() -> None:
@@ -196,6 +232,7 @@ def _write_receipt(
         "threads_shared_with_others": person.shared_threads,
         "sessions_left": person.sessions_left,
         "storage": stored,
+        "journal": "written" if journal.is_kept() else "none",
     }
     if person.agent_id is None:
         # Earlier receipts, of erasures by one agent, have no ids any more either.

@@ -34,6 +34,7 @@ from memory.conversations import short_term, thread_window, window_store
 from memory.conversations.copies import COPY_PREFIX, copy_id
 from memory.models import ConversationItem, MemoryAttribute, MemoryEntry, Message
 from memory.scopes import scope_number
+from tenants import journal
 from tenants.audit.models import MessageErasure
 from tenants.context import connection, required_tenant_id
 from tenants.redis_keys import idempotency_key, memory_short_key, partial_reply_key
@@ -76,11 +77,17 @@ class Batch:
         }
 
 
-def carry_out(request: MessageErasure) -> MessageErasure:
+def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageErasure:
     """Erase the messages that the request names, in the current tenant.
+
+    Args:
+        is_replayed: the journal of erasures has it already: a backup was restored.
 
     Returns:
         The request, with its receipt.
+
+    Raises:
+        JournalUnavailable: the messages are removed, and the journal of erasures cannot be written.
     """
     if request.done_at is not None:
         return request
@@ -102,11 +109,32 @@ def carry_out(request: MessageErasure) -> MessageErasure:
             add_rows(receipt["tables"], table, None, count, "changed")
     if request.message_id is None:
         _remove_items(request, receipt["tables"])
-    request.receipt = receipt | {"found": bool(receipt["tables"]), "ended_at": now()}
+    if not is_replayed:
+        _write_journal(request)
+    request.receipt = receipt | {
+        "found": bool(receipt["tables"]),
+        "ended_at": now(),
+        "journal": "written" if journal.is_kept() else "none",
+    }
     request.last_error, request.done_at = "", Now()
     request.save(update_fields=["receipt", "last_error", "done_at"])
     request.refresh_from_db()
     return request
+
+
+def _write_journal(request: MessageErasure) -> None:
+    """Note the messages, or the conversation, by their digests."""
+    tenant_id = required_tenant_id()
+    names: tuple[str, ...] = (
+        "conversation",
+        str(request.agent_id),
+        request.user_id,
+        request.thread_id,
+    )
+    if request.message_id is not None:
+        names = ("message", str(request.message_id))
+    digest = journal.digest(tenant_id, *names)
+    journal.append(tenant_id, names[0], request=str(request.pk), erased=digest)
 
 
 def _batches(request: MessageErasure) -> Iterator[Batch]:

@@ -1,0 +1,206 @@
+"""Backs up tenants, and the operators of the public schema."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from konstruct.backups.files import (
+    PUBLIC,
+    BackupFailed,
+    BackupInvalid,
+    Manifest,
+    check_file,
+    dump_of,
+    jobs_of,
+    name_of,
+    new_backup,
+    read_manifest,
+)
+from konstruct.backups.postgres import ToolFailed, dump_schema, read_rows, tables_in
+from tenants import journal
+from tenants.context import public_scope
+from tenants.exceptions import KonstructError
+from tenants.models import Domain, Job, Tenant, WorkspaceClaim
+from tenants.moving.rows import literal, run, session_on
+from tenants.moving.transfer import enter
+from tenants.naming import schema_name_of
+from tenants.servers import MAIN
+from tenants.signatures import key_id, secrets
+
+logger = logging.getLogger(__name__)
+
+# Of public, without which operators cannot log in, in the order in which they are restored. What a
+# tenant has there is kept with the tenant; migrations make the rest.
+PUBLIC_TABLES: Final = (
+    "django_content_type",
+    "auth_permission",
+    "auth_group",
+    "auth_group_permissions",
+    "auth_user",
+    "auth_user_groups",
+    "auth_user_user_permissions",
+    "tenants_operatorevent",
+)
+_MIGRATIONS: Final = "SELECT app || '.' || name FROM {}.django_migrations"
+_NO_ROOM: Final = "No space left on device"
+
+
+@dataclass
+class Made:
+    """A backup."""
+
+    path: Path
+    bytes: int
+    tenants: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Tenants that could not be backed up, with the reason."""
+
+
+def back_up(
+    directory: Path,
+    tenants: Sequence[Tenant],
+    *,
+    with_public: bool,
+    report: Callable[[str], object] = logger.debug,
+) -> Made:
+    """Make a backup in a folder of its own. A tenant that fails does not stop the others.
+
+    Each tenant is as one moment shows it, with its jobs. The moments of two tenants differ.
+
+    Args:
+        directory: where the folder is made.
+        tenants: those that have a schema.
+        with_public: also the operators, their permissions and their log.
+        report: called for each tenant.
+
+    Raises:
+        BackupFailed: there is no room, or no tenant could be backed up. Nothing is left.
+        JournalUnavailable: the journal of erasures cannot be read.
+    """
+    failed: dict[str, str] = {}
+    taken_at: dict[Any, datetime] = {}
+    with new_backup(directory) as (folder, manifest):
+        manifest |= {
+            # First: an erasure that ends later is repeated, whether the backup has it or not.
+            "journal": journal.position(),
+            "keeps_journal": journal.is_kept(),
+            "keys": {
+                "secret": [key_id(each) for each in secrets()],
+                "tokens": [key_id(each) for each in settings.CHANNEL_TOKEN_KEYS],
+            },
+            "public": with_public,
+        }
+        for tenant in tenants:
+            try:
+                entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
+            except (ToolFailed, DatabaseError, KonstructError) as error:
+                if _NO_ROOM in str(error):
+                    raise BackupFailed(f"there is no room in {directory}: {error}") from error
+                failed[tenant.slug] = " ".join(str(error).split())
+                for name in (dump_of(tenant.pk), jobs_of(tenant.pk)):
+                    (folder / name).unlink(missing_ok=True)
+                continue
+            manifest["tenants"].append(entry)
+            report(tenant.slug)
+        if tenants and not manifest["tenants"]:
+            raise BackupFailed(f"no tenant could be backed up: {next(iter(failed.values()))}")
+        if with_public:
+            _dump_public(folder)
+    with public_scope():
+        for pk, moment in taken_at.items():
+            Tenant.objects.filter(pk=pk).update(backed_up_at=moment)
+    size = sum(each["bytes"] for each in manifest["files"].values())
+    slugs = [entry["slug"] for entry in manifest["tenants"]]
+    return Made(directory / name_of(manifest), size, slugs, failed)
+
+
+def verify_backup(path: Path) -> Manifest:
+    """Check all files of a backup by their digests, and that each dump can be read.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        BackupInvalid: something is missing, or was changed.
+        ToolFailed: pg_restore cannot read a dump.
+    """
+    manifest = read_manifest(path)
+    for name in manifest["files"]:
+        check_file(path, manifest, name)
+    for entry in manifest["tenants"]:
+        check_tenant(path, manifest, entry)
+    return manifest
+
+
+def check_tenant(path: Path, manifest: Manifest, entry: dict[str, Any]) -> None:
+    """Check the files of one tenant, and that its dump has rows of its own schema alone.
+
+    Raises:
+        BackupInvalid: something is missing, was changed, or is of another tenant.
+        ToolFailed: pg_restore cannot read the dump.
+    """
+    pk = UUID(entry["id"])
+    schema = schema_name_of(pk)
+    for name in (dump_of(pk), jobs_of(pk)):
+        check_file(path, manifest, name)
+    with session_on(MAIN) as session:
+        found = tables_in(session, path / dump_of(pk))
+    if {name for name, _ in found} != {schema} or (schema, "memory_message") not in found:
+        raise BackupInvalid(
+            f"{path / dump_of(pk)} is no dump of the tenant {entry['slug']!r} alone"
+        )
+
+
+def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime]:
+    """Dump a tenant's schema and jobs; return what the manifest has of it, and of when it is."""
+    schema = tenant.schema_name
+    with session_on(tenant.server) as session:
+        run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        enter(session, tenant)
+        ((snapshot, taken_at),) = run(session, "SELECT pg_export_snapshot(), now()")
+        migrations = sorted(name for (name,) in run(session, _MIGRATIONS.format(schema)))
+        if not migrations:
+            raise BackupFailed(f"the rows of {schema} are hidden from the owner's role")
+        with (folder / jobs_of(tenant.pk)).open("x") as file:
+            of_tenant = f"tenant_id = {literal(str(tenant.pk))}"
+            for row in read_rows(session, f"public.{Job._meta.db_table}", of_tenant):
+                file.write(f"{row}\n")
+        dump_schema(session, tenant.pk, schema, snapshot, folder / dump_of(tenant.pk))
+        run(session, "COMMIT")
+        version = session.info.server_version // 10_000
+    return _entry(tenant, migrations, taken_at, version), taken_at
+
+
+def _entry(
+    tenant: Tenant, migrations: list[str], taken_at: datetime, version: int
+) -> dict[str, Any]:
+    with public_scope():
+        domains = Domain.objects.filter(tenant=tenant).order_by("-is_primary", "domain")
+        claims = WorkspaceClaim.objects.filter(tenant=tenant).order_by("pk")
+        return {
+            "id": str(tenant.pk),
+            "slug": tenant.slug,
+            "name": tenant.name,
+            "state": tenant.state,
+            "server": tenant.server,
+            "postgres": version,
+            "as_of": taken_at.isoformat(),
+            "migrations": migrations,
+            "domains": [*domains.values_list("domain", flat=True)],
+            "claims": [[*each] for each in claims.values_list("channel", "workspace")],
+        }
+
+
+def _dump_public(folder: Path) -> None:
+    with session_on(MAIN) as session, (folder / PUBLIC).open("x") as file:
+        run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        for table in PUBLIC_TABLES:
+            for row in read_rows(session, f"public.{table}"):
+                file.write(f'{{"table":"{table}","row":{row}}}\n')

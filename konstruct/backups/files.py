@@ -1,0 +1,195 @@
+"""The directory of a backup: made whole or not at all, and checked before anything is restored."""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from konstruct.strict_json import NotStrictJSON, read_json
+from tenants.exceptions import KonstructError
+from tenants.naming import schema_name_of
+from tenants.signatures import is_signed, key_id, secrets, signature
+
+FORMAT: Final = 1
+MANIFEST: Final = "manifest.json"
+PUBLIC: Final = "public.jsonl"
+MAX_MANIFEST_BYTES: Final = 100_000_000
+_PURPOSE: Final = b"konstruct.backup"
+_NAME: Final = re.compile(r"konstruct-(\d{8}T\d{6}Z)")
+_TIME: Final = "%Y%m%dT%H%M%SZ"
+_UNFINISHED: Final = ".unfinished"
+
+Manifest = dict[str, Any]
+
+
+class BackupInvalid(KonstructError):
+    """A directory is no backup of this deployment, is not whole, or was changed."""
+
+
+class BackupFailed(KonstructError):
+    """A backup could not be made. Nothing of it is left."""
+
+
+def dump_of(tenant_id: UUID) -> str:
+    """Return the name of the file with a tenant's schema."""
+    return f"{schema_name_of(tenant_id)}.dump"
+
+
+def jobs_of(tenant_id: UUID) -> str:
+    """Return the name of the file with a tenant's jobs."""
+    return f"{schema_name_of(tenant_id)}.jobs.jsonl"
+
+
+@contextmanager
+def new_backup(directory: Path) -> Iterator[tuple[Path, Manifest]]:
+    """Make a backup in the block, which fills its folder and its manifest.
+
+    Until the end it has another name, which is no backup's. What earlier processes, which were
+    killed, have left under such a name is removed.
+
+    Raises:
+        BackupFailed: there is no room, or the directory cannot be written.
+    """
+    began_at = datetime.now(UTC)
+    final = directory / f"konstruct-{began_at:{_TIME}}"
+    draft = final.with_name(f"{final.name}.{os.getpid()}{_UNFINISHED}")
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _remove_unfinished(directory)
+        draft.mkdir(mode=0o700)
+    except OSError as error:
+        raise BackupFailed(f"{directory} cannot be used: {error.strerror}") from error
+    lock = os.open(draft, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        manifest: Manifest = {"format": FORMAT, "began_at": began_at.isoformat(), "tenants": []}
+        yield draft, manifest
+        _finish(draft, manifest)
+        draft.rename(final)
+        _sync(directory)
+    except OSError as error:
+        raise BackupFailed(f"the backup cannot be written: {error.strerror or error}") from error
+    finally:
+        os.close(lock)
+        shutil.rmtree(draft, ignore_errors=True)  # not there, where it has its name
+
+
+def name_of(manifest: Manifest) -> str:
+    """Return the name of a backup's folder."""
+    return f"konstruct-{datetime.fromisoformat(manifest['began_at']):{_TIME}}"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read the manifest of a backup, and check that this deployment wrote it.
+
+    Raises:
+        BackupInvalid: it did not, or the manifest was changed.
+    """
+    try:
+        if (path / MANIFEST).stat().st_size > MAX_MANIFEST_BYTES:
+            raise BackupInvalid(f"{path / MANIFEST} is too large for a manifest")
+        document = read_json((path / MANIFEST).read_bytes())
+        given = document.pop("signature")
+        keys = document["keys"]["secret"]
+    except OSError as error:
+        raise BackupInvalid(f"{path} is no backup: it has no {MANIFEST} to read") from error
+    except (NotStrictJSON, AttributeError, KeyError, TypeError) as error:
+        raise BackupInvalid(f"{path / MANIFEST} is no manifest of a backup") from error
+    if not is_signed(document, _PURPOSE, str(given)):
+        if keys[:1] and keys[0] not in map(key_id, secrets()):
+            raise BackupInvalid(
+                f"{path} was made under another SECRET_KEY ({keys[0]}): add that key to"
+                " SECRET_KEY_FALLBACKS"
+            )
+        raise BackupInvalid(f"{path / MANIFEST} was changed: its signature does not fit")
+    if document["format"] != FORMAT:
+        raise BackupInvalid(f"this version cannot read the format {document['format']} of {path}")
+    found: Manifest = document
+    return found
+
+
+def check_file(path: Path, manifest: Manifest, name: str) -> None:
+    """Check that a file of a backup is as it was written.
+
+    Raises:
+        BackupInvalid: it is missing, shorter, or other.
+    """
+    wanted = manifest["files"].get(name)
+    try:
+        with (path / name).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            found = {"bytes": size, "sha256": file_digest(file, "sha256").hexdigest()}
+    except OSError as error:
+        raise BackupInvalid(f"{path / name} cannot be read: {error.strerror}") from error
+    if found != wanted:
+        raise BackupInvalid(f"{path / name} was changed, or is not whole: its digest does not fit")
+
+
+def backups_in(directory: Path) -> list[Path]:
+    """Return the backups of a directory, the oldest first."""
+    return sorted(each for each in directory.glob("konstruct-*Z") if _NAME.fullmatch(each.name))
+
+
+def remove_old(directory: Path, *, days: int) -> list[Path]:
+    """Remove the backups that are older than so many days; return them. The newest one stays."""
+    limit = datetime.now(UTC) - timedelta(days=days)
+    old = []
+    for path in backups_in(directory)[:-1]:
+        made_at = datetime.strptime(path.name.partition("-")[2], _TIME).replace(tzinfo=UTC)
+        if made_at < limit:
+            # First, so that what is left after a kill is no backup.
+            (path / MANIFEST).unlink(missing_ok=True)
+            shutil.rmtree(path)
+            old.append(path)
+    return old
+
+
+def _finish(draft: Path, manifest: Manifest) -> None:
+    """Write the manifest, and wait until all files are on the disk."""
+    files = {}
+    for path in sorted(draft.iterdir()):
+        path.chmod(0o600)
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            size = os.fstat(file.fileno()).st_size
+            files[path.name] = {
+                "bytes": size,
+                "sha256": file_digest(file, "sha256").hexdigest(),
+            }
+    manifest |= {"files": files, "ended_at": datetime.now(UTC).isoformat()}
+    signed = {**manifest, "signature": signature(manifest, _PURPOSE)}
+    with (draft / MANIFEST).open("x") as file:
+        os.fchmod(file.fileno(), 0o600)
+        json.dump(signed, file, indent=1, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    _sync(draft)
+
+
+def _sync(directory: Path) -> None:
+    """Wait until the names of a directory are on the disk."""
+    opened = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _remove_unfinished(directory: Path) -> None:
+    """Remove what killed processes have left: nobody has a lock on it."""
+    for path in directory.glob(f"konstruct-*{_UNFINISHED}"):
+        with suppress(OSError):
+            opened = os.open(path, os.O_RDONLY)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(opened)

@@ -1,0 +1,150 @@
+"""Postgres' own programs, and rows of public tables as JSON.
+
+A tenant's schema is dumped and restored as konstruct_owner, inside the tenant: the policies show
+that role all rows of the tenant and none of another one. No superuser is needed.
+"""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+from psycopg.conninfo import make_conninfo
+
+from tenants.exceptions import KonstructError
+from tenants.moving.rows import Session, quoted, run
+
+# Rows that are inserted by one statement.
+ROWS_AT_ONCE: Final = 500
+_COLUMNS: Final = """
+SELECT attname FROM pg_attribute
+WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+"""
+_MAJOR: Final = re.compile(r"\) (\d+)")
+# A line of `pg_restore --list`: numbers, what it is, its schema and its name.
+_TABLE_DATA: Final = re.compile(r"^\d+; \d+ \d+ TABLE DATA (\S+) (\S+) ", re.MULTILINE)
+
+
+class ToolFailed(KonstructError):
+    """A program of Postgres is missing, of the wrong version, or has failed."""
+
+
+def dump_schema(session: Session, tenant_id: UUID, schema: str, snapshot: str, to: Path) -> None:
+    """Dump a tenant's schema, as a snapshot of another session shows it.
+
+    Raises:
+        ToolFailed: pg_dump failed, such as for want of room.
+    """
+    _run_tool(
+        session,
+        "pg_dump",
+        *("--format=custom", f"--schema={schema}", f"--snapshot={snapshot}", f"--file={to}"),
+        # Rows of the tenant are shown by the policies, which pg_dump else refuses.
+        *("--enable-row-security", "--no-password", "--lock-wait-timeout=60s"),
+        tenant_id=tenant_id,
+    )
+
+
+def restore_schema(session: Session, dump: Path) -> None:
+    """Make the schema of a dump, with its rows: all of it or nothing.
+
+    Raises:
+        ToolFailed: pg_restore failed. Nothing was changed.
+    """
+    _run_tool(
+        session,
+        "pg_restore",
+        *("--single-transaction", "--exit-on-error", "--no-password"),
+        str(dump),
+    )
+
+
+def tables_in(session: Session, dump: Path) -> set[tuple[str, str]]:
+    """Return the tables whose rows a dump has, each with its schema.
+
+    Raises:
+        ToolFailed: the dump cannot be read.
+    """
+    listed = _run_tool(session, "pg_restore", "--list", str(dump), connects=False)
+    return {(schema, table) for schema, table in _TABLE_DATA.findall(listed)}
+
+
+def read_rows(session: Session, table: str, where: str = "true") -> Iterator[str]:
+    """Yield rows of a table as JSON."""
+    for (row,) in run(session, f"SELECT to_jsonb(kept)::text FROM {table} AS kept WHERE {where}"):  # noqa: S608
+        yield row
+
+
+def insert_rows(session: Session, table: str, rows: Iterable[dict[str, Any]]) -> int:
+    """Insert rows into a table, and return how many; columns that it has no more are left out."""
+    existing = {name for (name,) in run(session, _COLUMNS, table)}
+    given = list(rows)
+    for start in range(0, len(given), ROWS_AT_ONCE):
+        chunk = given[start : start + ROWS_AT_ONCE]
+        names = ", ".join(quoted(name) for name in chunk[0] if name in existing)
+        run(
+            session,
+            f"INSERT INTO {table} ({names}) OVERRIDING SYSTEM VALUE"  # noqa: S608
+            f" SELECT {names} FROM jsonb_populate_recordset(NULL::{table}, %s::jsonb)",
+            json.dumps(chunk),
+        )
+    return len(given)
+
+
+def _run_tool(
+    session: Session,
+    name: str,
+    *arguments: str,
+    tenant_id: UUID | None = None,
+    connects: bool = True,
+) -> str:
+    """Run a program on the database of a session, as its role; return what it prints."""
+    program = _program(session, name)
+    options = f"-c app.current_tenant={tenant_id}" if tenant_id else ""
+    environment = {**os.environ, "PGOPTIONS": options}
+    if connects:
+        # The password is in no list of processes.
+        environment["PGPASSWORD"] = session.info.password
+        given = {**session.info.get_parameters(), "options": None}
+        arguments = (f"--dbname={make_conninfo(**given)}", *arguments)
+    ran = subprocess.run(
+        [program, *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode:
+        said = ran.stderr.strip().splitlines()[:3] or [f"exit status {ran.returncode}"]
+        raise ToolFailed(f"{name} failed: {' '.join(said)}")
+    return ran.stdout
+
+
+def _program(session: Session, name: str) -> str:
+    """Return the path of a program that knows this server."""
+    folder = settings.POSTGRES_BIN
+    if settings.POSTGRES_BIN_OF_EMBEDDED:
+        folder = import_string(settings.POSTGRES_BIN_OF_EMBEDDED)()
+    program = str(Path(folder) / name) if folder else name
+    try:
+        version = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise ToolFailed(
+            f"{program} cannot be run: install PostgreSQL's client programs, or set POSTGRES_BIN"
+        ) from error
+    found, server = _MAJOR.search(version), session.info.server_version // 10_000
+    if found is None or int(found[1]) < server:
+        raise ToolFailed(
+            f"{program} is {version.strip()!r}, and the server is PostgreSQL {server}: set"
+            " POSTGRES_BIN to the programs of that version"
+        )
+    return program

@@ -1,0 +1,182 @@
+"""Repeats in a restored tenant what the journal says was erased after its backup was made.
+
+It can be killed at any point and run again. First all requests are noted, in one transaction. Then
+each open request is carried out, also those that were open when the backup was made.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.contrib.auth.models import User
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from konstruct.api.models import ApiKey
+from konstruct.orchestrator.identities.linked_ids import linked_ids
+from konstruct.privacy import erasure
+from konstruct.privacy.erasure import messages
+from konstruct.privacy.retention import apply_rules, remove_before
+from memory.models import MemoryEntry, Message
+from tenants import journal, transaction
+from tenants.audit.models import ErasedId, ErasureRequest, MessageErasure
+from tenants.audit.pseudonyms import pseudonyms
+from tenants.audit.tombstones import FACT, KEY, MEMBER, ROWS, SESSION
+from tenants.context import execute, fetch_column, required_tenant_id
+from tenants.personal_data import personal_tables
+
+ASKED: Final = {
+    "reason": "Repeated after a backup was restored.",
+    "requested_by": "journal of erasures",
+}
+_CHECKPOINTS: Final = ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+
+Entries = list[journal.Entry]
+
+
+def replay(entries: Iterable[journal.Entry]) -> int:
+    """Repeat in the current tenant what lines of the journal name. Needs the owner's role.
+
+    Args:
+        entries: lines of this tenant since its backup, in their order.
+
+    Returns:
+        How many erasures, of persons, messages and conversations, were carried out.
+
+    Raises:
+        NotErased: an erasure could not be finished. The next call continues.
+    """
+    by_kind: dict[str, Entries] = defaultdict(list)
+    for entry in entries:
+        by_kind[entry["kind"]].append(entry)
+    _remove_rows({row for entry in by_kind[ROWS] for row in entry["rows"]})
+    for entry in by_kind["retention"]:
+        remove_before(UUID(entry["agent"]), 0, datetime.fromisoformat(entry["before"]))
+    with transaction.atomic():
+        _request_persons(by_kind["person"])
+        _request_messages(by_kind["message"], by_kind["conversation"])
+    persons = list(ErasureRequest.objects.open())
+    for request in persons:
+        erasure.carry_out(request, is_replayed=request.requested_by == ASKED["requested_by"])
+    of_messages = list(MessageErasure.objects.filter(done_at__isnull=True))
+    for each in of_messages:
+        messages.carry_out(each, is_replayed=each.requested_by == ASKED["requested_by"])
+    _note_erased_ids(by_kind["person"])
+    apply_rules()
+    return len(persons) + len(of_messages)
+
+
+def _request_persons(entries: Entries) -> None:
+    """Request the erasure of each person whose digest is that of an id in the tenant."""
+    if not entries:
+        return
+    users = {name: user_id for user_id in _user_ids() for name in pseudonyms(user_id)}
+    threads = {
+        name: thread
+        for thread in _thread_ids()
+        for name in journal.digests(required_tenant_id(), "thread", thread)
+    }
+    for entry in entries:
+        same = ErasureRequest.objects.filter(pk=entry["request"]).first()
+        if same is not None and same.done_at is not None:
+            continue  # it was done when the backup was made, or by a replay that was killed later
+        covered = set(linked_ids(same.user_id)) if same else set()
+        for user_id in [users[name] for name in entry["users"] if name in users]:
+            if user_id not in covered:
+                covered.update(linked_ids(user_id), [user_id])
+                _request(
+                    ErasureRequest,
+                    entry["request"],
+                    {"threads": [threads[each] for each in entry["threads"] if each in threads]},
+                    user_id=user_id,
+                    agent_id=entry["agent"],
+                )
+
+
+def _request_messages(of_one: Entries, of_conversations: Entries) -> None:
+    """Request the erasure of each message, and each conversation, whose digest is in the tenant."""
+    wanted = {entry["erased"]: entry["request"] for entry in of_one}
+    conversation = ("agent_id", "user_id", "thread_id")
+    rows = Message.objects.order_by()
+    if wanted:
+        for pk, *name in rows.values_list("pk", *conversation).iterator():
+            _request_found(wanted, ("message", str(pk)), name, message_id=pk)
+    wanted = {entry["erased"]: entry["request"] for entry in of_conversations}
+    if wanted:
+        for name in rows.values_list(*conversation).distinct().iterator():
+            digest_of = ("conversation", str(name[0]), *name[1:])
+            _request_found(wanted, digest_of, name, message_id=None)
+
+
+def _request_found(
+    wanted: dict[str, str], digest_of: tuple[str, ...], name: Iterable[Any], **what: Any
+) -> None:
+    agent_id, user_id, thread_id = name
+    for digest in journal.digests(required_tenant_id(), *digest_of) & wanted.keys():
+        done = MessageErasure.objects.filter(pk=wanted[digest], done_at__isnull=False)
+        if not done.exists():
+            what |= {"agent_id": agent_id, "user_id": user_id, "thread_id": thread_id}
+            _request(MessageErasure, wanted[digest], {}, **what)
+
+
+def _request(
+    model: type[ErasureRequest] | type[MessageErasure],
+    request_id: str,
+    more: dict[str, Any],
+    **what: Any,
+) -> None:
+    """Note a request under the id that it had, unless there is an open one for the same."""
+    if model._default_manager.filter(**what, done_at__isnull=True).exists():
+        return
+    is_free = not model._default_manager.filter(pk=request_id).exists()
+    named = {"pk": UUID(request_id)} if is_free else {}
+    model._default_manager.create(**named, **what, **more, **ASKED)
+
+
+def _remove_rows(wanted: set[str]) -> None:
+    """Revoke, deactivate or remove the rows of the tenant that have these digests."""
+    if not wanted:
+        return
+
+    def found(kind: str, ids: Iterable[Any]) -> list[Any]:
+        tenant_id = required_tenant_id()
+        return [id for id in ids if journal.digests(tenant_id, kind, str(id)) & wanted]
+
+    keys = ApiKey.objects.filter(revoked_at__isnull=True)
+    revoked = found(KEY, keys.values_list("pk", flat=True))
+    keys.filter(pk__in=revoked).update(revoked_at=Now())
+    members = User.objects.filter(is_active=True)
+    left = found(MEMBER, members.values_list("pk", flat=True))
+    members.filter(pk__in=left).update(is_active=False)
+    facts = found(FACT, MemoryEntry.objects.entries().values_list("pk", flat=True))
+    MemoryEntry.objects.filter(Q(pk__in=facts) | Q(version_of__in=facts)).delete()
+    sessions = found(SESSION, fetch_column("SELECT DISTINCT thread_id FROM checkpoints"))
+    for table in _CHECKPOINTS:
+        execute(f"DELETE FROM {table} WHERE thread_id = ANY(%s)", [sessions])  # noqa: S608
+
+
+def _note_erased_ids(entries: Entries) -> None:
+    """Let the access log know the ids of which the restored tenant has nothing, too."""
+    names = {name for entry in entries if entry["agent"] is None for name in entry["users"]}
+    ErasedId.objects.bulk_create([ErasedId(digest=name) for name in names], ignore_conflicts=True)
+
+
+def _user_ids() -> Iterator[str]:
+    """Return every value of a column of the tenant that holds a user's id."""
+    columns = {
+        (table, subject)
+        for table, of in personal_tables().items()
+        for subject in of.subjects
+        if not of.schema
+    }
+    each = [f"SELECT DISTINCT {subject} AS id FROM {table}" for table, subject in sorted(columns)]  # noqa: S608
+    union = " UNION ".join(each)
+    yield from fetch_column(f"SELECT id FROM ({union}) AS found WHERE id IS NOT NULL")  # noqa: S608
+
+
+def _thread_ids() -> list[str]:
+    return fetch_column(
+        "SELECT thread_id FROM memory_message UNION SELECT thread_id FROM checkpoints"
+    )

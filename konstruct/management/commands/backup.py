@@ -1,0 +1,78 @@
+"""manage.py backup: tenants and operators, into a folder that is whole or not there."""
+
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.db.models.functions import Now
+from django.template.defaultfilters import filesizeformat
+
+from konstruct.backups.dumping import back_up
+from konstruct.backups.files import remove_old
+from tenants import journal
+from tenants.audit.operator_log import record_command
+from tenants.management.base import SOME_BEHIND, KonstructCommand, UsageError, tenant_of
+from tenants.models import Tenant
+
+
+class Command(KonstructCommand):
+    """Makes a backup by pg_dump, as the owner's role."""
+
+    help = (
+        "Backs up all tenants with the operators, or the tenants that are named, into a new folder"
+        " of DIRECTORY: each tenant as one moment shows it. The folder has its name when all of it"
+        " is on the disk. Exit status 4 if some tenants could not be backed up."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "directory", type=Path, metavar="DIRECTORY", help="Where the folder is made."
+        )
+        parser.add_argument(
+            "--tenant", action="append", metavar="SLUG", help="One tenant; may be repeated."
+        )
+        parser.add_argument(
+            "--keep-days",
+            type=int,
+            metavar="N",
+            help="Then remove backups of DIRECTORY that are older; the newest one stays.",
+        )
+        parser.add_argument(
+            "--elsewhere",
+            action="store_true",
+            help="Make none: note that another tool has just backed up Postgres.",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        tenants = Tenant.objects.provisioned().exclude(state=Tenant.State.RESTORING)
+        if options["tenant"]:
+            tenants = tenants.filter(pk__in=[tenant_of(slug).pk for slug in options["tenant"]])
+            if tenants.count() < len(set(options["tenant"])):
+                raise UsageError("a tenant that is being restored cannot be backed up")
+        if options["elsewhere"]:
+            count = tenants.update(backed_up_at=Now())
+            self.stdout.write(f"noted a backup of {count} tenants")
+            return
+        if options["keep_days"] is not None and options["keep_days"] < 1:
+            raise UsageError("--keep-days must be at least 1")
+        os.umask(0o077)
+        made = back_up(
+            options["directory"],
+            list(tenants.order_by("slug")),
+            with_public=not options["tenant"],
+            report=self.stdout.write if options["verbosity"] > 1 else lambda slug: None,
+        )
+        record_command(self.name, "create", "backup", folder=made.path.name, failed=made.failed)
+        self.stdout.write(f"{made.path}: {len(made.tenants)} tenants, {filesizeformat(made.bytes)}")
+        if not journal.is_kept():
+            self.stderr.write(
+                "ERASURE_JOURNAL is not set: whom you erase from now on comes back with this backup"
+            )
+        if options["keep_days"] is not None:
+            for path in remove_old(options["directory"], days=options["keep_days"]):
+                self.stdout.write(f"removed {path}")
+        if made.failed:
+            reasons = "; ".join(f"{slug}: {reason}" for slug, reason in made.failed.items())
+            raise CommandError(f"not backed up: {reasons}", returncode=SOME_BEHIND)

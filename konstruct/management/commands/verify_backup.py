@@ -1,0 +1,33 @@
+"""manage.py verify_backup: whether a backup is whole, unchanged and can be read."""
+
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from konstruct.backups.dumping import verify_backup
+from tenants.management.base import KonstructCommand
+
+
+class Command(KonstructCommand):
+    """Reads all of a backup, and changes nothing."""
+
+    help = (
+        "Checks the signature of a backup's manifest, the digests of its files, and that each dump"
+        " can be read and has rows of its tenant alone."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("path", type=Path, metavar="BACKUP", help="The folder of the backup.")
+        parser.add_argument("--json", action="store_true", help="Print the manifest.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        manifest = verify_backup(options["path"])
+        if options["json"]:
+            self.stdout.write(json.dumps(manifest, indent=2))
+            return
+        public = ", operators" if manifest["public"] else ""
+        self.stdout.write(
+            f"{options['path']} is whole: {len(manifest['tenants'])} tenants{public}, begun at"
+            f" {manifest['began_at']}"
+        )

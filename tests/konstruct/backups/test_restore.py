@@ -1,0 +1,282 @@
+"""A tenant is backed up, people are erased in it, and the backup is restored: they stay erased."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.core.management.base import CommandError
+from django.db.models.functions import Now
+from django.test import Client
+
+from konstruct.api.auth.keys import issue_key, revoke_key
+from konstruct.api.models import ApiKey
+from konstruct.consistency import verify
+from konstruct.orchestrator.identities.erasure_requests import (
+    request_erasure,
+    request_message_erasure,
+)
+from konstruct.orchestrator.models import Agent
+from konstruct.privacy import jobs
+from memory.facts import LongTermMemory
+from memory.models import MemoryEntry, Message
+from tenants import journal
+from tenants.audit.access_log import Actor
+from tenants.audit.models import ErasureRequest, MessageErasure, RetentionRule
+from tenants.audit.tombstones import MEMBER, bury
+from tenants.context import tenant_scope
+from tenants.models import Job, Tenant
+from tests import database
+from tests.konstruct.backups.conftest import run
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+BY = Actor.operator("test")
+
+
+def owner_works() -> None:
+    """Do what the owner's worker does."""
+    with database.as_owner():
+        for job in jobs.JOBS:
+            job.do_all()
+
+
+def texts(tenant: Tenant) -> list[str]:
+    with tenant_scope(tenant.id):
+        return list(Message.objects.order_by("number").values_list("content", flat=True))
+
+
+def dumped(tenant: Tenant) -> str:
+    """All of a tenant's schema as text, read by a superuser."""
+    from konstruct.local.embedded.postgres import binaries
+
+    url = database.url_of("superuser")
+    command = [binaries() / "pg_dump", "--schema", tenant.schema_name, "--dbname", url]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def drop(tenant: Tenant) -> None:
+    with database._cleaner("default").cursor() as cursor:
+        cursor.execute(f"DROP SCHEMA {tenant.schema_name} CASCADE")
+
+
+def test_what_was_erased_after_the_backup_stays_erased(
+    tenant_a: Tenant,
+    tenant_b: Tenant,
+    talk: Callable[..., Message],
+    backup: Callable[..., Path],
+) -> None:
+    talk(tenant_a, "My canary is called Zyxomma.", "anna")
+    talk(tenant_a, "My dog is called Rex.", "ben")
+    quiet = talk(tenant_a, "My password is Quokkasaurus.", "ben", thread_id="secrets")
+    talk(tenant_a, "My cat is called Wombatella.", "cleo", thread_id="cats")
+    talk(tenant_b, "Of another tenant.")
+    with tenant_scope(tenant_a.id):
+        agent = Agent.objects.get()
+        fact = MemoryEntry(agent_id=agent.id, content="Ben lives in Kookaburra Lane.")
+        LongTermMemory().store(fact)
+        key, _ = issue_key(tenant_id=tenant_a.id, name="leaked")
+        kept, text = issue_key(tenant_id=tenant_a.id, name="kept")
+        member = User.objects.create(username="former", is_staff=True)
+        User.objects.create(username="present", is_staff=True)
+    made = backup("--tenant", "tenant-a")
+    before_of_b = texts(tenant_b)
+    with tenant_scope(tenant_a.id):
+        request = request_erasure("anna", by=BY)
+        one = request_message_erasure(
+            agent_id=agent.id, user_id="ben", thread_id="secrets", message_id=quiet.pk, by=BY
+        )
+        request_message_erasure(agent_id=agent.id, user_id="cleo", thread_id="cats", by=BY)
+        LongTermMemory().delete(fact.pk, tenant_a.id)
+        revoke_key(key.pk)
+        User.objects.filter(pk=member.pk).update(is_active=False)
+        bury(MEMBER, member.pk)
+    owner_works()
+    talk(tenant_a, "This came later.", "ben")
+    with tenant_scope(tenant_a.id):
+        receipt = ErasureRequest.objects.get(pk=request.pk).receipt
+    assert receipt is not None
+    assert receipt["journal"] == "written"
+    drop(tenant_a)
+    said = run("restore", made, "--tenant", "tenant-a", "--yes")
+    assert "3 erasures repeated" in said
+    assert "tenant-a is as of" in said
+    left = dumped(tenant_a)
+    for word in ("Zyxomma", "Quokkasaurus", "Wombatella", "Kookaburra", "anna"):
+        assert word not in left
+    assert texts(tenant_a)[:1] == ["My dog is called Rex."]
+    assert "This came later." not in left
+    with tenant_scope(tenant_a.id):
+        assert ErasureRequest.objects.get(pk=request.pk).done_at is not None
+        assert MessageErasure.objects.get(pk=one.pk).done_at is not None
+        assert ApiKey.objects.get(pk=key.pk).revoked_at is not None
+        assert ApiKey.objects.get(pk=kept.pk).revoked_at is None
+        assert dict(User.objects.values_list("username", "is_active")) == {
+            "former": False,
+            "present": True,
+        }
+    with database.as_owner():
+        assert verify(tenant_a.id, "a").findings == []
+    answer = Client().get(
+        "/api/v1/agents/", HTTP_HOST="localhost", HTTP_AUTHORIZATION=f"Bearer {text}"
+    )
+    assert answer.status_code == 200
+    assert texts(tenant_b) == before_of_b
+    talk(tenant_a, "Here again.", "ben")
+
+
+def test_a_person_who_came_back_before_the_backup_is_not_erased_again(
+    tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
+) -> None:
+    talk(tenant_a, "The first time.", "anna")
+    with tenant_scope(tenant_a.id):
+        request_erasure("anna", by=BY)
+    owner_works()
+    talk(tenant_a, "The second time.", "anna")
+    made = backup()
+    run("restore", made, "--tenant", "tenant-a", "--yes")
+    assert texts(tenant_a)[0] == "The second time."
+
+
+def test_retention_and_open_requests_are_carried_out_before_the_tenant_serves(
+    tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
+) -> None:
+    talk(tenant_a, "Old.", "ben")
+    talk(tenant_a, "New.", "cleo")
+    talk(tenant_a, "Open.", "anna")
+    with database._cleaner("default").cursor() as cursor:
+        cursor.execute(f"SET app.current_tenant = '{tenant_a.id}'")
+        cursor.execute(
+            f"UPDATE {tenant_a.schema_name}.memory_message"
+            " SET created_at = now() - interval '10 days' WHERE user_id = 'ben'"
+        )
+        cursor.execute("RESET app.current_tenant")
+    with tenant_scope(tenant_a.id):
+        agent = Agent.objects.get()
+        request_erasure("anna", by=BY)  # the owner's worker has not begun
+    made = backup()
+    with tenant_scope(tenant_a.id):
+        rule = RetentionRule.objects.create(agent_id=agent.id, days=5)
+    owner_works()
+    with tenant_scope(tenant_a.id):
+        rule.delete()  # only the journal knows of it
+    (entry,) = [each for each in journal.read() if each["kind"] == "retention"]
+    assert entry["agent"] == str(agent.id)
+    run("restore", made, "--tenant", "tenant-a", "--yes")
+    assert texts(tenant_a)[0] == "New."
+    left = dumped(tenant_a)
+    assert "Old." not in left
+    assert "Open." not in left
+
+
+def test_what_people_see_is_not_done_twice(tenant_a: Tenant, backup: Callable[..., Path]) -> None:
+    from konstruct.orchestrator.pipeline.accept import Incoming, accept
+
+    with tenant_scope(tenant_a.id):
+        agent = Agent.objects.create(name="ada")
+    message, _ = accept(Incoming(agent.id, "ben", "t", "rest", "Hello"), tenant_id=tenant_a.id)
+    made = backup()
+    said = run("restore", made, "--tenant", "tenant-a", "--yes")
+    assert "1 jobs given up" in said
+    with tenant_scope(tenant_a.id):
+        job = Job.objects.get(kind="reply", key=message.pk)
+    assert (job.error_code, job.failed_at is not None) == ("restored", True)
+    assert "may have been done since" in job.last_error
+
+
+def test_logins_of_before_end(tenant_a: Tenant, backup: Callable[..., Path]) -> None:
+    from django.utils import timezone
+
+    with tenant_scope(tenant_a.id):
+        Session.objects.create(session_key="s", session_data="", expire_date=timezone.now())
+    run("restore", backup(), "--tenant", "tenant-a", "--yes")
+    with tenant_scope(tenant_a.id):
+        assert not Session.objects.exists()
+
+
+def test_a_deleted_tenant_comes_back_only_if_that_is_asked_for(
+    make_tenant: Callable[..., Tenant], talk: Callable[..., Message], backup: Callable[..., Path]
+) -> None:
+    from tenants.schemas import provisioning
+
+    tenant = make_tenant("gone")
+    talk(tenant, "My dog is called Rex.")
+    made = backup()
+    with database.as_owner():
+        provisioning.delete_tenant(tenant)
+    with pytest.raises(CommandError, match="pass --undelete"):
+        run("restore", made, "--tenant", "gone", "--yes")
+    assert "gone: left out" in run("restore", made, "--all", "--yes")
+    run("restore", made, "--tenant", "gone", "--undelete", "--yes")
+    assert texts(tenant)[0] == "My dog is called Rex."
+    # The journal knows that it is back.
+    run("restore", made, "--tenant", "gone", "--yes")
+
+
+def test_a_deleted_tenant_can_have_another_name(
+    make_tenant: Callable[..., Tenant], talk: Callable[..., Message], backup: Callable[..., Path]
+) -> None:
+    from tenants.schemas import provisioning
+
+    tenant = make_tenant("gone")
+    talk(tenant, "My dog is called Rex.")
+    made = backup()
+    with pytest.raises(CommandError, match="needs another deployment"):
+        run("restore", made, "--tenant", "gone", "--as", "copy", "--yes")
+    with database.as_owner():
+        provisioning.delete_tenant(tenant)
+    run("restore", made, "--tenant", "gone", "--as", "back", "--undelete", "--yes")
+    found = Tenant.objects.get(slug="back")
+    assert (found.pk, found.state) == (tenant.pk, "active")
+    assert found.domains.get().domain == "back.localhost"
+
+
+def test_a_suspended_tenant_stays_suspended(tenant_a: Tenant, backup: Callable[..., Path]) -> None:
+    made = backup()
+    Tenant.objects.filter(pk=tenant_a.pk).update(state="suspended")
+    run("restore", made, "--tenant", "tenant-a", "--yes")
+    assert Tenant.objects.get(pk=tenant_a.pk).state == "suspended"
+
+
+def test_a_tenant_that_is_not_clean_stays_closed(
+    tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
+) -> None:
+    talk(tenant_a, "My dog is called Rex.")
+    with database._cleaner("default").cursor() as cursor:
+        cursor.execute(f"SET app.current_tenant = '{tenant_a.id}'")
+        cursor.execute(f"DELETE FROM {tenant_a.schema_name}.memory_posting")
+        cursor.execute("RESET app.current_tenant")
+    made = backup()
+    with pytest.raises(CommandError, match="stays closed, because verify_memory finds"):
+        run("restore", made, "--tenant", "tenant-a", "--yes")
+    assert Tenant.objects.get(pk=tenant_a.pk).state == "restoring"
+    answer: Any = Client().get("/", HTTP_HOST="tenant-a.localhost")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "60")
+    run("restore", made, "--tenant", "tenant-a", "--repair", "--yes")
+    assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
+
+
+def test_an_erasure_without_its_line_in_the_journal_is_not_done(
+    tenant_a: Tenant, talk: Callable[..., Message], journal_file: Path
+) -> None:
+    talk(tenant_a, "My canary is called Zyxomma.", "anna")
+    journal_file.unlink()
+    with tenant_scope(tenant_a.id):
+        request = request_erasure("anna", by=BY)
+    owner_works()
+    with tenant_scope(tenant_a.id):
+        found = ErasureRequest.objects.get(pk=request.pk)
+        # Their rows are gone all the same.
+        assert not Message.objects.exists()
+    assert found.done_at is None
+    assert "journal of erasures cannot be written" in found.last_error
+    journal_file.touch()
+    with tenant_scope(tenant_a.id):
+        Job.objects.update(due_at=Now(), sweep_at=Now())
+    owner_works()
+    with tenant_scope(tenant_a.id):
+        assert ErasureRequest.objects.get(pk=request.pk).done_at is not None
+    assert [each["kind"] for each in journal.read()] == ["person", "person"]
