@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Max, Q
 from django.db.models.functions import Now
 
 from konstruct.doctor.answers import Finding, ok, rated, warning, wrong
@@ -15,7 +15,9 @@ from konstruct.isolation.catalogue import shortened
 from konstruct.metrics import jobs_of
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.orchestrator.replies.queue import REPLIES
+from tenants import journal
 from tenants.audit.models import RETENTION
+from tenants.audit.tombstones import TOMBSTONES
 from tenants.models import Domain, Tenant, WorkspaceClaim
 from tenants.schemas.migration_state import is_fitting
 
@@ -26,10 +28,11 @@ LATE_JOB_SECONDS: Final = 900
 LATE_ERASURE_SECONDS: Final = 3600
 START_WORKERS: Final = "See that the worker of its queue is at work, or start more of them."
 UNFINISHED: Final = timedelta(minutes=10)
+BACKUP_AGE: Final = timedelta(hours=26)
 
 
 def check_tenants() -> Iterator[Finding]:
-    """Look for tenants that are not served though they should be, in four statements."""
+    """Look for tenants that are not served though they should be, in five statements."""
     found = []
     behind = Tenant.objects.provisioned().exclude(is_fitting()).values_list("slug", flat=True)
     if slugs := list(behind.order_by("slug")):
@@ -44,6 +47,10 @@ def check_tenants() -> Iterator[Finding]:
     if slugs := list(Tenant.objects.exclude(moving_to="").values_list("slug", flat=True)):
         text = f"{len(slugs)} tenants are held by a move: {shortened(slugs)}."
         found.append(warning(text, "Run manage.py move_tenant again if no move is going on."))
+    restoring = Tenant.objects.filter(state=Tenant.State.RESTORING)
+    if slugs := list(restoring.values_list("slug", flat=True)):
+        text = f"{len(slugs)} tenants are being restored from a backup: {shortened(slugs)}."
+        found.append(warning(text, "Run manage.py restore again if no restore is going on."))
     domains = Domain.objects.filter(tenant__state=Tenant.State.ACTIVE).order_by("domain")
     refused = [name for name in domains.values_list("domain", flat=True) if not is_served(name)]
     if refused:
@@ -67,7 +74,7 @@ def check_slack() -> Iterator[Finding]:
 def check_queues(server: str) -> Iterator[Finding]:
     """Look at the jobs of a server: how many wait, for how long, and how many are given up."""
     jobs, of_tenants = jobs_of(server)
-    erasures = (ERASURES.name, MESSAGE_ERASURES.name)
+    erasures = (ERASURES.name, MESSAGE_ERASURES.name, TOMBSTONES.name)
     for kind, (waiting, in_work, oldest) in sorted(jobs.items()):
         text = (
             f"Jobs of the kind {kind}: {waiting} wait, the oldest for {oldest:.0f} s, and"
@@ -103,6 +110,23 @@ def check_deletions() -> Iterator[Finding]:
 
 
 def check_backups() -> Iterator[Finding]:
-    """State when the last backup was made."""
-    text = "No backup is recorded."
-    yield warning(text, "Back up (docs/operations.md, Back up and restore).")
+    """Look for tenants without a recent backup, and for the journal of erasures."""
+    tenants = Tenant.objects.provisioned()
+    remedy = "Run manage.py backup every night (docs/backup.md)."
+    old = tenants.exclude(backed_up_at__gt=Now() - BACKUP_AGE).values_list("slug", flat=True)
+    newest = tenants.aggregate(newest=Max("backed_up_at"))["newest"]
+    if newest is None:
+        yield warning("No backup is recorded.", remedy)
+    elif slugs := list(old.order_by("slug")):
+        text = f"{len(slugs)} tenants have no backup of the last 26 hours: {shortened(slugs)}."
+        yield warning(text, remedy)
+    else:
+        yield ok(f"Each tenant has a backup; the last one is of {newest:%Y-%m-%d %H:%M} UTC.")
+    if not journal.is_kept():
+        text = "ERASURE_JOURNAL is not set: a restored backup brings back who was erased since."
+        yield warning(text, "Keep a journal of erasures (docs/backup.md).")
+        return
+    try:
+        journal.position()
+    except journal.JournalUnavailable as error:
+        yield warning(f"{error}.", "Mount its disk, or make the file (docs/backup.md).")

@@ -38,14 +38,17 @@ RECORDED = {
     "retention", "verify_memory",
 }  # fmt: skip
 OF_OPERATORS = {
+    "backup",
     "changepassword",
     "create_tenant",
     "createsuperuser",
     "delete_tenant",
     "move_tenant",
+    "restore",
 }
 CHANGE_NOTHING_OF_A_TENANT = {
     "clearsessions": "sessions that have expired",
+    "doctor": "reads",
     "demo": "made of the others, on a machine of one's own",
     "list_tenants": "names and states",
     "migrate": "schemas; roles are set right as the code has them",
@@ -55,6 +58,7 @@ CHANGE_NOTHING_OF_A_TENANT = {
     "prove_isolation": "attacks tenants that it makes itself",
     "serve": "starts processes",
     "set_up_tenant": "runs others, which are recorded",
+    "verify_backup": "reads files",
     "verify_receipt": "reads a file",
 }
 

@@ -163,4 +163,4 @@ def test_rules_are_applied_again_and_again_as_long_as_there_are_any(
 
 
 def test_each_kind_has_a_thread_and_erasures_have_two() -> None:
-    assert [owner_worker.LOOPS.count(job.do_all) for job in jobs.JOBS] == [1, 2, 1, 1]
+    assert [owner_worker.LOOPS.count(job.do_all) for job in jobs.JOBS] == [1, 2, 1, 1, 1]
