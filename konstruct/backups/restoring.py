@@ -220,7 +220,7 @@ def restore_public(path: Path, manifest: Manifest) -> None:
             rows[each["table"]].append(each["row"])
     with session_on(MAIN) as session, session.transaction():
         for table in ("auth_user", "tenants_tenant"):
-            if run(session, f"SELECT 1 FROM public.{table} LIMIT 1"):
+            if run(session, f"SELECT 1 FROM public.{table} LIMIT 1"):  # noqa: S608
                 raise InvalidTenant(
                     "there are operators or tenants here: --public restores into an empty"
                     " deployment, after manage.py migrate"

@@ -10,7 +10,7 @@ STATES = ["provisioning", "active", "suspended", "restoring"]
 class Migration(migrations.Migration):
     """See the module."""
 
-    dependencies = [("tenants", "0019_delete_tenants_after_a_grace_period")]
+    dependencies = [("tenants", "0020_trace_jobs")]
 
     operations = [
         migrations.AddField(
