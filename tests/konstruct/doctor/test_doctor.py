@@ -44,7 +44,7 @@ def test_a_sound_deployment_has_nothing_wrong(
     assert "384 dimensions." in str(lines)
     (warned,) = (line for line in lines if not line.startswith("ok "))
     assert warned.startswith(
-        "warning  Postgres default: backups: No backup is recorded. -> Back up"
+        "warning  Postgres default: backups: No backup is recorded. -> Run manage.py backup"
     )
 
 
