@@ -111,8 +111,8 @@ def _run_tool(
     if connects:
         # The password is in no list of processes.
         environment["PGPASSWORD"] = session.info.password
-        given = {**session.info.get_parameters(), "options": None}
-        arguments = (f"--dbname={make_conninfo(**given)}", *arguments)
+        given: dict[str, Any] = {**session.info.get_parameters(), "options": None}
+        arguments = (f"--dbname={make_conninfo('', **given)}", *arguments)
     ran = subprocess.run(
         [program, *arguments],
         env=environment,
