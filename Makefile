@@ -29,7 +29,7 @@ POOL_SIZE ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run stop migrate quick pooled test repeat alone servers long fuzz survival coverage \
-	pictures lint style types types-of-client migrations format wheel typescript lock
+	pictures lint style types types-of-client migrations format wheel typescript sbom lock
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
@@ -74,7 +74,7 @@ migrate: $(SERVING) ## bring all schemas up to date
 quick: setup ## the tests of every commit: no processes, no browser; a hundred seconds on two cores
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS) and not slow"
 
-test: setup ## all checks and all tests that a release needs; fifteen minutes on two cores
+test: setup $(CHECKS) ## all checks and all tests that a release needs; fifteen minutes on two cores
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint alone
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)" || { test $$? -eq 1 && $(MAKE) --no-print-directory repeat; }
 
@@ -121,6 +121,28 @@ lock: setup ## requirements/*.lock by the ranges in *.txt; newest versions with 
 	$(LOCK) --constraints requirements/dev.lock -o requirements/models.lock requirements/base.txt requirements/models.txt requirements/weights.txt
 	$(LOCK) $(UPGRADE) -o requirements/checks.lock requirements/checks.txt
 	$(LOCK) $(UPGRADE) -o requirements/sbom.lock requirements/sbom.txt
+
+# What the image and the chart are checked with: not in .venv, since checkov pins what the application has otherwise.
+CHECKS := .venv-checks/.installed
+UV_INSTALL = $(BIN)/uv pip install --quiet --no-deps --require-hashes --python
+$(CHECKS): requirements/checks.lock | $(INSTALLED)
+	@echo "Installing what the image and the chart are checked with into .venv-checks, this once."
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-checks
+	@$(UV_INSTALL) .venv-checks/bin/python -r requirements/checks.lock
+	@touch $@
+
+# Of an environment that holds what the image holds and nothing else, and is removed.
+sbom: setup ## packages and licences of the image, into deploy/sbom
+	@build=$$(mktemp -d) && trap 'rm -rf "$$build"' EXIT \
+		&& $(BIN)/uv venv --quiet --python $(BIN)/python "$$build/image" \
+		&& $(UV_INSTALL) "$$build/image/bin/python" -r requirements/base.lock -r requirements/tracing.lock \
+		&& $(BIN)/uv venv --quiet --python $(BIN)/python "$$build/tools" \
+		&& $(UV_INSTALL) "$$build/tools/bin/python" -r requirements/sbom.lock \
+		&& "$$build/tools/bin/cyclonedx-py" environment --pyproject pyproject.toml --mc-type application \
+			--output-reproducible --spec-version 1.6 --output-file deploy/sbom/konstruct.cdx.json "$$build/image/bin/python" \
+		&& "$$build/tools/bin/pip-licenses" --python "$$build/image/bin/python" --format markdown --with-system \
+			| grep -v '^|  *|' > deploy/sbom/licences.md  # of a licence that is written out its first line
+	@echo "deploy/sbom/konstruct.cdx.json and deploy/sbom/licences.md"
 
 # By an environment that holds pip alone and is removed: pip installs the build backend for the time of the build.
 wheel: ## the Python client, into clients/python/dist; it needs no .venv

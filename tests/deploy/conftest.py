@@ -1,0 +1,112 @@
+"""Checks of the image, the Compose files, the chart and the SBOM, in an environment of their own.
+
+Where .venv-checks is missing they are left out, but under CI, where `make test` has made it.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.konstruct.running import PROJECT
+
+CHECKS = PROJECT / ".venv-checks" / "bin"
+CHART = PROJECT / "deploy" / "helm" / "konstruct"
+RENDER = """
+import json, sys
+import helm_python
+with helm_python.Chart.load(sys.argv[1]) as chart:
+    rendered = []
+    for each in json.load(sys.stdin):
+        try:
+            chart.validate_schema(each["values"])
+            rendered.append(chart.render(each["values"], name=each["name"], namespace="prod"))
+        except helm_python.HelmError as error:
+            rendered.append(str(error))
+print(json.dumps(rendered))
+"""
+# The least that the chart needs.
+LEAST: dict[str, Any] = {
+    "image": {"repository": "images.example.com/konstruct", "digest": f"sha256:{'0' * 64}"},
+    "secrets": {"app": {"existingSecret": "app"}, "owner": {"existingSecret": "owner"}},
+    "settings": {
+        "ALLOWED_HOSTS": ".example.com",
+        "PUBLIC_HOSTS": "konstruct.example.com",
+        "TENANT_DOMAIN_SUFFIX": "example.com",
+    },
+}
+SCALED = {"autoscaling": {"enabled": True}}
+EVERYTHING: dict[str, Any] = {
+    **LEAST,
+    "processes": dict.fromkeys(("web", "replies", "deliveries", "embeddings"), SCALED),
+    "autoscaling": {"prometheusUrl": "http://prometheus.monitoring:9090"},
+    "ingress": {"enabled": True, "className": "nginx", "hosts": ["*.example.com"]},
+    "metrics": {"podMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}},
+    "migrate": {"acceptTenantsBehind": True},
+    "networkPolicy": {"egress": {name: {"enabled": True} for name in ("slack", "mail", "traces")}},
+}
+
+
+@pytest.fixture(scope="session")
+def run_check() -> Callable[..., str]:
+    """Run a program of .venv-checks; return what it prints."""
+    if not CHECKS.exists() and not os.environ.get("CI"):
+        pytest.skip("make .venv-checks/.installed")
+
+    def run(program: str, *arguments: str, data: str = "") -> str:
+        ran = subprocess.run(
+            [CHECKS / program, *arguments],
+            cwd=PROJECT,
+            input=data,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def render(run_check: Callable[..., str]) -> Callable[..., Any]:
+    """Render the chart with values: manifests by "Kind/name", or the text of Helm's error."""
+
+    def render(values: dict[str, Any], *, name: str = "konstruct") -> Any:
+        case = json.dumps([{"values": values, "name": name}])
+        (files,) = json.loads(run_check("python", "-c", RENDER, str(CHART), data=case))
+        if isinstance(files, str):
+            return files
+        texts = [text for file, text in sorted(files.items()) if file.endswith(".yaml")]
+        documents = [each for text in texts for each in yaml.safe_load_all(text) if each]
+        found = {f"{each['kind']}/{each['metadata']['name']}": each for each in documents}
+        assert len(found) == len(documents)
+        return found
+
+    return render
+
+
+@pytest.fixture(scope="session")
+def least(render: Callable[..., Any]) -> dict[str, Any]:
+    """What is rendered with the least values."""
+    manifests: dict[str, Any] = render(LEAST)
+    return manifests
+
+
+@pytest.fixture(scope="session")
+def everything(render: Callable[..., Any]) -> dict[str, Any]:
+    """What is rendered with everything that can be switched on."""
+    manifests: dict[str, Any] = render(EVERYTHING)
+    return manifests
+
+
+def write_manifests(manifests: dict[str, Any], folder: Path) -> Path:
+    """Write manifests into a file of the folder; return its path."""
+    path = folder / "manifests.yaml"
+    path.write_text(yaml.safe_dump_all(manifests.values()))
+    return path

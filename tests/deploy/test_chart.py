@@ -1,0 +1,234 @@
+"""The Helm chart: rendered by Helm's own library, valid, secure, and complete in its settings."""
+
+import json
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from konstruct.heartbeats import WORKERS
+from tenants.jobs import KINDS
+from tests.deploy.conftest import CHART, LEAST, write_manifests
+from tests.konstruct.running import PROJECT
+from tests.konstruct.test_metrics import declare_all
+
+pytestmark = pytest.mark.slow
+
+PROCESSES = ("web", *WORKERS, "beat", "owner")
+VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+# What the image or the chart sets, or manage.py by command, or what is no production's.
+NOT_GIVEN = {
+    "DEBUG",
+    "HEARTBEAT_FILE",
+    "KONSTRUCT_DB_ROLE",
+    "KONSTRUCT_HOME",
+    "KONSTRUCT_HOST",
+    "METRICS_ADDRESS",
+    "METRICS_DIR",
+    "PORT",
+}
+KUBERNETES = ("1.27", "1.36")
+# What has a schema of its own, which Kubernetes does not have.
+CUSTOM = {"ScaledObject", "PodMonitor", "PrometheusRule"}
+VALIDATE = """
+import json, sys
+import kubernetes_validate
+for manifest in json.load(sys.stdin):
+    for version in sys.argv[1:]:
+        kubernetes_validate.validate(manifest, version, strict=True)
+        print(version, manifest["kind"])
+"""
+NOT_CHECKED = {
+    "CKV_K8S_11": "a limit of CPU slows embeddings, which use all cores; the values take one",
+    "CKV_K8S_35": "settings are environment variables; the Secrets are named by reference",
+}
+
+
+def container(manifests: dict[str, Any], process: str) -> dict[str, Any]:
+    kind = "Job" if process == "migrate" else "Deployment"
+    (found,) = manifests[f"{kind}/konstruct-{process}"]["spec"]["template"]["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def environment(manifests: dict[str, Any], process: str) -> dict[str, Any]:
+    """The variables of a process: values, and of secrets the name of the Secret with the key."""
+    return {
+        each["name"]: each["value"]
+        if "value" in each
+        else "{name}/{key}".format(**each["valueFrom"]["secretKeyRef"])
+        for each in container(manifests, process)["env"]
+    }
+
+
+def test_each_process_has_a_deployment_with_the_command_of_compose(least: dict[str, Any]) -> None:
+    assert {name for name in least if name.startswith("Deployment/")} == {
+        f"Deployment/konstruct-{name}" for name in PROCESSES
+    }
+    compose = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())["services"]
+    dockerfile = (PROJECT / "Dockerfile").read_text()
+    of_the_image = yaml.safe_load(re.findall(r"^CMD (\[.*\])$", dockerfile, re.MULTILINE)[0])
+    for name in PROCESSES:
+        assert container(least, name)["command"] == compose[name].get("command", of_the_image)
+
+
+def test_each_documented_setting_can_be_given() -> None:
+    documented = set(re.findall(r"^\| `(\w+)`", (PROJECT / "docs/settings.md").read_text(), re.M))
+    secret = {name for each in VALUES["secrets"].values() for name in each["keys"]}
+    assert set(VALUES["settings"]) | secret | NOT_GIVEN == documented
+    assert not set(VALUES["settings"]) & (secret | NOT_GIVEN)
+    assert set(SCHEMA["$defs"]["settings"]["propertyNames"]["enum"]) == set(VALUES["settings"])
+
+
+def test_a_setting_reaches_each_process_and_a_process_may_have_its_own(
+    render: Callable[..., Any],
+) -> None:
+    values = deepcopy(LEAST)
+    values["settings"]["LOG_LEVEL"] = "WARNING"
+    values["processes"] = {"replies": {"settings": {"LOG_LEVEL": "DEBUG"}}}
+    manifests = render(values)
+    levels = {name: environment(manifests, name)["LOG_LEVEL"] for name in (*PROCESSES, "migrate")}
+    assert levels == {**dict.fromkeys((*PROCESSES, "migrate"), "WARNING"), "replies": "DEBUG"}
+    given = environment(manifests, "web")
+    # The probes of the web ask with this host.
+    assert given["ALLOWED_HOSTS"] == "127.0.0.1,.example.com"
+    assert given["PUBLIC_HOSTS"] == "127.0.0.1,konstruct.example.com"
+    assert "LLM_TIMEOUT" not in given  # an empty one has its default
+
+
+def test_secrets_are_named_and_the_owners_reach_its_processes_alone(least: dict[str, Any]) -> None:
+    assert not any(name.startswith("Secret/") for name in least)
+    for name in (*PROCESSES, "migrate"):
+        given = environment(least, name)
+        assert given["DATABASE_URL"] == "app/DATABASE_URL"
+        assert given["SECRET_KEY"] == "app/SECRET_KEY"
+        of_the_owner = {each for each in given if "OWNER" in each}
+        assert of_the_owner == (
+            {"DATABASE_OWNER_URL", "TENANT_DATABASES_OWNER"}
+            if name in ("owner", "migrate")
+            else set()
+        )
+        required = {
+            each["name"]
+            for each in container(least, name)["env"]
+            if "valueFrom" in each and not each["valueFrom"]["secretKeyRef"].get("optional")
+        }
+        needed = {"DATABASE_URL", "REDIS_URL", "SECRET_KEY"}
+        assert required == needed | (of_the_owner & {"DATABASE_OWNER_URL"})
+
+
+def test_migrate_runs_before_the_processes_with_a_canary(
+    least: dict[str, Any], everything: dict[str, Any]
+) -> None:
+    job = least["Job/konstruct-migrate"]
+    assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade"
+    assert job["spec"]["backoffLimit"] == 0
+    assert container(least, "migrate")["command"] == [
+        *("python", "manage.py", "migrate", "--canary", "1")
+    ]
+    assert container(everything, "migrate")["command"] == [
+        *("sh", "-c", "python manage.py migrate --canary 1 || [ $? -eq 4 ]")
+    ]
+
+
+def test_workers_are_scaled_by_the_age_of_the_jobs_of_their_queues(
+    least: dict[str, Any], everything: dict[str, Any]
+) -> None:
+    assert not any(name.startswith(("Scaled", "Horizontal")) for name in least)
+    declare_all()
+    assert "HorizontalPodAutoscaler/konstruct-web" in everything
+    for name in ("replies", "deliveries", "embeddings"):
+        queues = container(everything, name)["command"][3:]
+        kinds = {kind.name for kind in KINDS.values() if kind.queue in queues}
+        (trigger,) = everything[f"ScaledObject/konstruct-{name}"]["spec"]["triggers"]
+        query = trigger["metadata"]["query"]
+        assert query.startswith('max(konstruct_jobs_oldest_seconds{namespace="prod",kind=~"')
+        assert set(query.split('"')[3].split("|")) == kinds
+        # Otherwise Helm and the autoscaler would each set a number.
+        assert "replicas" not in everything[f"Deployment/konstruct-{name}"]["spec"]
+    assert least["Deployment/konstruct-web"]["spec"]["replicas"] == 2
+
+
+def test_the_rules_are_those_of_prometheus(everything: dict[str, Any]) -> None:
+    rules = yaml.safe_load((PROJECT / "deploy/prometheus/alerts.yml").read_text())
+    assert everything["PrometheusRule/konstruct"]["spec"] == rules
+
+
+def test_nothing_reaches_a_pod_or_is_reached_but_by_a_named_policy(least: dict[str, Any]) -> None:
+    policies = {
+        name.removeprefix("NetworkPolicy/konstruct-"): each["spec"]
+        for name, each in least.items()
+        if name.startswith("NetworkPolicy/")
+    }
+    assert set(policies) == {"deny", "web", "metrics", *(f"to-{each}" for each in
+                             ("dns", "postgres", "valkey", "model"))}  # fmt: skip
+    deny = policies.pop("deny")
+    assert deny["policyTypes"] == ["Ingress", "Egress"]
+    assert not {"ingress", "egress"} & set(deny)
+    pods = [each["spec"]["template"]["metadata"]["labels"] for name, each in least.items()
+            if name.startswith(("Deployment/", "Job/"))]  # fmt: skip
+    assert len(pods) == len(PROCESSES) + 1
+    assert all(deny["podSelector"]["matchLabels"].items() <= labels.items() for labels in pods)
+    for spec in policies.values():
+        for rule in (*spec.get("ingress", ()), *spec.get("egress", ())):
+            assert rule.get("from") or rule.get("to")  # without one it would be everybody
+            assert rule["ports"]
+    assert policies["web"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "web"
+
+
+def test_it_is_valid_for_kubernetes(
+    run_check: Callable[..., str], least: dict[str, Any], everything: dict[str, Any]
+) -> None:
+    manifests = [
+        each for each in (*least.values(), *everything.values()) if each["kind"] not in CUSTOM
+    ]
+    data = json.dumps(manifests)
+    validated = run_check("python", "-c", VALIDATE, *KUBERNETES, data=data).splitlines()
+    assert len(validated) == len(KUBERNETES) * len(manifests)
+
+
+def test_checkov_finds_nothing_that_has_no_reason(
+    run_check: Callable[..., str], everything: dict[str, Any], tmp_path: Path
+) -> None:
+    path = write_manifests(everything, tmp_path)
+    report = json.loads(
+        run_check(
+            "checkov", "--file", str(path), "--framework", "kubernetes", "--skip-download",
+            "--output", "json", "--soft-fail",
+        )
+    )  # fmt: skip
+    failed = {(each["check_id"], each["resource"]) for each in report["results"]["failed_checks"]}
+    assert {check for check, _ in failed} == set(NOT_CHECKED)
+    assert report["summary"]["passed"] > 500
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"settings": {"ALLOWED_HOST": "x"}}, "ALLOWED_HOST"),
+        ({"settings": {"SECRET_KEY": "x"}}, "SECRET_KEY"),
+        ({"settings": {"WEB_THREADS": 16}}, "want string"),
+        ({"secrets": {"app": {"existingSecret": "app"}}}, "secrets.owner.existingSecret is"),
+        ({"settings": {}}, "settings.ALLOWED_HOSTS is required"),
+        ({"image": {"digest": "latest"}}, "digest"),
+        ({"replicas": 2}, "replicas"),
+        (
+            {"processes": {"replies": {"autoscaling": {"enabled": True}}}},
+            "autoscaling.prometheusUrl is required",
+        ),
+    ],
+)
+def test_values_that_are_wrong_are_refused_by_name(
+    render: Callable[..., Any], changes: dict[str, Any], error: str
+) -> None:
+    assert error in render({**LEAST, **changes})
+
+
+def test_a_release_of_another_name_has_its_name_in_each_object(render: Callable[..., Any]) -> None:
+    manifests = render(LEAST, name="customer")
+    assert {name.partition("/")[2].startswith("customer-konstruct") for name in manifests} == {True}

@@ -1,0 +1,68 @@
+"""The Dockerfile and the Compose files, by hadolint, checkov and the specification of Compose."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.konstruct.running import PROJECT
+
+pytestmark = pytest.mark.slow
+
+VALIDATE = """
+import json, sys
+import compose_spec
+compose = compose_spec.PyCompose.from_json(sys.stdin.read())
+compose.validate()
+print(len(compose))
+"""
+NOT_CHECKED = {"CKV_DOCKER_7": "the tag is that of ARG PYTHON_IMAGE, a full version"}
+
+
+def merged(below: Any, above: Any) -> Any:
+    """The content of a Compose file with that of another one over it."""
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    both = {name: merged(below[name], above[name]) for name in below.keys() & above.keys()}
+    return {**below, **above, **both}
+
+
+def compose(*names: str) -> Any:
+    """The Compose files, one over the other, with a port instead of the variables of the port."""
+    content: Any = {}
+    for name in names:
+        text = (PROJECT / name).read_text().replace("${BIND:-127.0.0.1}:${PORT:-8000}", "8000")
+        content = merged(content, yaml.safe_load(text))
+    return content
+
+
+def test_hadolint_finds_nothing(run_check: Callable[..., str]) -> None:
+    assert run_check("hadolint", "Dockerfile") == ""
+
+
+def test_checkov_finds_nothing_that_has_no_reason(run_check: Callable[..., str]) -> None:
+    report = json.loads(
+        run_check(
+            "checkov", "--file", "Dockerfile", "--framework", "dockerfile", "--skip-download",
+            "--output", "json", "--soft-fail",
+        )
+    )  # fmt: skip
+    failed = {each["check_id"] for each in report["results"]["failed_checks"]}
+    assert failed == set(NOT_CHECKED)
+    assert report["summary"]["passed"] > 50
+
+
+@pytest.mark.parametrize(
+    ("files", "services"),
+    [
+        (("docker-compose.yml",), 10),
+        (("docker-compose.yml", "deploy/compose.servers.yml"), 15),
+    ],
+)
+def test_compose_files_keep_to_the_specification(
+    run_check: Callable[..., str], files: tuple[str, ...], services: int
+) -> None:
+    data = json.dumps(compose(*files))
+    assert run_check("python", "-c", VALIDATE, data=data) == f"{services}\n"

