@@ -1,6 +1,7 @@
 """docker-compose.yml: complete, checked for health, and without a secret of its own."""
 
 import ast
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,9 @@ MADE = {
     *("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DEBUG", "HEARTBEAT_FILE"),
     *("METRICS_ADDRESS", "METRICS_DIR"),
 }
+
+# The chart's own of the latter; URLs are in its Secrets.
+SET_BY_CHART = {"DEBUG", "HEARTBEAT_FILE", "METRICS_ADDRESS", "METRICS_DIR"}
 
 
 def test_the_services_are_those_of_the_real_thing() -> None:
@@ -104,6 +108,17 @@ def test_settings_documentation_compose_and_example_name_the_same() -> None:
     named = re.findall(r"^(\w+)=", example, re.M)
     assert len(named) == len(set(named))
     assert set(named) == set(re.findall(r"\$\{(\w+)", TEXT))
+
+
+def test_the_chart_takes_each_documented_setting_as_a_value_or_from_a_secret() -> None:
+    chart = PROJECT / "deploy" / "helm" / "konstruct"
+    values = yaml.safe_load((chart / "values.yaml").read_text())
+    schema = json.loads((chart / "values.schema.json").read_text())
+    documented = set(re.findall(r"^\| `(\w+)`", (PROJECT / "docs/settings.md").read_text(), re.M))
+    secret = {name for each in values["secrets"].values() for name in each["keys"]}
+    assert set(values["settings"]) | secret == documented - (NOT_PASSED - OWNERS) - SET_BY_CHART
+    assert not set(values["settings"]) & secret
+    assert set(schema["$defs"]["settings"]["propertyNames"]["enum"]) == set(values["settings"])
 
 
 def test_images_of_others_have_a_full_version() -> None:
