@@ -134,6 +134,31 @@ def test_workers_are_scaled_by_the_age_of_the_jobs_of_their_queues(
     assert least["Deployment/konstruct-web"]["spec"]["replicas"] == 2
 
 
+def test_backups_and_the_journal_have_their_volumes(everything: dict[str, Any]) -> None:
+    def mounts(pod: dict[str, Any]) -> dict[str, str]:
+        (container,) = pod["containers"]
+        claims = {
+            each["name"]: each["persistentVolumeClaim"]["claimName"]
+            for each in pod["volumes"]
+            if "persistentVolumeClaim" in each
+        }
+        paths = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+        return {paths[name]: claim for name, claim in claims.items()}
+
+    backup = everything["CronJob/konstruct-backup"]["spec"]["jobTemplate"]["spec"]["template"]
+    (container,) = backup["spec"]["containers"]
+    assert container["image"].startswith("images.example.com/konstruct-backup@")
+    assert container["command"] == [
+        *("python", "manage.py", "backup", "/backups", "--keep-days", "30")
+    ]
+    assert mounts(backup["spec"]) == {"/journal": "journal", "/backups": "backups"}
+    for name, manifest in everything.items():
+        if manifest["kind"] in ("Deployment", "Job"):
+            is_owners = name.endswith(("-owner", "-migrate"))
+            expected = {"/journal": "journal"} if is_owners else {}
+            assert mounts(manifest["spec"]["template"]["spec"]) == expected, name
+
+
 def test_the_rules_are_those_of_prometheus(everything: dict[str, Any]) -> None:
     rules = yaml.safe_load((PROJECT / "deploy/prometheus/alerts.yml").read_text())
     assert everything["PrometheusRule/konstruct"]["spec"] == rules
@@ -201,6 +226,7 @@ def test_checkov_finds_nothing_that_has_no_reason(
             {"processes": {"replies": {"autoscaling": {"enabled": True}}}},
             "autoscaling.prometheusUrl is required",
         ),
+        ({"backup": {"enabled": True}}, "backup.existingClaim is required"),
     ],
 )
 def test_values_that_are_wrong_are_refused_by_name(

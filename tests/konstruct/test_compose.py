@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +33,14 @@ MADE = {
 }
 
 # The chart's own of the latter; URLs are in its Secrets.
-SET_BY_CHART = {"DEBUG", "HEARTBEAT_FILE", "METRICS_ADDRESS", "METRICS_DIR"}
+SET_BY_CHART = {"DEBUG", "HEARTBEAT_FILE", "METRICS_ADDRESS", "METRICS_DIR", "POSTGRES_BIN"}
 
 
 def test_the_services_are_those_of_the_real_thing() -> None:
-    assert set(SERVICES) == {"postgres", "valkey", *OURS}
+    assert set(SERVICES) == {"postgres", "valkey", *OURS, "backup"}
 
 
-@pytest.mark.parametrize("name", sorted(set(SERVICES) - {"migrate"}))
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - {"migrate", "backup"}))
 def test_each_service_that_stays_has_a_health_check_and_comes_back(name: str) -> None:
     assert SERVICES[name]["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
     assert SERVICES[name]["restart"] == "unless-stopped"
@@ -55,7 +56,7 @@ def test_nothing_serves_before_the_schemas_are_migrated(name: str) -> None:
     }
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", [*OURS, "backup"])
 def test_our_processes_write_below_tmp_alone_and_have_no_capabilities(name: str) -> None:
     service = SERVICES[name]
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
@@ -66,6 +67,20 @@ def test_our_processes_write_below_tmp_alone_and_have_no_capabilities(name: str)
     user = re.search(r"^USER (\d+):(\d+)$", (PROJECT / "Dockerfile").read_text(), re.MULTILINE)
     assert user is not None
     assert min(int(number) for number in user.groups()) >= 10_000
+
+
+def test_a_backup_is_made_by_the_image_that_has_postgresqls_programs() -> None:
+    backup = SERVICES["backup"]
+    assert (backup["build"]["target"], backup["profiles"]) == ("backup", ["backup"])
+    assert [volume.rpartition(":")[2] for volume in backup["volumes"]] == ["/journal", "/backups"]
+    for name in ("owner", "migrate"):
+        assert SERVICES[name]["volumes"] == ["${JOURNAL_FOLDER:-journal}:/journal"]
+    dockerfile = (PROJECT / "Dockerfile").read_text()
+    assert f"ENV POSTGRES_BIN={backup['environment']['POSTGRES_BIN']}\n" in dockerfile
+    assert "install -d -o 10001 -g 10001 /journal /backups" in dockerfile
+    # The link of the image leads to the programs of the package that the tests have.
+    (inside,) = re.findall(r"ln -s /opt/konstruct/lib/python3\*/site-packages/(\S+)", dockerfile)
+    assert (Path(sysconfig.get_path("purelib")) / inside / "pg_dump").is_file()
 
 
 @pytest.mark.parametrize("name", ["web", *WORKERS, "beat"])
@@ -101,7 +116,7 @@ def test_settings_documentation_compose_and_example_name_the_same() -> None:
     assert documented == read
     for name in ("web", *WORKERS, "beat"):
         assert set(SERVICES[name]["environment"]) == documented - NOT_PASSED
-    for name in ("migrate", "owner"):
+    for name in ("migrate", "owner", "backup"):
         passed = set(SERVICES[name]["environment"])
         assert passed == documented - NOT_PASSED | OWNERS
     example = (PROJECT / "deploy/compose.env.example").read_text()
@@ -190,7 +205,7 @@ def test_the_image_takes_what_exists_and_what_the_build_may_see() -> None:
 SERVERS = yaml.safe_load((PROJECT / "deploy" / "compose.servers.yml").read_text())
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", [*OURS, "backup"])
 def test_of_three_servers_the_application_sees_poolers_and_the_owner_postgres(name: str) -> None:
     environment = SERVERS["services"][name]["environment"]
     urls = [
@@ -201,7 +216,7 @@ def test_of_three_servers_the_application_sees_poolers_and_the_owner_postgres(na
         *("pooler-default", "pooler-eu1", "pooler-eu2")
     ]
     owners = environment.get("TENANT_DATABASES_OWNER", "")
-    assert bool(owners) == (name in ("migrate", "owner"))
+    assert bool(owners) == (name in ("migrate", "owner", "backup"))
     assert re.findall(r"konstruct_owner:.*?@(.*?):5432/", owners) == [
         *(("postgres-eu1", "postgres-eu2") if owners else ())
     ]
