@@ -48,6 +48,17 @@ BEGIN
 END
 $$;
 \endif
+SELECT getdatabaseencoding() <> 'UTF8' AS encoding_is_another \gset
+\if :encoding_is_another
+DO $$
+BEGIN
+    RAISE EXCEPTION USING
+        MESSAGE = format('konstruct needs a database in UTF8. This one is in %s.', getdatabaseencoding()),
+        HINT = 'Nothing was changed. createdb --template template0 --encoding UTF8 --locale-provider builtin'
+            ' --builtin-locale C.UTF-8 --locale C (PostgreSQL 17), or --locale C.UTF-8.';
+END
+$$;
+\endif
 
 BEGIN;
 

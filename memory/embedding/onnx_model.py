@@ -1,8 +1,13 @@
 """A sentence model under ONNX Runtime and `tokenizers`: what serves the packaged model."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
+
+# Read when it is imported. Otherwise versions from 1.29 on keep an id of this machine under HOME,
+# and send it to their maker with events about models and errors.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
 import onnxruntime

@@ -11,9 +11,10 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 PATH = re.compile(
     r"`((?:konstruct|memory|tenants|tests|benchmarks|deploy|docs|requirements)/[\w./-]*)"
 )
-# Neither hosts (konstruct.example.com) nor permissions (memory.view_message).
+# Neither hosts (konstruct.example.com), units (konstruct.target), files (konstruct.cdx.json)
+# nor permissions (memory.view_message).
 DOTTED = re.compile(
-    r"`((?:konstruct|memory|tenants)(?!\.example)(?:\.(?!(?:add|change|delete|review|view)_)\w+)+)[`(]"
+    r"`((?:konstruct|memory|tenants)(?!\.example|\.target|\.cdx)(?:\.(?!(?:add|change|delete|review|view)_)\w+)+)[`(]"
 )
 AMENDED = re.compile(r"Amended (?:\w+ times|by)(.*?)(?=Amends |\n\n)", re.DOTALL)
 AMENDS = re.compile(r"Amends (.*?)(?=Amended |:|\.\n|\n\n)", re.DOTALL)

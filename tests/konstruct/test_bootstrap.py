@@ -109,6 +109,23 @@ def test_without_pgvector_nothing_is_changed(created: None) -> None:
     assert state() == before
 
 
+def test_a_database_in_another_encoding_is_refused_first(created: None) -> None:
+    """As Debian's cluster is where the machine has no locale."""
+    with psycopg.connect(
+        embedded.database_url("superuser", "postgres"), autocommit=True
+    ) as superuser:
+        superuser.execute(f"DROP DATABASE {NAME}")
+        superuser.execute(
+            f"CREATE DATABASE {NAME} TEMPLATE template0 ENCODING 'SQL_ASCII'"
+            " LOCALE_PROVIDER libc LOCALE 'C'"
+        )
+    before = state()
+    ran = bootstrap()
+    assert ran.returncode == 3
+    assert "konstruct needs a database in UTF8. This one is in SQL_ASCII." in ran.stderr
+    assert state() == before
+
+
 def test_a_failure_in_between_changes_nothing(created: None) -> None:
     ask("superuser", "CREATE SCHEMA extensions")
     # The last but one thing that the script makes, in the way of it.

@@ -1,6 +1,10 @@
 """ONNX Runtime gives what sentence-transformers gives: the same word pieces and vectors."""
 
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -110,3 +114,15 @@ def test_a_model_of_another_kind_has_no_graph(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "mpnet", "hidden_act": "gelu"}')
     with pytest.raises(ValueError, match="only BERT can be built"):
         bert_graph.build_graph(tmp_path)
+
+
+def test_no_telemetry_is_collected_or_sent(tmp_path: Path) -> None:
+    """ONNX Runtime would keep the id of the machine and a queue of events under HOME."""
+    code = "from memory.embedding.embedder import embed; print(len(embed(['a text'])[0]))"
+    environment = {**os.environ, "HOME": str(tmp_path), "ORT_DISABLE_TELEMETRY": "0"}
+    environment.pop("XDG_CACHE_HOME", None)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "384\n", "")
+    assert list(tmp_path.rglob("*")) == []
