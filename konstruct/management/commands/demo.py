@@ -110,7 +110,7 @@ class Command(KonstructCommand):
         ]
         right = question.answer in answer and not any(word in answer for word in foreign)
         mark = self.style.SUCCESS("right") if right else self.style.ERROR("WRONG")
-        note = "" if question.answer else ": it was said in the other tenant alone"
+        note = "" if question.answer else ", it was not said in this tenant"
         self.stdout.write(f"  {conversations.USER}: {question.text}")
         lines = answer.strip().splitlines() or [""]
         self.stdout.write(f"  {conversations.AGENT}: {lines[0]}")

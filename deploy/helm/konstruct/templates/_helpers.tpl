@@ -81,7 +81,7 @@ The environment of a process. Arguments: root, process (its values), owner (whet
 {{- end }}
 {{- end }}
 
-{{/* What all pods have. Arguments: root, process (its values). */}}
+{{/* What all pods have. Arguments: root, process (its values), owner, volumes. */}}
 {{- define "konstruct.pod" -}}
 {{- $root := .root }}
 automountServiceAccountToken: false
@@ -107,15 +107,22 @@ volumes:
   # In memory: nothing that is kept is written.
   - name: tmp
     emptyDir: {medium: Memory, sizeLimit: {{ $root.Values.tmpSizeLimit }}}
+  {{- if and .owner $root.Values.journal.existingClaim }}
+  - name: journal
+    persistentVolumeClaim: {claimName: {{ $root.Values.journal.existingClaim }}}
+  {{- end }}
+  {{- with .volumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
   {{- with $root.Values.extraVolumes }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
 
-{{/* What all containers have. Arguments: root, process (its values). */}}
+{{/* What all containers have. Arguments: root, process (its values), owner, volumeMounts; image, instead of the usual one. */}}
 {{- define "konstruct.container" -}}
 {{- $root := .root }}
-image: {{ include "konstruct.image" $root }}
+image: {{ .image | default (include "konstruct.image" $root) }}
 imagePullPolicy: {{ $root.Values.image.pullPolicy }}
 securityContext:
   allowPrivilegeEscalation: false
@@ -125,6 +132,12 @@ resources:
   {{- toYaml .process.resources | nindent 2 }}
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
+  {{- if and .owner $root.Values.journal.existingClaim }}
+  - {name: journal, mountPath: /journal}
+  {{- end }}
+  {{- with .volumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
   {{- with $root.Values.extraVolumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
