@@ -26,8 +26,8 @@ WRITTEN = {
     "tenants_operatorevent": {"INSERT": EVERY},
     "tenants_job": {
         "INSERT": EVERY,
-        "UPDATE": "attempt_traceparent, attempts, begun_at, due_at, error_code, failed_at, held_for,"
-        " lane, last_error, lease, leased_until, sweep_at, traceparent, worker",
+        "UPDATE": "attempt_traceparent, attempts, begun_at, due_at, error_code, failed_at,"
+        " held_for, lane, last_error, lease, leased_until, sweep_at, traceparent, worker",
         "DELETE": EVERY,
     },
     "tenants_schemastate": {},
