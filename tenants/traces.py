@@ -1,7 +1,7 @@
 """Traces: spans of requests, jobs, recalls, tools and requests to language models.
 
-Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set and the process has called `start`. Then nothing of
-OpenTelemetry is imported, and a span costs a call of a function.
+Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set and the process has called `start`. Off, OpenTelemetry
+is not imported, and a span costs a call of a function.
 
 A span has ids, numbers and words of ours, and never content: no text of a message or a prompt, no
 name, address or id of a person, no argument of a tool, no query and no header. An error is its

@@ -1,0 +1,331 @@
+"""Traces of real web and worker processes, as a real collector gets them."""
+
+import json
+import re
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.end_to_end.deployment import Deployment, Tenant, eventually
+from tests.servers.llm import Answer, LLMServer
+from tests.servers.otlp import Collector, Seen
+from tests.servers.slack import SlackServer, mention, signed, slack_server
+
+pytestmark = pytest.mark.slow
+
+# In what is said, in who says it, and in whatever else a caller may write.
+CANARY = "CANARY7f3a"
+
+
+@pytest.fixture(scope="module")
+def collector() -> Iterator[Collector]:
+    with Collector() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[Deployment]:
+    """A deployment whose processes export their spans."""
+    with LLMServer() as llm, slack_server() as slack:
+        home = tmp_path_factory.mktemp("traced") / "home"
+        deployment = Deployment(home, llm, slugs=["oak", "elm"], slack=slack)
+        deployment.environment |= {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            "OTEL_TRACES_SAMPLER": "",
+        }
+        with deployment.running():
+            yield deployment
+
+
+@pytest.fixture(autouse=True)
+def no_answers_of_before(traced: Deployment) -> None:
+    traced.llm.forget()
+    traced.llm.default = Answer({"content": "Noted."})
+
+
+def new_trace() -> tuple[str, dict[str, str]]:
+    """Return the id of a trace, and the header of a client whose span it has."""
+    trace_id = secrets.token_hex(16)
+    return trace_id, {"traceparent": f"00-{trace_id}-{'c' * 16}-01"}
+
+
+def send(tenant: Tenant, headers: dict[str, str], **fields: Any) -> str:
+    body = {"agent": "ada", "user_id": "maria", "content": "Hello", **fields}
+    with tenant.client() as client:
+        response = client.post("/api/v1/messages/", json=body, headers=headers)
+    assert response.status_code == 202, response.text
+    return str(response.json()["id"])
+
+
+def named(spans: list[Seen], name: str) -> list[Seen]:
+    return [span for span in spans if span.name == name]
+
+
+def has(*names: str) -> Any:
+    return lambda spans: {*names} <= {span.name for span in spans}
+
+
+def test_a_message_is_one_trace_from_the_request_to_its_embedding(
+    traced: Deployment, collector: Collector
+) -> None:
+    tenant = traced.tenants[0]
+    trace_id, headers = new_trace()
+    message_id = send(tenant, headers)
+    tenant.wait_for(message_id)
+    post = "POST /api/v1/messages/"
+    spans = collector.wait_for(
+        trace_id, lambda spans: has(post, "model")(spans) and len(named(spans, "embed")) == 2
+    )
+    assert {span.name for span in spans} == {post, "job reply", "recall", "model", "embed"}
+    (request,), (reply,) = named(spans, post), named(spans, "job reply")
+    (recall,), (model,) = named(spans, "recall"), named(spans, "model")
+    assert request.parent == "c" * 16
+    assert (request.kind, reply.kind, model.kind) == ("SERVER", "CONSUMER", "CLIENT")
+    assert reply.parent == request.id
+    assert recall.parent == model.parent == reply.id
+    # The user's message was written by the request, the reply by the worker.
+    assert {span.parent for span in named(spans, "embed")} == {request.id, reply.id}
+    assert {span.process for span in spans} >= {"web"}
+    assert request.process == "web"
+    assert reply.process.startswith("worker ")
+    tenant_id, agent_id = str(tenant.id), str(tenant.agent_id)
+    assert {span.attributes["konstruct.tenant.id"] for span in spans} == {tenant_id}
+    assert request.attributes == {
+        "http.request.method": "POST",
+        "http.route": "/api/v1/messages/",
+        "http.response.status_code": 202,
+        "konstruct.interface": "rest",
+        "konstruct.tenant.id": tenant_id,
+    }
+    assert reply.attributes == {
+        "konstruct.tenant.id": tenant_id,
+        "konstruct.agent.id": agent_id,
+        "konstruct.job.kind": "reply",
+        "konstruct.job.key": message_id,
+        "konstruct.job.attempt": 1,
+        "konstruct.job.is_takeover": False,
+    }
+    assert recall.attributes["konstruct.agent.id"] == agent_id
+    assert model.attributes["server.address"] == traced.llm.url.removeprefix("http://")
+    assert not any(span.is_error or span.links for span in spans)
+
+
+def test_log_lines_of_web_and_worker_name_the_trace(
+    traced: Deployment, collector: Collector
+) -> None:
+    tenant = traced.tenants[0]
+    trace_id, headers = new_trace()
+    tenant.wait_for(send(tenant, headers))
+    spans = collector.wait_for(trace_id, has("POST /api/v1/messages/", "job reply"))
+    for name, span in (("web", "POST /api/v1/messages/"), ("worker", "job reply")):
+        (seen,) = named(spans, span)
+        log = (traced.home / f"{name}.log").read_text()
+        assert f"trace_id={trace_id} span_id={seen.id}]" in log
+    (line,) = re.findall(
+        rf".*konstruct\.access.*{trace_id}.*", (traced.home / "web.log").read_text()
+    )
+    assert re.search(r"\]: POST /api/v1/messages/ 202 \d+ ms$", line)
+
+
+def test_a_mention_in_slack_is_one_trace_to_its_delivery(
+    traced: Deployment, collector: Collector
+) -> None:
+    tenant, slack = traced.tenants[0], traced.slack
+    assert isinstance(slack, SlackServer)
+    traced.manage(
+        "connect_slack", "--tenant", tenant.slug, "--agent", "ada", "--workspace", "T1",
+        SLACK_BOT_TOKEN=slack.workspaces["T1"].token,
+    )  # fmt: skip
+    trace_id, headers = new_trace()
+    body = json.dumps(mention("T1", "Hello", channel="C1")).encode()
+    answer = httpx.post(
+        f"{traced.url}/channels/slack/events/",
+        content=body,
+        headers={"Host": "localhost", **signed(body), **headers},
+    )
+    assert answer.status_code == 200
+    slack.wait_for(lambda: slack.posts("T1", "C1") == ["Noted."], seconds=60)
+    post = "POST /channels/slack/events/"
+
+    def is_complete(spans: list[Seen]) -> bool:
+        replies = {span.id for span in named(spans, "job reply")}
+        shown = [span for span in named(spans, "job delivery") if span.parent in replies]
+        return bool(shown) and has(post, "job arrival", "model", "recall")(spans)
+
+    spans = collector.wait_for(trace_id, is_complete)
+    (request,), (arrival,) = named(spans, post), named(spans, "job arrival")
+    (reply,), (model,) = named(spans, "job reply"), named(spans, "model")
+    assert (arrival.parent, reply.parent, model.parent) == (request.id, arrival.id, reply.id)
+    deliveries = named(spans, "job delivery")
+    assert {span.parent for span in deliveries} <= {arrival.id, reply.id}
+    assert {span.attributes["konstruct.channel"] for span in deliveries} == {"slack"}
+
+
+def test_the_takeover_of_a_killed_workers_job_is_in_the_trace(
+    traced: Deployment, collector: Collector
+) -> None:
+    tenant = traced.tenants[0]
+    trace_id, headers = new_trace()
+    traced.order_deaths(["before run_agent"])
+    message_id = send(tenant, headers, thread_id="killed")
+    tenant.wait_for(message_id)
+    assert traced.open_orders() == []
+    spans = collector.wait_for(trace_id, has("job reply", "model"))
+    (reply,) = named(spans, "job reply")  # the killed process could send none
+    (request,) = named(spans, "POST /api/v1/messages/")
+    assert reply.parent == request.id
+    assert reply.attributes["konstruct.job.attempt"] == 2
+    assert reply.attributes["konstruct.job.is_takeover"] is True
+    ((linked_trace, linked_span),) = reply.links
+    assert linked_trace == trace_id
+    assert linked_span not in {span.id for span in spans}
+
+
+def test_a_retry_links_to_the_attempt_that_failed(traced: Deployment, collector: Collector) -> None:
+    tenant = traced.tenants[0]
+    trace_id, headers = new_trace()
+    traced.llm.answers = [Answer("busy", 503)] * 3  # all tries of an attempt
+    tenant.wait_for(send(tenant, headers, thread_id="retried"))
+    spans = collector.wait_for(trace_id, lambda spans: len(named(spans, "job reply")) == 2)
+    failed, done = sorted(
+        named(spans, "job reply"), key=lambda span: span.attributes["konstruct.job.attempt"]
+    )
+    assert done.links == [(trace_id, failed.id)]
+    assert done.parent == failed.parent
+    assert done.attributes["konstruct.job.is_takeover"] is False
+    assert (failed.is_error, done.is_error) == (True, False)
+    tries = [span for span in named(spans, "model") if span.parent == failed.id]
+    assert len(tries) == 3
+    for span in (failed, *tries):
+        assert span.attributes["error.type"] == "llm_unavailable"
+        assert span.attributes["exception.type"] == "konstruct.llm.exceptions.LLMUnavailable"
+
+
+def test_nothing_that_is_said_is_in_what_is_exported(
+    traced: Deployment, collector: Collector
+) -> None:
+    tenant = traced.tenants[1]
+    trace_id, headers = new_trace()
+    call = {
+        "id": "call-1",
+        "type": "function",
+        "function": {
+            "name": "remember_fact",
+            "arguments": json.dumps({"fact": f"{CANARY} likes tea."}),
+        },
+    }
+    traced.llm.answers = [
+        Answer({"content": "", "tool_calls": [call]}),
+        Answer({"content": f"{CANARY} is remembered."}),
+    ]
+    with tenant.client() as client:
+        client.headers.update({**headers, "tracestate": f"vendor={CANARY}", "X-Canary": CANARY})
+        changed = client.patch(
+            f"/api/v1/agents/{tenant.agent_id}/",
+            json={"tools": ["remember_fact"], "system_prompt": f"Say {CANARY}."},
+        )
+        assert changed.status_code == 200, changed.text
+        said = {
+            "agent": "ada", "user_id": f"{CANARY}@example.com", "name": CANARY,
+            "thread_id": CANARY, "content": f"Remember {CANARY}.", "metadata": {CANARY: CANARY},
+        }  # fmt: skip
+        sent = client.post(
+            "/api/v1/messages/?wait=60",
+            json=said,
+            headers={"X-Request-ID": CANARY},
+        ).json()
+        assert sent.get("status") == "awaiting_consent", sent
+        (asked,) = sent["waits_for"]["tool_calls"]
+        decided = client.post(f"/api/v1/tool-calls/{asked['id']}/decision/", json={"approve": True})
+        assert decided.status_code == 200, decided.text
+        tenant.wait_for(sent["id"])
+        client.get("/api/v1/messages/", params={"user_id": f"{CANARY}@example.com"})
+        client.get(f"/api/v1/messages/?{CANARY}={CANARY}")
+        assert client.get(f"/api/v1/{CANARY}/").status_code == 404
+        assert client.request("CANARY", "/api/v1/messages/").status_code == 405
+        client.post("/api/v1/messages/", json={"agent": CANARY, "user_id": CANARY})
+        traced.llm.answers = [Answer(f"{CANARY} is refused", 400)]
+        client.post("/api/v1/messages/?wait=30", json={**said, "thread_id": f"{CANARY}2"})
+
+    def is_complete(spans: list[Seen]) -> bool:
+        has_method = any(span.name.startswith("_OTHER") for span in spans)
+        return has("tool")(spans) and has_method and any(span.is_error for span in spans)
+
+    spans = collector.wait_for(trace_id, is_complete)
+    (tool,) = named(spans, "tool")
+    assert tool.attributes["gen_ai.tool.name"] == "remember_fact"
+    assert CANARY.encode() not in b"".join(collector.bytes)
+    assert b"CANARY" not in b"".join(collector.bytes)
+    assert b"maria" not in b"".join(collector.bytes)
+    assert tenant.key.encode() not in b"".join(collector.bytes)
+
+
+def test_two_tenants_with_the_same_ids_have_separate_traces(
+    traced: Deployment, collector: Collector
+) -> None:
+    for tenant in traced.tenants:
+        tenant.send("Hello", thread_id="same")
+    eventually(lambda: all(tenant.is_settled() for tenant in traced.tenants), "something waits")
+    of_trace: dict[str, set[str]] = {}
+    for span in collector.spans:
+        tenants = of_trace.setdefault(span.trace_id, set())
+        if tenant_id := span.attributes.get("konstruct.tenant.id"):
+            tenants.add(tenant_id)
+    assert all(len(tenants) <= 1 for tenants in of_trace.values())
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"traceparent": "00-" + "0" * 32 + "-" + "c" * 16 + "-01"},
+        {"traceparent": "00-" + "g" * 32 + "-" + "c" * 16 + "-01"},
+        {"traceparent": "ff-" + "a" * 32 + "-" + "c" * 16 + "-01"},
+        {"traceparent": "00-" + "a" * 32 + "-" + "c" * 16 + "-01-" + "x" * 30_000},
+        {"traceparent": "x" * 100_000},
+        {"traceparent": "\xe9" * 55, "tracestate": "a=" + "\xe9" * 500},
+        {"traceparent": "00-" + "b" * 32 + "-" + "c" * 16 + "-ff", "tracestate": "=,;=" * 1000},
+    ],
+)
+def test_a_hostile_header_is_no_error(
+    traced: Deployment, collector: Collector, headers: dict[str, str]
+) -> None:
+    tenant = traced.tenants[0]
+    with tenant.client() as client:
+        raw = {name: value.encode("latin-1") for name, value in headers.items()}
+        answer = client.get("/api/v1/agents/", headers=raw)  # type: ignore[arg-type]
+    assert answer.status_code == 200
+    assert not collector.trace("0" * 32) + collector.trace("a" * 32)
+
+
+def test_what_the_client_does_not_sample_is_not_traced(
+    traced: Deployment, collector: Collector
+) -> None:
+    tenant = traced.tenants[0]
+    trace_id = secrets.token_hex(16)
+    tenant.wait_for(send(tenant, {"traceparent": f"00-{trace_id}-{'c' * 16}-00"}))
+    later, headers = new_trace()
+    tenant.wait_for(send(tenant, headers))
+    collector.wait_for(later, has("POST /api/v1/messages/", "job reply"))
+    assert collector.trace(trace_id) == []
+
+
+def test_a_collector_that_hangs_or_refuses_holds_nothing_up(
+    traced: Deployment, collector: Collector
+) -> None:
+    tenant = traced.tenants[0]
+    try:
+        collector.status = 500
+        tenant.wait_for(tenant.send("Hello", thread_id="refused"))
+        collector.status = 200
+        collector.hangs.set()
+        for number in range(3):
+            tenant.wait_for(tenant.send("Hello", thread_id=f"hanging {number}"))
+        traced.worker.process.terminate()  # ends within its grace period, and is started again
+        traced.worker.process.wait(10)
+        tenant.wait_for(tenant.send("Hello", thread_id="after"))
+    finally:
+        collector.status = 200
+        collector.hangs.clear()

@@ -1,0 +1,204 @@
+"""Spans of one process: off, on, too many, and with a collector that does not take them."""
+
+import os
+import subprocess
+import sys
+import time
+import timeit
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tenants import trace_export, traces
+from tenants.exceptions import InvalidTenantId
+from tests.servers.otlp import Collector
+
+PROJECT = Path(__file__).resolve().parents[2]
+TRACE = "a" * 32
+PARENT = f"00-{TRACE}-{'b' * 16}-01"
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    with Collector() as running:
+        yield running
+
+
+@pytest.fixture
+def on(settings: Any, collector: Collector, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """This process exports spans to the collector."""
+    settings.OTEL_EXPORTER_OTLP_ENDPOINT = collector.url
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "")  # as compose passes it
+    traces.start("tests")
+    yield
+    traces.stop()
+
+
+def counted(outcome: str) -> float:
+    return float(traces.SPANS.of(outcome=outcome)._value.get())
+
+
+def test_a_span_that_is_off_costs_less_than_five_times_an_empty_context() -> None:
+    def empty() -> None:
+        with nullcontext():
+            pass
+
+    def off() -> None:
+        with traces.span("a", traces.CLIENT, attempt=1):
+            pass
+
+    assert traces.traceparent() == ""
+    assert traces.trace_ids() == {}
+    of_empty, of_off = (min(timeit.repeat(each, number=20_000, repeat=7)) for each in (empty, off))
+    assert of_off / of_empty < 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hidden", ["", "sys.modules['opentelemetry'] = None;"])
+def test_without_an_endpoint_neither_sdk_nor_exporter_is_imported(hidden: str) -> None:
+    """redis imports the part for metrics, where it is installed."""
+    code = (
+        f"import sys; {hidden} import django; django.setup(); from tenants import traces;"
+        "traces.start('web'); import konstruct.asgi, konstruct.worker\n"
+        "with traces.span('a'): pass\n"
+        "print([name for name in ('tenants.trace_export', 'opentelemetry.sdk.trace.export',"
+        " 'opentelemetry.exporter') if name in sys.modules])"
+    )
+    assert run(code, OTEL_EXPORTER_OTLP_ENDPOINT="") == "[]\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, "is not like http://collector:4318"),
+        ({"OTEL_TRACES_SAMPLER": "some"}, "is none of always_on, always_off, traceidratio"),
+        ({"OTEL_TRACES_SAMPLER_ARG": "5 %"}, "is not between 0 and 1"),
+    ],
+)
+def test_a_setting_that_the_sdk_would_ignore_stops_the_process(
+    environment: dict[str, str], said: str
+) -> None:
+    values = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", **environment}
+    assert said in run("import konstruct.settings", **values)
+
+
+@pytest.mark.slow
+def test_an_endpoint_without_the_packages_names_the_remedy() -> None:
+    hidden = "import sys; sys.modules['opentelemetry'] = None; import konstruct.settings"
+    said = run(hidden, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    assert said == (
+        "konstruct: OTEL_EXPORTER_OTLP_ENDPOINT is set, and OpenTelemetry is not installed:"
+        " unset it, or pip install -r requirements/tracing.txt.\n"
+    )
+
+
+def run(code: str, **environment: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=PROJECT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "konstruct.settings", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ran.stdout + ran.stderr
+
+
+def test_a_span_continues_a_trace_and_an_error_is_its_class_and_code(
+    on: None, collector: Collector
+) -> None:
+    key = uuid4()
+    with (
+        suppress(InvalidTenantId),
+        traces.span("job", traces.CONSUMER, parent=PARENT, link=PARENT, job_key=key, attempt=2),
+    ):
+        assert traces.trace_ids()["trace_id"] == TRACE
+        assert traces.traceparent().startswith(f"00-{TRACE}-")
+        assert traces.is_recording()
+        raise InvalidTenantId("what maria said")
+    traces.stop()
+    (span,) = collector.trace(TRACE)
+    assert (span.name, span.kind, span.process) == ("job", "CONSUMER", "tests")
+    assert (span.parent, span.links) == ("b" * 16, [(TRACE, "b" * 16)])
+    assert span.is_error
+    assert span.attributes == {
+        "konstruct.job.key": str(key),
+        "konstruct.job.attempt": 2,
+        "error.type": InvalidTenantId.code,
+        "exception.type": "tenants.exceptions.InvalidTenantId",
+    }
+    assert b"maria" not in b"".join(collector.bytes)
+
+
+@pytest.mark.parametrize("text", ["two words", "maria@example.com", "é", "a\nb", "x" * 129, "'"])
+def test_a_text_that_is_no_word_of_ours_is_not_exported(
+    on: None, collector: Collector, text: str
+) -> None:
+    with traces.span("tool", parent=PARENT, tool=text):
+        traces.set_attributes(channel=text)
+    traces.stop()
+    (span,) = collector.trace(TRACE)
+    assert span.attributes == {"gen_ai.tool.name": "other", "konstruct.channel": "other"}
+
+
+@pytest.mark.parametrize("parent", ["", "x", "x" * 10_000, PARENT + "-more", PARENT.upper()])
+def test_a_malformed_parent_begins_a_trace(on: None, collector: Collector, parent: str) -> None:
+    with traces.span("outer"), traces.span("job", parent=parent):
+        pass
+    traces.stop()
+    job, outer = collector.spans
+    assert job.parent == outer.parent == ""
+    assert len({job.trace_id, outer.trace_id, TRACE}) == 3
+
+
+def test_a_batch_is_a_span_in_each_trace_of_its_jobs(on: None, collector: Collector) -> None:
+    other = f"00-{'d' * 32}-{'e' * 16}-01"
+    with traces.batch_span("embed", [PARENT, other, PARENT, ""], messages=4):
+        pass
+    with traces.batch_span("embed", [""]):
+        pass
+    with traces.span("job"), traces.batch_span("embed", [PARENT]):
+        pass
+    traces.stop()
+    first, second, inner, job = sorted(collector.spans, key=lambda each: each.name == "job")[:4]
+    assert {first.trace_id, second.trace_id} == {TRACE, "d" * 32}
+    assert inner.parent == job.id
+
+
+def test_spans_that_are_too_many_are_dropped_and_counted(
+    on: None, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trace_export, "MAX_WAITING", 10)
+    collector.hangs.set()
+    before = counted("dropped")
+    for _ in range(25):
+        with traces.span("a"):
+            pass
+    assert counted("dropped") - before == 15
+    started = time.monotonic()
+    traces.stop()
+    assert time.monotonic() - started < 2 * trace_export.STOP_SECONDS
+    assert counted("dropped") - before == 25
+    assert collector.spans == []
+
+
+def test_spans_that_the_collector_refuses_are_counted_and_logged_once(
+    on: None, collector: Collector, caplog: pytest.LogCaptureFixture
+) -> None:
+    collector.status = 403
+    before = counted("failed")
+    for _ in range(3):
+        with traces.span("a"):
+            pass
+    traces.stop()
+    assert counted("failed") - before == 3
+    lines = [each.getMessage() for each in caplog.records if "Spans" in each.getMessage()]
+    assert lines == [
+        "Spans are lost: the collector at OTEL_EXPORTER_OTLP_ENDPOINT does not take them"
+    ]
