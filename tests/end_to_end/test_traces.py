@@ -266,15 +266,24 @@ def test_nothing_that_is_said_is_in_what_is_exported(
 def test_two_tenants_with_the_same_ids_have_separate_traces(
     traced: Deployment, collector: Collector
 ) -> None:
-    for tenant in traced.tenants:
-        tenant.send("Hello", thread_id="same")
-    eventually(lambda: all(tenant.is_settled() for tenant in traced.tenants), "something waits")
-    of_trace: dict[str, set[str]] = {}
-    for span in collector.spans:
-        tenants = of_trace.setdefault(span.trace_id, set())
-        if tenant_id := span.attributes.get("konstruct.tenant.id"):
-            tenants.add(tenant_id)
-    assert all(len(tenants) <= 1 for tenants in of_trace.values())
+    messages = [tenant.send("Hello", thread_id="same") for tenant in traced.tenants]
+    for tenant, message_id in zip(traced.tenants, messages, strict=True):
+        tenant.wait_for(message_id)
+
+    def replies() -> list[Seen]:
+        return [
+            span
+            for message_id in messages
+            for span in named(collector.spans, "job reply")
+            if span.attributes["konstruct.job.key"] == message_id
+        ]
+
+    eventually(lambda: len(replies()) == 2, "the spans of both have not come")
+    traces = [collector.trace(span.trace_id) for span in replies()]
+    for tenant, trace in zip(traced.tenants, traces, strict=True):
+        tenants = {span.attributes["konstruct.tenant.id"] for span in trace}
+        assert tenants == {str(tenant.id)}
+    assert len({span.trace_id for trace in traces for span in trace}) == 2
 
 
 @pytest.mark.parametrize(
