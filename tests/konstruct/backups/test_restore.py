@@ -11,15 +11,18 @@ from django.contrib.sessions.models import Session
 from django.core.management.base import CommandError
 from django.db.models.functions import Now
 from django.test import Client
+from django.utils import timezone
 
 from konstruct.api.auth.keys import issue_key, revoke_key
 from konstruct.api.models import ApiKey
 from konstruct.consistency import verify
+from konstruct.local.embedded.postgres import binaries
 from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
     request_message_erasure,
 )
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from konstruct.privacy import jobs
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
@@ -29,6 +32,7 @@ from tenants.audit.models import ErasureRequest, MessageErasure, RetentionRule
 from tenants.audit.tombstones import MEMBER, bury
 from tenants.context import tenant_scope
 from tenants.models import Job, Tenant
+from tenants.schemas import provisioning
 from tests import database
 from tests.konstruct.backups.conftest import run
 
@@ -51,8 +55,6 @@ def texts(tenant: Tenant) -> list[str]:
 
 def dumped(tenant: Tenant) -> str:
     """All of a tenant's schema as text, read by a superuser."""
-    from konstruct.local.embedded.postgres import binaries
-
     url = database.url_of("superuser")
     command = [binaries() / "pg_dump", "--schema", tenant.schema_name, "--dbname", url]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -173,8 +175,6 @@ def test_retention_and_open_requests_are_carried_out_before_the_tenant_serves(
 
 
 def test_what_people_see_is_not_done_twice(tenant_a: Tenant, backup: Callable[..., Path]) -> None:
-    from konstruct.orchestrator.pipeline.accept import Incoming, accept
-
     with tenant_scope(tenant_a.id):
         agent = Agent.objects.create(name="ada")
     message, _ = accept(Incoming(agent.id, "ben", "t", "rest", "Hello"), tenant_id=tenant_a.id)
@@ -188,8 +188,6 @@ def test_what_people_see_is_not_done_twice(tenant_a: Tenant, backup: Callable[..
 
 
 def test_logins_of_before_end(tenant_a: Tenant, backup: Callable[..., Path]) -> None:
-    from django.utils import timezone
-
     with tenant_scope(tenant_a.id):
         Session.objects.create(session_key="s", session_data="", expire_date=timezone.now())
     run("restore", backup(), "--tenant", "tenant-a", "--yes")
@@ -200,8 +198,6 @@ def test_logins_of_before_end(tenant_a: Tenant, backup: Callable[..., Path]) -> 
 def test_a_deleted_tenant_comes_back_only_if_that_is_asked_for(
     make_tenant: Callable[..., Tenant], talk: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
-    from tenants.schemas import provisioning
-
     tenant = make_tenant("gone")
     talk(tenant, "My dog is called Rex.")
     made = backup()
@@ -219,8 +215,6 @@ def test_a_deleted_tenant_comes_back_only_if_that_is_asked_for(
 def test_a_deleted_tenant_can_have_another_name(
     make_tenant: Callable[..., Tenant], talk: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
-    from tenants.schemas import provisioning
-
     tenant = make_tenant("gone")
     talk(tenant, "My dog is called Rex.")
     made = backup()

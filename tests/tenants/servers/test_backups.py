@@ -1,0 +1,54 @@
+"""Tenants of several servers are in one backup, and each is restored on its own server."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from konstruct.orchestrator.models import Agent
+from tenants.context import server_scope, tenant_scope
+from tenants.models import Tenant
+from tenants.schemas.migration_state import schema_exists
+from tests.konstruct.backups.conftest import run
+from tests.servers.postgres import Server
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+
+def agents(tenant: Tenant) -> list[str]:
+    with tenant_scope(tenant.id):
+        return list(Agent.objects.order_by("name").values_list("name", flat=True))
+
+
+def test_each_tenant_comes_back_on_its_server(
+    further: dict[str, Server],
+    make_tenant: Callable[..., Tenant],
+    tmp_path: Path,
+    settings: Any,
+) -> None:
+    journal = tmp_path / "erasures.jsonl"
+    journal.touch()
+    settings.ERASURE_JOURNAL = str(journal)
+    here, there = make_tenant("here"), make_tenant("there", server="eu1")
+    for tenant in (here, there):
+        with tenant_scope(tenant.id):
+            Agent.objects.create(name="before")
+    said = run("backup", tmp_path, "--tenant", "here", "--tenant", "there")
+    made = said.partition(":")[0]
+    for tenant in (here, there):
+        with tenant_scope(tenant.id):
+            Agent.objects.create(name="later")
+    run("restore", made, "--tenant", "there", "--yes")
+    assert (agents(here), agents(there)) == (["before", "later"], ["before"])
+    run("restore", made, "--all", "--yes")
+    assert (agents(here), agents(there)) == (["before"], ["before"])
+    with server_scope("eu1"):
+        assert schema_exists(there.schema_name)
+        assert not schema_exists(here.schema_name)
+    assert set(
+        Tenant.objects.filter(slug__in=["here", "there"]).values_list("server", "state")
+    ) == {
+        ("default", "active"),
+        ("eu1", "active"),
+    }
