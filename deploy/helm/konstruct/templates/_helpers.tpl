@@ -68,8 +68,8 @@ The environment of a process. Arguments: root, process (its values), owner (whet
 - name: {{ $name }}
   valueFrom:
     secretKeyRef:
-      name: {{ $from }}
-      key: {{ $key }}
+      name: {{ $from | quote }}
+      key: {{ $key | quote }}
       {{- if not (has $name (list "DATABASE_URL" "REDIS_URL" "SECRET_KEY" "DATABASE_OWNER_URL")) }}
       optional: true
       {{- end }}
@@ -85,7 +85,7 @@ The environment of a process. Arguments: root, process (its values), owner (whet
 {{- define "konstruct.pod" -}}
 {{- $root := .root }}
 automountServiceAccountToken: false
-serviceAccountName: {{ $root.Values.serviceAccountName }}
+serviceAccountName: {{ $root.Values.serviceAccountName | quote }}
 enableServiceLinks: false
 securityContext:
   runAsNonRoot: true
@@ -100,7 +100,7 @@ imagePullSecrets:
 {{- range $name := list "nodeSelector" "tolerations" "affinity" "priorityClassName" }}
   {{- with coalesce (get $.process $name) (get $root.Values $name) }}
 {{ $name }}:
-    {{- if kindIs "string" . }} {{ . }}{{ else }}{{ toYaml . | nindent 2 }}{{ end }}
+    {{- if kindIs "string" . }} {{ quote . }}{{ else }}{{ toYaml . | nindent 2 }}{{ end }}
   {{- end }}
 {{- end }}
 volumes:
@@ -109,7 +109,7 @@ volumes:
     emptyDir: {medium: Memory, sizeLimit: {{ $root.Values.tmpSizeLimit }}}
   {{- if and .owner $root.Values.journal.existingClaim }}
   - name: journal
-    persistentVolumeClaim: {claimName: {{ $root.Values.journal.existingClaim }}}
+    persistentVolumeClaim: {claimName: {{ $root.Values.journal.existingClaim | quote }}}
   {{- end }}
   {{- with .volumes }}
   {{- toYaml . | nindent 2 }}
@@ -122,7 +122,7 @@ volumes:
 {{/* What all containers have. Arguments: root, process (its values), owner, volumeMounts; image, instead of the usual one. */}}
 {{- define "konstruct.container" -}}
 {{- $root := .root }}
-image: {{ .image | default (include "konstruct.image" $root) }}
+image: {{ .image | default (include "konstruct.image" $root) | quote }}
 imagePullPolicy: {{ $root.Values.image.pullPolicy }}
 securityContext:
   allowPrivilegeEscalation: false
