@@ -10,6 +10,7 @@ from celery import Task, current_app, shared_task
 from celery.exceptions import Ignore
 from django.conf import settings
 from django.contrib.auth.forms import PasswordResetForm
+from django.utils import translation
 from structlog.contextvars import bound_contextvars
 
 from tenants import jobs
@@ -120,12 +121,15 @@ def overdue_jobs(seconds: float) -> int:
 
 
 @shared_task(name="tenants.tasks.send_password_links")
-def send_password_links(tenant_id: str | None, email: str, host: str, is_secure: bool) -> None:
+def send_password_links(
+    tenant_id: str | None, email: str, host: str, is_secure: bool, language: str = "en"
+) -> None:
     """Mail a link to each person of a tenant, or to each operator, who has this address."""
     if tenant_id is not None:
         with public_scope():
             require_serving(UUID(tenant_id))
-    with tenant_scope(UUID(tenant_id)) if tenant_id else public_scope():
+    scope = tenant_scope(UUID(tenant_id)) if tenant_id else public_scope()
+    with scope, translation.override(language):
         form = PasswordResetForm({"email": email})
         if form.is_valid() and settings.EMAIL_HOST:
             form.save(

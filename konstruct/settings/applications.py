@@ -3,8 +3,8 @@
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 
-from konstruct.settings.deployment import BASE_DIR
-from konstruct.settings.environment import text
+from konstruct.settings.deployment import BASE_DIR, PLAIN_HTTP
+from konstruct.settings.environment import choice, text
 
 # unfold must come before django_tenants (its admin templates would win otherwise), and tenants
 # too: its commands replace those of the same name.
@@ -50,6 +50,7 @@ MIDDLEWARE = [
     "konstruct.content_security.ContentSecurityMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "konstruct.languages.LanguageMiddleware",
     "tenants.http.middleware.TenantMiddleware",
     "tenants.http.middleware.SessionMiddleware",
     "konstruct.api.http.middleware.SlashMiddleware",
@@ -80,11 +81,16 @@ TEMPLATES = [
     },
 ]
 
-LANGUAGE_CODE = "en-us"
-# Pages are in English: to look each of their words up in an empty catalogue, and the names of a
-# hundred languages for a menu that has none, was a tenth of what a page took.
-USE_I18N = False
-LANGUAGES = [("en", "English")]
+# Of what no page shows: logs, commands, the description of the API.
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "Deutsch"), ("es", "Español")]
+LOCALE_PATHS = [BASE_DIR / "konstruct" / "locale"]
+# Of mails and Slack messages that no person's request sends.
+NOTIFICATION_LANGUAGE = choice("NOTIFICATION_LANGUAGE", "en", [code for code, _ in LANGUAGES])
+LANGUAGE_COOKIE_AGE = 365 * 24 * 3600
+LANGUAGE_COOKIE_HTTPONLY = True
+LANGUAGE_COOKIE_SAMESITE = "Lax"
+LANGUAGE_COOKIE_SECURE = not PLAIN_HTTP
 TIME_ZONE = "UTC"
 USE_TZ = True
 FORMAT_MODULE_PATH = "konstruct.formats"
@@ -115,6 +121,7 @@ UNFOLD = {
     # Unfold's own is too dark to be read on its dark pages.
     "COLORS": {"primary": {"500": "oklch(72% .19 304)"}},
     "SHOW_HISTORY": True,
+    "SHOW_LANGUAGES": True,
     "SHOW_VIEW_ON_SITE": False,
     "SITE_FAVICONS": [
         {

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from urllib.parse import urlsplit
 
@@ -76,6 +77,14 @@ def address(name: str) -> tuple[str, int] | None:
 def text(name: str, default: str = "") -> str:
     """Read text from the environment; an empty one counts as unset, as compose files pass it."""
     return os.environ.get(name, "").strip() or default
+
+
+def choice(name: str, default: str, choices: Sequence[str]) -> str:
+    """Read one of some words from the environment."""
+    value = text(name, default)
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name}={value!r} is none of {', '.join(choices)}")
+    return value
 
 
 def names(name: str, default: str) -> list[str]:

@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
+from django.views.i18n import set_language
 
 from konstruct.channels.slack import views as slack
 from tenants.admin.sites import operator_site
@@ -13,6 +14,7 @@ handler403 = "tenants.admin.forbidden.forbidden"
 handler500 = "tenants.http.refusals.server_error"
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
+    path("admin/language/", set_language, name="set_language"),
     path("admin/", operator_site.urls),
     path("api/", include("konstruct.urls.api")),
     path("channels/slack/events/", slack.events, name="slack-events"),

@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
+from django.views.i18n import set_language
 
 from tenants.admin.sites import tenant_site
 
@@ -12,6 +13,7 @@ handler403 = "tenants.admin.forbidden.forbidden"
 handler500 = "tenants.http.refusals.server_error"
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),
+    path("admin/language/", set_language, name="set_language"),
     path("admin/", tenant_site.urls),
     path("api/", include("konstruct.urls.api")),
     path("health/", include("konstruct.api.health")),

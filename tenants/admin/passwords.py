@@ -22,6 +22,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse, reverse_lazy
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
+from django.utils.translation import get_language
 from kombu.exceptions import OperationalError
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminPasswordWidget
 
@@ -92,6 +93,7 @@ class ResetView(PasswordResetView):
                     email,
                     self.request.get_host(),
                     self.request.is_secure(),
+                    get_language(),
                 ],
             )
         except OperationalError:

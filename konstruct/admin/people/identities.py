@@ -112,6 +112,7 @@ def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/link_identity.html",
+        of_workspace=identity.workspace and f" ({identity.workspace})",
         title="Who is this?",
         identity=identity,
         is_linked=identity.user_id != identity.own_id,

@@ -129,7 +129,7 @@ def erase(request: HttpRequest) -> HttpResponseBase:
         user_id=user_id,
         query=urlencode({"user": user_id}),
         linked=_linked(user_id),
-        spelled=spelled(user_id),
+        spelled=spelled(user_id) and f" ({spelled(user_id)})",
         alike=[
             (other, spelled(other), urlencode({"user": other})) for other in look_alikes(user_id)
         ],

@@ -1,0 +1,5 @@
+"""Dates and times in Spanish: the day before the month, hours from 0 to 23, and seconds."""
+
+DATE_FORMAT = "j M Y"
+TIME_FORMAT = "H:i"
+DATETIME_FORMAT = "j M Y, H:i:s"

@@ -1,0 +1,30 @@
+"""The language of pages: chosen in the user menu, or asked for by the browser. APIs are English."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import translation
+from django.utils.cache import patch_vary_headers
+
+from konstruct.api.http.problems import takes_keys
+
+
+class LanguageMiddleware:
+    """Serves pages in the language of the cookie that the user menu sets, or of Accept-Language.
+
+    Django's middleware would serve the APIs so too. Their texts are English, whatever is asked for:
+    programs compare them. No address has a language in it, so no URL configuration is asked.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if takes_keys(request.path):
+            return self.get_response(request)
+        language = translation.get_language_from_request(request)
+        with translation.override(language):
+            response = self.get_response(request)
+        response.headers.setdefault("Content-Language", language)
+        patch_vary_headers(response, ("Accept-Language",))
+        return response
