@@ -11,11 +11,14 @@ HIDDEN = "***"
 # Settings that are URLs. Their user and password may have characters that make them invalid.
 URLS = (
     "DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL", "LLM_POOL_URL",
-    "SLACK_API_URL",
+    "SLACK_API_URL", "OTEL_EXPORTER_OTLP_ENDPOINT",
 )  # fmt: skip
 # Those that have a URL for each server.
 NAMED_URLS = ("TENANT_DATABASES", "TENANT_DATABASES_OWNER", "TENANT_DATABASES_REPLICAS")
-SECRETS = ("SECRET_KEY", "LLM_API_KEY", "SLACK_CLIENT_SECRET", "SLACK_SIGNING_SECRET")
+SECRETS = (
+    "SECRET_KEY", "LLM_API_KEY", "SLACK_CLIENT_SECRET", "SLACK_SIGNING_SECRET",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+)  # fmt: skip
 # Those that are lists.
 KEYS = ("SECRET_KEY_FALLBACKS", "SLACK_SIGNING_SECRET_FALLBACKS", "CHANNEL_TOKEN_KEYS")
 # Shorter ones are ordinary words, which would be hidden wherever they stand.

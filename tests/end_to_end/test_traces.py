@@ -263,6 +263,29 @@ def test_nothing_that_is_said_is_in_what_is_exported(
     assert tenant.key.encode() not in b"".join(collector.bytes)
 
 
+def test_an_extraction_is_in_the_trace_of_the_message(
+    traced: Deployment, collector: Collector
+) -> None:
+    tenant = traced.tenants[0]
+    with tenant.client() as client:
+        settings = {"extracts_facts": True, "extraction_idle_seconds": 0}
+        changed = client.patch(f"/api/v1/agents/{tenant.agent_id}/", json=settings)
+        assert changed.status_code == 200, changed.text
+        trace_id, headers = new_trace()
+        tenant.wait_for(send(tenant, headers, user_id="theo", thread_id="facts"))
+        spans = collector.wait_for(
+            trace_id,
+            lambda spans: has("job extraction")(spans) and len(named(spans, "model")) > 1,
+        )
+        client.patch(f"/api/v1/agents/{tenant.agent_id}/", json={"extracts_facts": False})
+    extractions = {span.id for span in named(spans, "job extraction")}
+    parents = {
+        span.id for name in ("POST /api/v1/messages/", "job reply") for span in named(spans, name)
+    }
+    assert {span.parent for span in named(spans, "job extraction")} <= parents
+    assert any(span.parent in extractions for span in named(spans, "model"))
+
+
 def test_two_tenants_with_the_same_ids_have_separate_traces(
     traced: Deployment, collector: Collector
 ) -> None:

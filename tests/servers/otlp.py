@@ -1,13 +1,19 @@
 """A collector of OpenTelemetry on loopback: takes spans by OTLP over HTTP, and keeps them."""
 
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+from unittest import mock
 
+from django.test import override_settings
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from tenants import traces
 
 
 class Seen:
@@ -92,6 +98,25 @@ class Collector:
                 """Write nothing."""
 
         return Handler
+
+
+@contextmanager
+def exporting() -> Iterator[Collector]:
+    """Let this process export its spans to a collector."""
+    with Collector() as collector:
+        environment = {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            "OTEL_TRACES_SAMPLER": "",  # as compose passes it
+        }
+        with (
+            mock.patch.dict(os.environ, environment),
+            override_settings(OTEL_EXPORTER_OTLP_ENDPOINT=collector.url),
+        ):
+            traces.start("tests")
+            try:
+                yield collector
+            finally:
+                traces.stop()
 
 
 def _spans_of(body: bytes) -> list[Seen]:

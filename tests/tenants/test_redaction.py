@@ -40,9 +40,11 @@ def test_what_reads_as_a_credential_is_hidden(text: str, redacted: str) -> None:
 def test_credentials_of_settings_are_hidden_wherever_they_stand(settings: object) -> None:
     settings.LLM_POOL_URL = "http://user:12/34@llm"
     settings.LLM_API_KEY = "a-key-of-no-known-form"
+    settings.OTEL_EXPORTER_OTLP_HEADERS = "x-api=a-key-of-the-collector"
     settings.SECRET_KEY_FALLBACKS = ["a-former-key-of-django"]
     settings.SLACK_SIGNING_SECRET_FALLBACKS = ["a-former-key-of-slack"]
     assert redact("user:12/34 a-key-of-no-known-form") == "*** ***"
+    assert redact("sent x-api=a-key-of-the-collector") == "sent ***"
     assert redact("a-former-key-of-django a-former-key-of-slack") == "*** ***"
 
 

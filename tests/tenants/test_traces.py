@@ -8,14 +8,13 @@ import timeit
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from tenants import trace_export, traces
 from tenants.exceptions import InvalidTenantId
-from tests.servers.otlp import Collector
+from tests.servers.otlp import Collector, exporting
 
 PROJECT = Path(__file__).resolve().parents[2]
 TRACE = "a" * 32
@@ -24,19 +23,9 @@ PARENT = f"00-{TRACE}-{'b' * 16}-01"
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    with Collector() as running:
+    """This process exports its spans to the collector."""
+    with exporting() as running:
         yield running
-
-
-@pytest.fixture
-def on(settings: Any, collector: Collector, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """This process exports spans to the collector."""
-    settings.OTEL_EXPORTER_OTLP_ENDPOINT = collector.url
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "")  # as compose passes it
-    traces.start("tests")
-    yield
-    traces.stop()
 
 
 def counted(outcome: str) -> float:
@@ -110,9 +99,7 @@ def run(code: str, **environment: str) -> str:
     return ran.stdout + ran.stderr
 
 
-def test_a_span_continues_a_trace_and_an_error_is_its_class_and_code(
-    on: None, collector: Collector
-) -> None:
+def test_a_span_continues_a_trace_and_an_error_is_its_class_and_code(collector: Collector) -> None:
     key = uuid4()
     with (
         suppress(InvalidTenantId),
@@ -137,9 +124,7 @@ def test_a_span_continues_a_trace_and_an_error_is_its_class_and_code(
 
 
 @pytest.mark.parametrize("text", ["two words", "maria@example.com", "é", "a\nb", "x" * 129, "'"])
-def test_a_text_that_is_no_word_of_ours_is_not_exported(
-    on: None, collector: Collector, text: str
-) -> None:
+def test_a_text_that_is_no_word_of_ours_is_not_exported(collector: Collector, text: str) -> None:
     with traces.span("tool", parent=PARENT, tool=text):
         traces.set_attributes(channel=text)
     traces.stop()
@@ -148,7 +133,7 @@ def test_a_text_that_is_no_word_of_ours_is_not_exported(
 
 
 @pytest.mark.parametrize("parent", ["", "x", "x" * 10_000, PARENT + "-more", PARENT.upper()])
-def test_a_malformed_parent_begins_a_trace(on: None, collector: Collector, parent: str) -> None:
+def test_a_malformed_parent_begins_a_trace(collector: Collector, parent: str) -> None:
     with traces.span("outer"), traces.span("job", parent=parent):
         pass
     traces.stop()
@@ -157,7 +142,7 @@ def test_a_malformed_parent_begins_a_trace(on: None, collector: Collector, paren
     assert len({job.trace_id, outer.trace_id, TRACE}) == 3
 
 
-def test_a_batch_is_a_span_in_each_trace_of_its_jobs(on: None, collector: Collector) -> None:
+def test_a_batch_is_a_span_in_each_trace_of_its_jobs(collector: Collector) -> None:
     other = f"00-{'d' * 32}-{'e' * 16}-01"
     with traces.batch_span("embed", [PARENT, other, PARENT, ""], messages=4):
         pass
@@ -172,7 +157,7 @@ def test_a_batch_is_a_span_in_each_trace_of_its_jobs(on: None, collector: Collec
 
 
 def test_spans_that_are_too_many_are_dropped_and_counted(
-    on: None, collector: Collector, monkeypatch: pytest.MonkeyPatch
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trace_export, "MAX_WAITING", 10)
     collector.hangs.set()
@@ -189,7 +174,7 @@ def test_spans_that_are_too_many_are_dropped_and_counted(
 
 
 def test_spans_that_the_collector_refuses_are_counted_and_logged_once(
-    on: None, collector: Collector, caplog: pytest.LogCaptureFixture
+    collector: Collector, caplog: pytest.LogCaptureFixture
 ) -> None:
     collector.status = 403
     before = counted("failed")

@@ -1,0 +1,38 @@
+"""What the owner's process traces, and what an erasure leaves in traces and their columns."""
+
+import pytest
+
+from konstruct.privacy import jobs
+from tenants import traces
+from tenants.context import tenant_scope
+from tenants.models import Job
+from tests import database
+from tests.konstruct.conftest import Program
+from tests.servers.otlp import exporting
+
+TRACE = "a" * 32
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_erasure_is_in_the_trace_of_its_request_and_names_nobody(program_a: Program) -> None:
+    with exporting() as collector:
+        with traces.span("request", traces.SERVER, parent=f"00-{TRACE}-{'b' * 16}-01"):
+            program_a.send("My secret.")
+            asked = program_a.post("/api/v1/erasures/", {"user_id": "maria"})
+        assert asked.status_code == 202
+        with database.as_owner():
+            assert jobs.ERASE.do_all() == 1
+        traces.stop()
+    spans = {span.name: span for span in collector.trace(TRACE)}
+    request, erasure = spans["request"], spans["job erasure"]
+    assert (erasure.kind, erasure.parent) == ("CONSUMER", request.id)
+    assert erasure.attributes == {
+        "konstruct.tenant.id": str(program_a.tenant.id),
+        "konstruct.job.kind": "erasure",
+        "konstruct.job.key": asked.json()["id"],
+    }
+    exported = b"".join(collector.bytes)
+    assert b"maria" not in exported
+    assert b"secret" not in exported
+    with tenant_scope(program_a.tenant.id):
+        assert not Job.objects.filter(traceparent__contains=TRACE, kind="reply").exists()
