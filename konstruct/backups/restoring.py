@@ -12,6 +12,7 @@ Killed at any point, the tenant is as it was, or closed. The same command, run a
 
 import json
 import logging
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ from tenants.jobs.kind import NOT_BEGUN
 from tenants.locking import refuse_a_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
 from tenants.moving.rows import run, session_on
-from tenants.moving.transfer import enter
+from tenants.moving.transfer import SETTLE_SECONDS, enter
 from tenants.naming import replaced_schema_of
 from tenants.postgresql.exceptions import ServerDown
 from tenants.roles import APP_ROLE
@@ -148,6 +149,7 @@ def restore(
     with server_scope(tenant.server), schema_lock(tenant.schema_name):
         before = state_of_tenant(tenant)
         close(tenant)
+        time.sleep(SETTLE_SECONDS)  # requests that run end, as before a move
         try:
             _put_aside(tenant)
             _load(tenant, path)

@@ -99,6 +99,11 @@ class Command(KonstructCommand):
         manifest = verify_backup(path) if options["all"] else read_manifest(path)
         chosen = self._chosen(manifest, options)
         entries = [] if options["without_journal"] else entries_since(manifest)
+        if not (options["without_journal"] or manifest["keeps_journal"]):
+            self.stderr.write(
+                "There was no journal of erasures when this backup was made: what was erased before"
+                " the journal began comes back"
+            )
         existing = Tenant.objects.filter(pk__in=[entry["id"] for entry in chosen])
         if slugs := sorted(existing.values_list("slug", flat=True)):
             self._confirm(slugs, manifest["began_at"], options)
