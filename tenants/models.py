@@ -168,9 +168,22 @@ class Tenant(TenantMixin):
         help_text="As of when its last backup is; empty: there is none.",
     )
 
+    quotas = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, output_field=models.JSONField()),
+        editable=False,
+        help_text="Its limits by quota: soft, hard or both. Without them: unlimited.",
+    )
+    usage = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, output_field=models.JSONField()),
+        editable=False,
+        help_text="What it used when that was measured last, and the limits it reached.",
+    )
+
     objects = TenantQuerySet.as_manager()
 
-    personal_data = NoPersonalData("the tenant's name")
+    personal_data = NoPersonalData("the tenant's name, its limits and its usage in numbers")
 
     class Meta:
         ordering = ["slug"]

@@ -16,7 +16,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -186,7 +186,7 @@ class HttpLanguageModel:
                     tokens = _tokens(completion)
                     traces.set_attributes(name=None, **tokens)
             except LLMError as error:
-                outcome = error.code
+                outcome, error.requests = error.code, attempt
                 pause = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
                 pause = max(pause, getattr(error, "retry_after", None) or 0.0)
                 is_late = pause > MAX_PAUSE_SECONDS or time.monotonic() + pause > last_try
@@ -197,7 +197,7 @@ class HttpLanguageModel:
                 outcome = "done"
                 for kind, number in tokens.items():
                     TOKENS.of(endpoint=self.host, kind=kind).inc(number)
-                return completion
+                return replace(completion, requests=attempt)
             finally:
                 answer.cancel()
                 CALLS.of(endpoint=self.host, outcome=outcome).inc()

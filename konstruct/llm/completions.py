@@ -56,6 +56,8 @@ class Completion:
     """Tokens as the language model reports them, by OpenAI's names; None without a report."""
     finish_reason: str = "stop"
     """Why it ended: "length" if it was cut at a limit, "content_filter", else "stop"."""
+    requests: int = 1
+    """How many requests were sent for it: those that failed were repeated."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,8 @@ class LLMError(KonstructError):
     code = "llm_failed"
     is_retryable = False
     """Whether the client sends the same request again at once."""
+    requests = 1
+    """How many requests were sent, repeated ones too."""
 
     def __init__(self, message: str, *, detail: str = "") -> None:
         super().__init__(message)

@@ -308,6 +308,8 @@ def _per_day(rows: QuerySet[Any], day: Expression, *numbers: Expression) -> Iter
 def _add_extraction(days: dict[date, Day], agent_id: UUID | None) -> None:
     ends = _in_days("at", min(days), max(days))
     for each in metering.usage(since=ends["at__gte"], until=ends["at__lt"], agent_id=agent_id):
+        if each.purpose == metering.REPLY:  # counted by the replies, which have channels
+            continue
         days[each.day].extraction_tokens += each.prompt_tokens + each.completion_tokens
         days[each.day].cost += each.cost
 

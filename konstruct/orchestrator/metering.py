@@ -1,27 +1,49 @@
 """The meter of language models: calls, tokens and money by agent and day.
 
-A call is recorded before it is sent, and its outcome after: a process that dies leaves a call
-without an outcome. Prices are those of the settings at the time of the call.
+`runner.run_agent` records each call before it is sent, and its outcome after, in one statement
+each: a process that dies leaves a call without an outcome, which is listed as unknown. Days are
+summed up in DailyUsage. Prices are those of the settings at the time of the call.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Literal
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import Count, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
 from konstruct.llm.completions import Completion
-from konstruct.orchestrator.models import CallOutcome, ModelCall
+from konstruct.llm.exceptions import LLMError
+from konstruct.orchestrator.models import CallOutcome, DailyUsage, ModelCall
+from konstruct.orchestrator.usage import ADD, SLOT
 from memory.context import tokens
+from tenants.context import execute
 
 MILLION: Final = 1_000_000
+REPLY: Final = "reply"
+_OF_CALL: Final = ("calls", "failed", "prompt_tokens", "completion_tokens", "cost")
+# The outcome is recorded once, and counted with it.
+_RECORD: Final = """
+WITH finished AS (
+    UPDATE orchestrator_modelcall
+    SET outcome = %(outcome)s, requests = %(requests)s, prompt_tokens = %(prompt_tokens)s,
+        completion_tokens = %(completion_tokens)s, cost = %(cost)s
+    WHERE id = %(id)s AND outcome = ''
+    RETURNING created_at, agent_id, purpose, model
+)
+"""
+_FINISHED: Final = f"""
+SELECT (created_at AT TIME ZONE 'UTC')::date, agent_id, purpose, model, {SLOT}, 0, 0, 0, 1,
+       %(failed)s, %(prompt_tokens)s, %(completion_tokens)s, %(cost)s
+FROM finished
+"""  # noqa: S608  (of constants)
+_FINISH: Final = _RECORD + ADD.format(rows=_FINISHED)
 
 
 @dataclass(slots=True)
@@ -30,6 +52,7 @@ class Call:
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    requests: int = 1
 
     @property
     def cost(self) -> Decimal:
@@ -38,6 +61,7 @@ class Call:
 
     def count(self, messages: Sequence[Mapping[str, Any]], completion: Completion) -> None:
         """Count the tokens of an answer: those that the server reports, or else an estimate."""
+        self.requests = completion.requests
         if completion.usage is None:
             self.prompt_tokens = estimated_tokens(messages)
             self.completion_tokens = tokens.count(completion.text)
@@ -78,13 +102,25 @@ def record_call(*, agent_id: UUID | None, purpose: str, model: str) -> Iterator[
     try:
         yield call
         outcome = CallOutcome.DONE
+    except LLMError as error:
+        call.requests = error.requests
+        raise
     finally:
-        ModelCall.objects.filter(pk=row.pk).update(
-            outcome=outcome,
-            prompt_tokens=call.prompt_tokens,
-            completion_tokens=call.completion_tokens,
-            cost=call.cost,
-        )
+        finish_call(row.pk, outcome, call, cost=call.cost)
+
+
+def finish_call(call_id: UUID, outcome: CallOutcome, call: Call, *, cost: Decimal) -> None:
+    """Record the outcome of a call and count it; nothing changes if it has one already."""
+    values = {
+        "id": call_id,
+        "outcome": outcome.value,
+        "failed": int(outcome == CallOutcome.FAILED),
+        "requests": call.requests,
+        "prompt_tokens": call.prompt_tokens,
+        "completion_tokens": call.completion_tokens,
+        "cost": cost,
+    }
+    execute(_FINISH, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +131,14 @@ class Usage:
     agent_id: UUID | None
     purpose: str
     model: str
-    calls: int
-    failed: int
-    unknown: int
-    """Calls of processes that ended before the answer came."""
-    prompt_tokens: int
-    completion_tokens: int
-    cost: Decimal
+    calls: int = 0
+    """All calls, with unknown ones."""
+    failed: int = 0
+    unknown: int = 0
+    """Calls of processes that ended before the answer came, and those that are being made."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: Decimal = Decimal(0)
 
     def __add__(self, other: "Usage") -> "Usage":
         """Return this usage with the counts of another one added."""
@@ -109,7 +146,8 @@ class Usage:
         return replace(self, **counts)
 
 
-_COUNTS: Final = ("calls", "failed", "unknown", "prompt_tokens", "completion_tokens", "cost")
+_COUNTS: Final = ("unknown", *_OF_CALL)
+_GROUP: Final = ("day", "agent_id", "purpose", "model")
 
 
 def usage(
@@ -121,29 +159,46 @@ def usage(
 ) -> list[Usage]:
     """Return the current tenant's usage by day, agent, purpose and model, newest day first.
 
+    It reads sums of days, and the calls without an outcome by an index of their own: its time does
+    not grow with calls.
+
     Args:
-        since: time of the first call.
-        until: time after the last one.
+        since: on the first day (UTC).
+        until: the end; a day of which it is a part counts as a whole.
         agent_id: of one agent alone.
         limit: of rows; None: all.
     """
-    calls = ModelCall.objects.filter(created_at__gte=since)
-    if until is not None:
-        calls = calls.filter(created_at__lt=until)
-    if agent_id is not None:
-        calls = calls.filter(agent_id=agent_id)
-    groups = (
-        calls.annotate(day=TruncDate("created_at", tzinfo=UTC))
-        .values("day", "agent_id", "purpose", "model")
-        .annotate(
-            calls=Count("id"),
-            failed=Count("id", filter=Q(outcome=CallOutcome.FAILED)),
-            unknown=Count("id", filter=Q(outcome=CallOutcome.UNKNOWN)),
-            **_SUMS,
-        )
-        .order_by("-day", "agent_id", "purpose", "model")
+    last = date.max if until is None else (until - timedelta(microseconds=1)).astimezone(UTC).date()
+    of: dict[str, Any] = {} if agent_id is None else {"agent_id": agent_id}
+    days = DailyUsage.objects.filter(
+        day__gte=since.astimezone(UTC).date(), day__lte=last, calls__gt=0, **of
     )
-    return [Usage(**group) for group in groups[:limit]]  # type: ignore[call-arg]  # by their names
+    sums = days.order_by("-day", "agent_id", "purpose", "model").values(*_GROUP)
+    sums = sums.annotate(**{f"sum_{name}": Sum(name) for name in _OF_CALL})
+    found: dict[tuple[Any, ...], Usage] = {}
+    for row in sums[:limit]:
+        key = tuple(row[name] for name in _GROUP)
+        found[key] = Usage(*key, **{name: row[f"sum_{name}"] for name in _OF_CALL})
+    for group in unknown_calls(since.astimezone(UTC).date(), last).filter(**of)[:limit]:
+        key = tuple(group[name] for name in _GROUP)
+        number = group["number"]
+        found[key] = found.get(key, Usage(*key)) + Usage(*key, calls=number, unknown=number)
+    order = sorted(found.values(), key=lambda row: (str(row.agent_id), row.purpose, row.model))
+    order.sort(key=lambda row: row.day, reverse=True)
+    return order[:limit]
+
+
+def unknown_calls(first: date, last: date) -> QuerySet[ModelCall, dict[str, Any]]:
+    """Return the calls without an outcome of some days by day, agent, purpose and model."""
+    calls = ModelCall.objects.filter(
+        outcome=CallOutcome.UNKNOWN,
+        created_at__gte=datetime.combine(first, datetime.min.time(), UTC),
+    )
+    if last < date.max:
+        after = last + timedelta(days=1)
+        calls = calls.filter(created_at__lt=datetime.combine(after, datetime.min.time(), UTC))
+    by_day = calls.annotate(day=TruncDate("created_at", tzinfo=UTC)).order_by()
+    return by_day.values(*_GROUP).annotate(number=Count("id")).order_by("-day", *_GROUP[1:])
 
 
 def summed(rows: Sequence[Usage], by: Literal["day", "agent_id"]) -> dict[Any, Usage]:
@@ -162,16 +217,7 @@ def midnight() -> datetime:
 
 def tokens_today(agent_id: UUID, purpose: str) -> int:
     """Return the tokens that the agent has used today (UTC) for this purpose."""
-    sums = _today(agent_id, purpose).aggregate(**_SUMS)
-    return (sums["prompt_tokens"] or 0) + (sums["completion_tokens"] or 0)
-
-
-def _today(agent_id: UUID, purpose: str) -> QuerySet[ModelCall]:
-    return ModelCall.objects.filter(created_at__gte=midnight(), agent_id=agent_id, purpose=purpose)
-
-
-_SUMS: Final = {
-    "prompt_tokens": Sum("prompt_tokens"),
-    "completion_tokens": Sum("completion_tokens"),
-    "cost": Sum("cost"),
-}
+    today = DailyUsage.objects.filter(
+        day=midnight().date(), agent_id=agent_id, purpose=purpose
+    ).aggregate(sent=Sum("prompt_tokens"), received=Sum("completion_tokens"))
+    return (today["sent"] or 0) + (today["received"] or 0)

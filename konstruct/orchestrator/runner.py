@@ -8,12 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
+from uuid import UUID
+
+from django.conf import settings
 
 from konstruct.llm.client import language_model
 from konstruct.llm.completions import Completion, CompletionRequest, OnText, storable, total
 from konstruct.llm.exceptions import LLMReplyInvalid
-from konstruct.orchestrator import builder
+from konstruct.orchestrator import builder, metering
 from konstruct.orchestrator.builder import limited_options
+from tenants.context import current_tenant_id
 
 
 class Runnable(builder.Persona, Protocol):
@@ -35,7 +39,7 @@ class HasContent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The optional keywords of `run_agent`, which describes them."""
+    """The optional keywords of `run_agent`, which describes them, and what the meter records."""
 
     tools: Sequence[Mapping[str, Any]] = ()
     may_call: bool = True
@@ -43,6 +47,9 @@ class RunOptions:
     on_text: OnText | None = None
     on_completion: Callable[[Completion], None] | None = None
     timeout: float | None = None
+    purpose: str = metering.REPLY
+    agent_id: UUID | None = None
+    """The agent to which the meter counts the calls."""
 
 
 # The keywords of the pipeline's call. A wrapper with the three documented parameters cannot pass
@@ -63,6 +70,8 @@ def run_agent(
     timeout: float | None = None,
 ) -> str:
     """Return the agent's answer to the message, by the language model of the settings.
+
+    The meter records the call; the built-in responder is no language model, and is not metered.
 
     Args:
         msg: the message; its `content` is the user's text.
@@ -103,7 +112,16 @@ def run_agent(
         may_call=asked.may_call,
         options=limited_options(agent, asked.options),
     )
-    completion = language_model(asked.timeout).complete(request, asked.on_text)
+    if settings.LLM_POOL_URL and current_tenant_id() is not None:
+        with metering.record_call(
+            agent_id=asked.agent_id,
+            purpose=asked.purpose,
+            model=agent.model or settings.LLM_MODEL or agent.model_tier,
+        ) as call:
+            completion = language_model(asked.timeout).complete(request, asked.on_text)
+            call.count(messages, completion)
+    else:
+        completion = language_model(asked.timeout).complete(request, asked.on_text)
     if asked.on_completion is not None:
         asked.on_completion(completion)
     return completion.text

@@ -33,7 +33,7 @@ WRITTEN = {
     "tenants_schemastate": {},
     "tenants_tenant": {
         "INSERT": EVERY,
-        "UPDATE": "deletion_asked_at, migration_asked_at, name, state, state_before",
+        "UPDATE": "deletion_asked_at, migration_asked_at, name, quotas, state, state_before, usage",
     },
     "tenants_worker": {},
     "tenants_workspaceclaim": {"INSERT": ALL_BUT_ID, "DELETE": EVERY},

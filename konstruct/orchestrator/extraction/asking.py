@@ -182,16 +182,18 @@ def _request(batch: Batch, run: ExtractionRun, timeout: float | None) -> Complet
         content=messages[-1]["content"],
         **batch.thread.named,  # type: ignore[arg-type]
     )
-    agent_id = None if batch.agent._state.adding else batch.agent.id
-    options = runner.RunOptions(options=prompt.options(run.response_format), timeout=timeout)
-    with metering.record_call(agent_id=agent_id, purpose=PURPOSE, model=run.model) as call:
-        try:
-            completion = runner.complete(message, agent, messages, options)
-            call.count(messages, completion)
-        finally:
-            run.prompt_tokens += call.prompt_tokens
-            run.completion_tokens += call.completion_tokens
-            run.cost += call.cost
+    options = runner.RunOptions(
+        options=prompt.options(run.response_format),
+        timeout=timeout,
+        purpose=PURPOSE,
+        agent_id=None if batch.agent._state.adding else batch.agent.id,
+    )
+    completion = runner.complete(message, agent, messages, options)
+    call = metering.Call()
+    call.count(messages, completion)
+    run.prompt_tokens += call.prompt_tokens
+    run.completion_tokens += call.completion_tokens
+    run.cost += call.cost
     return completion
 
 

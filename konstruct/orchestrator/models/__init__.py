@@ -32,6 +32,7 @@ from konstruct.orchestrator.models.saved_questions import QuestionAnswer, SavedQ
 from konstruct.orchestrator.models.saved_views import SavedView
 from konstruct.orchestrator.models.time_zones import TeamTimeZone
 from konstruct.orchestrator.models.tool_calls import ToolCall
+from konstruct.orchestrator.models.usage import DailyUsage
 
 __all__ = [
     "Agent",
@@ -40,6 +41,7 @@ __all__ = [
     "CallOutcome",
     "ChannelIdentity",
     "DailyActivity",
+    "DailyUsage",
     "Destination",
     "Escalation",
     "Event",

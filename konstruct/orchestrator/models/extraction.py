@@ -204,8 +204,13 @@ class ModelCall(TenantModel):
         primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
     )
     agent_id = models.UUIDField("agent", null=True, blank=True, help_text="The agent.")
-    purpose = models.TextField(help_text="What the call is for, such as extraction.")
+    purpose = models.TextField(help_text="What the call is for, such as reply or extraction.")
     model = models.TextField(blank=True, default="", help_text="The language model.")
+    requests = models.PositiveSmallIntegerField(
+        default=1,
+        db_default=1,
+        help_text="HTTP requests that were sent: a failed one is repeated up to twice.",
+    )
     outcome = models.TextField(
         choices=CallOutcome,
         blank=True,
@@ -235,6 +240,11 @@ class ModelCall(TenantModel):
         indexes = [
             models.Index(
                 fields=["created_at", "agent_id"], include=["tenant_id"], name="model_call_time"
+            ),
+            models.Index(
+                fields=["created_at"],
+                condition=models.Q(outcome=""),
+                name="model_call_unknown",
             ),
         ]
 

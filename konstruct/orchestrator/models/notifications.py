@@ -26,6 +26,7 @@ class Event(models.TextChoices):
     JOB_FAILED = "job_failed", "A reply, delivery or other job failed for good"
     ERASURE_DUE = "erasure_due", "An erasure was requested and is not done"
     REVIEW_QUEUE = "review_queue", "Many proposed facts wait for a review"
+    QUOTA_REACHED = "quota_reached", "A quota is reached, or nearly"
 
 
 class Destination(models.TextChoices):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
+from konstruct.orchestrator import usage
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.handoff import thread_turns
 from konstruct.orchestrator.models import AnswerOptions
@@ -72,6 +73,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
                     instructions=list(incoming.instructions),
                 )
             thread_turns.note(message)
+            usage.count(messages=1, memories=1)
     if created:
         ACCEPTED.of(channel=incoming.channel).inc()
     else:

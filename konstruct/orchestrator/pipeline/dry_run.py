@@ -12,12 +12,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 from uuid import UUID, uuid4
 
-from django.conf import settings
 from django.utils import timezone
 
 from konstruct.llm.completions import Completion, Requested
 from konstruct.llm.exceptions import LLMError, LLMReplyInvalid
-from konstruct.orchestrator import metering, runner
+from konstruct.orchestrator import runner
 from konstruct.orchestrator.extraction.asking import share
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.detection import yes_or_no
@@ -275,14 +274,9 @@ class _Run:
     def complete(
         self, agent: Agent, messages: Sequence[Mapping[str, Any]], options: runner.RunOptions
     ) -> Completion:
-        """Ask the language model, and count its tokens; the built-in responder has no price."""
-        if not settings.LLM_POOL_URL:
-            self.completion = runner.complete(self.message, agent, messages, options)
-            return self.completion
-        model = agent.model or settings.LLM_MODEL or agent.model_tier
-        with metering.record_call(agent_id=self.own.id, purpose=self.purpose, model=model) as call:
-            self.completion = runner.complete(self.message, agent, messages, options)
-            call.count(messages, self.completion)
+        """Ask the language model; the meter counts the calls to the agent of the dry run."""
+        metered = replace(options, purpose=self.purpose, agent_id=self.own.id)
+        self.completion = runner.complete(self.message, agent, messages, metered)
         return self.completion
 
     def follow(self, agent: Agent, requested: Requested) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
+from typing import Final
 from uuid import UUID
 
 from konstruct.llm.completions import Completion, OnText
@@ -40,6 +41,8 @@ from tenants.jobs import Lease
 
 # One agent may hand the message to the next, out and back; each other change happens once.
 MAX_DECISIONS = 2 * handovers.MAX_AGENTS + 3
+# Of the calls of `draft_reply`, for the meter.
+TRIAL: Final = "asking again"
 
 # Without a session store: no channel has a graph, and the thread of a graph may be called as a
 # thread of a channel is, whose users it knows nothing of.
@@ -108,7 +111,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
         if has_tools or calls or "tools" in snapshot.options:
             completion = ask_with_tools(snapshot, agent, prompt.messages, calls, lease, on_text)
         else:
-            options = RunOptions(options=snapshot.options, on_text=on_text)
+            options = RunOptions(options=snapshot.options, on_text=on_text, agent_id=agent.id)
             completion = runner.complete(message, agent, prompt.messages, options)
     if isinstance(completion, Completion):
         return Draft.of(completion, agent, prompt)
@@ -146,7 +149,8 @@ def draft_reply(
         session = PromptTurns([turn for turn in turns if turn.get("message_id") not in hidden])
     gathered = gather_context(message, agent, session, exclude=without)
     prompt = build_prompt(agent, gathered, session)
-    return Draft.of(runner.complete(message, agent, prompt.messages), agent, prompt)
+    options = RunOptions(purpose=TRIAL, agent_id=agent.id)
+    return Draft.of(runner.complete(message, agent, prompt.messages, options), agent, prompt)
 
 
 def gather_context(

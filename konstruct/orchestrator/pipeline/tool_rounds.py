@@ -72,6 +72,7 @@ def ask_with_tools(
             may_call=len(own_rounds) < MAX_ROUNDS and len(rounds) < MAX_PROGRAM_ROUNDS,
             options=options,
             on_text=on_text,
+            agent_id=agent.id,
         )
         completion = runner.complete(snapshot.message, agent, messages, asked)
         usages.append(completion.usage)

@@ -9,6 +9,7 @@ from functools import partial
 from uuid import UUID
 
 from konstruct.llm.completions import Completion
+from konstruct.orchestrator import usage
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
@@ -235,7 +236,7 @@ def _is_still_theirs(message: KonstructMessage) -> bool:
 
 def record_reply(message: KonstructMessage, draft: Draft) -> Message:
     """Write the reply and why it was given, or return the one that another worker wrote first."""
-    reply, _ = transcript.record_message(
+    reply, is_new = transcript.record_message(
         tenant_id=message.tenant_id,
         agent_id=message.agent_id,
         user_id=message.user_id,
@@ -252,6 +253,8 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
         appended=True,
     )
     thread_turns.note(reply)
+    if is_new:
+        usage.count(replies=1, memories=1)
     return reply
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,13 +12,13 @@ from konstruct.orchestrator.activity import LIMITS, activity, count_days, percen
 from konstruct.orchestrator.models import (
     DailyActivity,
     Escalation,
-    ModelCall,
     ReplyMark,
     ReplyReview,
 )
 from memory.models import Message, RecallEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
+from tests.konstruct.metered import metered_call
 
 TODAY = datetime.now(UTC).date()
 SESSION = {"sections": [{"name": "session", "tokens": 9}]}
@@ -135,13 +136,9 @@ def test_escalations_marks_and_tokens_of_extraction_are_counted_by_their_day(
                 reviewer_id=str(number),
                 reviewer_name="eva",
             )
-        ModelCall.objects.create(
-            agent_id=program_a.agent.pk,
-            purpose="extraction",
-            prompt_tokens=7,
-            completion_tokens=2,
-            cost=1,
-        )
+        of_agent = {"agent_id": program_a.agent.pk, "prompt_tokens": 7, "completion_tokens": 2}
+        metered_call(**of_agent, cost=Decimal(1))
+        metered_call(**of_agent, purpose="reply")
         today = activity(first=TODAY, last=TODAY).total
         of_rest = activity(first=TODAY, last=TODAY, channel="rest").total
         of_slack = activity(first=TODAY, last=TODAY, channel="slack").total

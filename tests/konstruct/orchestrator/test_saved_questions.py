@@ -56,7 +56,8 @@ def test_a_change_has_the_questions_asked_and_keeps_the_answers_by_version(
 
 def test_asking_stores_nothing_but_answers(ada: Agent) -> None:
     save_question(ada, content="Where do I live?", user_id="maria")
-    kept = ("orchestrator_modelcall", "orchestrator_questionanswer", "tenants_job")
+    metered = ("orchestrator_modelcall", "orchestrator_dailyusage")
+    kept = (*metered, "orchestrator_questionanswer", "tenants_job")
     before = row_counts(without=kept)
     ask(ada)
     assert row_counts(without=kept) == before

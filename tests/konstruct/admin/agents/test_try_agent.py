@@ -18,7 +18,7 @@ from tests.stored import row_counts
 
 # The log keeps who tries, the session who is logged in, the meter what the calls take.
 MAY_CHANGE = (
-    *("audit_accessevent", "orchestrator_modelcall"),
+    *("audit_accessevent", "orchestrator_modelcall", "orchestrator_dailyusage"),
     *("auth_user", "auth_user_user_permissions", "django_session"),
 )
 DRAFT = {"draft-model_tier": "fast", "draft-recall_mode": "hybrid", "draft-recall_weights": "{}",

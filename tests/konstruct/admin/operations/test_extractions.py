@@ -10,11 +10,12 @@ from django.test import Client
 
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.extraction import queue
-from konstruct.orchestrator.models import CallOutcome, ExtractionCursor, ModelCall
+from konstruct.orchestrator.models import CallOutcome, ExtractionCursor
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
+from tests.konstruct.metered import metered_call
 
 CURSORS = "/admin/orchestrator/extractioncursor/"
 CALLS = "/admin/orchestrator/modelcall/"
@@ -118,16 +119,7 @@ def test_calls_are_summed_by_day_and_agent(
             (3, CallOutcome.UNKNOWN, None),
             (40, CallOutcome.DONE, program_a.agent.pk),
         ):
-            ModelCall.objects.create(
-                agent_id=agent_id,
-                purpose="extraction",
-                model="gpt-0",
-                outcome=outcome,
-                prompt_tokens=100,
-                completion_tokens=10,
-                cost=Decimal("0.25"),
-                created_at=now - timedelta(days=days),
-            )
+            metered_call(outcome, agent_id=agent_id, created_at=now - timedelta(days=days))
     admin = browser(program_a.tenant)
     page = admin.get(CALLS)
     (_, days), (_, agents) = page.context["usage"]["tables"]
@@ -135,7 +127,7 @@ def test_calls_are_summed_by_day_and_agent(
         (now.date(), 2, 1, 0), ((now - timedelta(days=3)).date(), 1, 0, 1),
     ]  # fmt: skip
     assert [(name, row.prompt_tokens, row.cost) for name, row in agents] == [
-        (program_a.agent.name, 200, Decimal("0.5")), ("none", 100, Decimal("0.25")),
+        (program_a.agent.name, 200, Decimal("0.5")), ("none", 0, Decimal(0)),
     ]  # fmt: skip
     assert len(page.context["cl"].result_list) == 4
     unknown = admin.get(f"{CALLS}?outcome__exact=")

@@ -22,7 +22,7 @@ from tests.konstruct.orchestrator.handoff.handing import FIRST, call, offered, w
 from tests.servers.llm import Answer, LLMServer
 from tests.stored import row_counts
 
-METER = ("orchestrator_modelcall",)
+METER = ("orchestrator_modelcall", "orchestrator_dailyusage")
 Ask = Callable[..., DryReply]
 
 

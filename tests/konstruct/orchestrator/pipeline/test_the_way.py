@@ -68,10 +68,10 @@ def test_a_plain_reply(say: Say, committed: Committed) -> None:
     """The first of a user and a thread reads from tables what further ones find in the cache."""
     with committed():
         first = say(handled=False)
-    require(20, first)
+    require(23, first)
     with committed():
         second = say(handled=False)
-    require(16, second)
+    require(19, second)
     assert not PendingReply.objects.exists()
 
 
@@ -86,11 +86,11 @@ def test_a_reply_with_a_tool_call(
     llm_server.answers = [Answer({"tool_calls": [wants]})]
     with committed():
         asked = say("Remember that I like tea.", handled=False)
-    require(14, asked)
+    require(16, asked)
     (call,) = tool_calls.waiting_for(asked.id)
     with committed():
         tool_calls.decide(asked.tenant_id, call.id, True, by="maria")
-    require(26, asked)
+    require(29, asked)
     assert not PendingReply.objects.exists()
 
 
@@ -117,7 +117,7 @@ def test_a_handed_over_thread(say: Say, program: Program, committed: Committed) 
         say()
     with committed():
         message = say(handled=False)
-    require(26, message)
+    require(29, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
 
 

@@ -1,7 +1,6 @@
 """How far conversations are processed, the retry of failed extractions, and usage of models."""
 
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from uuid import UUID
 
 import pytest
@@ -11,6 +10,7 @@ from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.models import CallOutcome, ExtractionCursor, ModelCall
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
+from tests.konstruct.metered import metered_call
 
 EXTRACTIONS_LIST = "/api/v1/extractions/"
 USAGE = "/api/v1/usage/models/"
@@ -67,16 +67,8 @@ def test_usage_of_models_is_summed(program_a: Program) -> None:
     now = datetime.now(UTC)
     with tenant_scope(program_a.tenant.id):
         for days, outcome in ((0, CallOutcome.DONE), (0, CallOutcome.UNKNOWN), (40, "failed")):
-            ModelCall.objects.create(
-                agent_id=program_a.agent.id,
-                purpose="extraction",
-                model="gpt-0",
-                outcome=outcome,
-                prompt_tokens=100,
-                completion_tokens=10,
-                cost=Decimal("0.25"),
-                created_at=now - timedelta(days=days),
-            )
+            created_at = now - timedelta(days=days)
+            metered_call(outcome, agent_id=program_a.agent.id, created_at=created_at)
         ModelCall.objects.create(purpose="extraction", model="gpt-0")
     answer = program_a.get(USAGE).json()
     assert answer["is_complete"] is True
@@ -90,9 +82,9 @@ def test_usage_of_models_is_summed(program_a: Program) -> None:
         "calls": 2,
         "failed": 0,
         "unknown": 1,
-        "prompt_tokens": 200,
-        "completion_tokens": 20,
-        "cost": "0.500000",
+        "prompt_tokens": 100,
+        "completion_tokens": 10,
+        "cost": "0.250000",
     }
     assert [row["agent"] for row in answer["results"] if row is not of_agent] == [None]
     only = program_a.get(f"{USAGE}?agent={program_a.agent.name}").json()["results"]

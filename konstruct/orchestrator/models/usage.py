@@ -1,0 +1,76 @@
+"""Table of a tenant's usage by day, which grows with days and not with messages."""
+
+import uuid
+
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+
+from tenants.models import TenantModel
+from tenants.personal_data import NoPersonalData
+
+
+class DailyUsage(TenantModel):
+    """Counts of one day (UTC), in several rows that are added up.
+
+    Messages and memories have rows without an agent, a purpose and a model; calls of language
+    models have rows for each. Each connection adds to the row of one slot, so that transactions
+    seldom wait for each other. Nothing is subtracted: an erasure removes messages, and not that
+    they were accepted. A call is counted when its outcome is known.
+    """
+
+    id = models.UUIDField(
+        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
+    )
+    day = models.DateField(help_text="The day (UTC).")
+    agent_id = models.UUIDField(
+        "agent", null=True, blank=True, help_text="The agent of calls of language models."
+    )
+    purpose = models.TextField(
+        blank=True, default="", db_default="", help_text="Of the calls, such as reply."
+    )
+    model = models.TextField(
+        blank=True, default="", db_default="", help_text="The language model that was called."
+    )
+    slot = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="Which of the rows that are added up."
+    )
+    messages = models.PositiveBigIntegerField(
+        default=0, db_default=0, help_text="Messages of users that were accepted."
+    )
+    replies = models.PositiveBigIntegerField(
+        default=0, db_default=0, help_text="Replies of agents that were written."
+    )
+    memories = models.PositiveBigIntegerField(
+        default=0, db_default=0, help_text="Messages, replies, imported turns and facts, together."
+    )
+    calls = models.PositiveBigIntegerField(
+        default=0, db_default=0, help_text="Calls of language models with a known outcome."
+    )
+    failed = models.PositiveBigIntegerField(
+        default=0, db_default=0, help_text="Calls of language models that failed."
+    )
+    prompt_tokens = models.PositiveBigIntegerField(
+        default=0, db_default=0, help_text="Tokens sent."
+    )
+    completion_tokens = models.PositiveBigIntegerField(
+        default=0, db_default=0, help_text="Tokens received."
+    )
+    cost = models.DecimalField(
+        max_digits=18, decimal_places=6, default=0, db_default=0, help_text="By LLM_PRICE_…."
+    )
+
+    personal_data = NoPersonalData("counts by day and agent, without a user or a text")
+
+    class Meta:
+        verbose_name = "usage by day"
+        verbose_name_plural = "usage by day"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["day", "agent_id", "purpose", "model", "slot"],
+                nulls_distinct=False,
+                name="daily_usage_slot",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.purpose}".rstrip()

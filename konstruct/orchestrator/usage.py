@@ -1,0 +1,207 @@
+"""A tenant's usage: its counts by day, and the check of its quotas before anything is accepted.
+
+Counts are added in the transaction of what they count, and read as a sum of days. Storage and
+memories are measured at intervals (`konstruct.orchestrator.measuring`); what was added to memories
+since then is added to them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from django.db.models import QuerySet, Sum
+from django.utils import timezone
+
+from konstruct.orchestrator.models import DailyUsage
+from tenants.context import execute, required_tenant_id
+from tenants.limits.quotas import Limit, Quota, QuotaExceeded, limits_of
+from tenants.metrics import counter
+from tenants.models import Tenant
+
+REFUSALS: Final = counter(
+    "konstruct_quota_refusals_total",
+    "Requests that were refused since a hard limit of the tenant is reached.",
+    quota=tuple(quota.value for quota in Quota),
+)
+# Rows that a day and purpose has at most: transactions of as many connections at once seldom wait.
+SLOTS: Final = 16
+COUNTS: Final = (
+    *("messages", "replies", "memories", "calls", "failed", "prompt_tokens", "completion_tokens"),
+    "cost",
+)
+_ADDED: Final = ", ".join(f"{name} = counted.{name} + excluded.{name}" for name in COUNTS)
+ADD: Final = f"""
+INSERT INTO orchestrator_dailyusage AS counted
+    (day, agent_id, purpose, model, slot, {", ".join(COUNTS)})
+{{rows}}
+ON CONFLICT (day, agent_id, purpose, model, slot) DO UPDATE SET {_ADDED}
+"""
+SLOT: Final = f"mod(pg_backend_pid(), {SLOTS})"
+_COUNT: Final = ADD.format(
+    rows=f"VALUES ((now() AT TIME ZONE 'UTC')::date, NULL, '', '', {SLOT}, %(messages)s,"
+    " %(replies)s, %(memories)s, 0, 0, 0, 0, 0)"
+)
+# What a message that is accepted takes: it needs a place in memory, and tokens for its reply.
+OF_MESSAGES: Final = (
+    *(Quota.MESSAGES, Quota.TOKENS, Quota.COST, Quota.MEMORIES, Quota.STORAGE),
+)  # fmt: skip
+OF_MODEL_CALLS: Final = (Quota.TOKENS, Quota.COST)
+OF_MEMORIES: Final = (Quota.MEMORIES, Quota.STORAGE)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was used in some days."""
+
+    messages: int = 0
+    replies: int = 0
+    memories: int = 0
+    calls: int = 0
+    failed: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: Decimal = Decimal(0)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens sent and received."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def add(self, other: "Counts") -> None:
+        """Add other counts."""
+        for name in COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def count(*, messages: int = 0, replies: int = 0, memories: int = 0) -> None:
+    """Add to the current tenant's counts of today, in the transaction of what is counted.
+
+    Call it last in the transaction: another one of the same slot waits for its end.
+    """
+    values = {"messages": messages, "replies": replies, "memories": memories}
+    execute(_COUNT, values)
+
+
+def admit_memories(number: int) -> None:
+    """Count memories that are to be stored, in the same transaction.
+
+    Raises:
+        QuotaExceeded: there is no room for them.
+    """
+    require_room(OF_MEMORIES, memories=number)
+    count(memories=number)
+
+
+def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
+    """Raise if a hard limit of the current tenant leaves no room.
+
+    One statement reads the limits; a tenant that has some of these costs one or two more. Requests
+    at once may each find the same room: they exceed a limit by what they add themselves.
+
+    Args:
+        quotas: the quotas to check, of which API keys are none: their module counts them.
+        memories: how many are to be stored.
+
+    Raises:
+        QuotaExceeded: a limit is reached.
+    """
+    tenant = tenant_row()
+    limits = limits_of(tenant.quotas)
+    asked = {quota: limits[quota].hard for quota in quotas if quota in limits}
+    hard = {quota: limit for quota, limit in asked.items() if limit is not None}
+    if not hard:
+        return
+    used = usage_of(tenant, hard)
+    for quota, limit in hard.items():
+        found = used[quota]
+        if found is None:
+            continue
+        is_over = found + memories > limit if quota is Quota.MEMORIES else found >= limit
+        if is_over:
+            raise refused(QuotaExceeded(quota, limit=limit, used=found))
+
+
+def refused(error: QuotaExceeded) -> QuotaExceeded:
+    """Count a refusal, and return its error."""
+    REFUSALS.of(quota=error.quota.value).inc()
+    return error
+
+
+def tenant_row() -> Tenant:
+    """Return the current tenant's row with its limits and its measured usage."""
+    return Tenant.objects.only("quotas", "usage").get(pk=required_tenant_id())
+
+
+def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | int | None]:
+    """Return what the current tenant has used of these quotas; None where it is not measured yet.
+
+    Args:
+        tenant: its row.
+        quotas: of which; API keys as they were measured.
+    """
+    quotas = set(quotas)
+    measured: Mapping[str, Any] = tenant.usage
+    used: dict[Quota, Decimal | int | None] = {
+        Quota.STORAGE: measured.get("storage_bytes"),
+        Quota.API_KEYS: measured.get("api_keys"),
+        Quota.REQUESTS: None,
+    }
+    since = first_of_month()
+    if quotas & {Quota.MESSAGES, Quota.TOKENS, Quota.COST}:
+        month = total(since)
+        used |= {
+            Quota.MESSAGES: month.messages,
+            Quota.TOKENS: month.tokens,
+            Quota.COST: month.cost,
+        }
+    if Quota.MEMORIES in quotas:
+        used[Quota.MEMORIES] = _memories(measured)
+    return {quota: used[quota] for quota in quotas}
+
+
+def _memories(measured: Mapping[str, Any]) -> int:
+    """Return the measured number, and what was added since."""
+    if "memories" not in measured:
+        return total(date.min).memories
+    since = date.fromisoformat(measured["counted_since"])
+    return int(measured["memories"]) + total(since).memories - int(measured["counted"])
+
+
+def first_of_month(moment: datetime | None = None) -> date:
+    """Return the first day of the month of a moment (UTC), by default of now."""
+    return (moment or timezone.now()).astimezone(UTC).date().replace(day=1)
+
+
+def last_of_month(first: date) -> date:
+    """Return the last day of the month of its first day."""
+    return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+
+
+def total(first: date, last: date | None = None) -> Counts:
+    """Return the counts of the current tenant from one day to another; None: until today."""
+    sums = _between(first, last).aggregate(**{name: Sum(name) for name in COUNTS})
+    return Counts(**{name: value or 0 for name, value in sums.items()})
+
+
+def by(column: str, first: date, last: date | None = None) -> dict[Any, Counts]:
+    """Return the counts by "day" or "purpose", in their order."""
+    sums = {f"total_{name}": Sum(name) for name in COUNTS}
+    rows: QuerySet[Any] = (
+        _between(first, last).order_by().values(column).annotate(**sums).order_by(column)
+    )
+    return {
+        row[column]: Counts(**{name: row[f"total_{name}"] or 0 for name in COUNTS}) for row in rows
+    }
+
+
+def _between(first: date, last: date | None) -> QuerySet[DailyUsage]:
+    rows = DailyUsage.objects.filter(day__gte=first)
+    return rows if last is None else rows.filter(day__lte=last)
+
+
+def reached(limits: Mapping[Quota, Limit], used: Mapping[Quota, Any]) -> dict[Quota, str]:
+    """Return which limit each quota has reached: "soft" or "hard"; others are missing."""
+    levels = {quota: limit.level(used.get(quota)) for quota, limit in limits.items()}
+    return {quota: level for quota, level in levels.items() if level}

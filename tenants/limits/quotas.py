@@ -1,0 +1,218 @@
+"""Quotas of a tenant: what operators limit, and the errors of requests that exceed it.
+
+The limits are on the tenant's row, which a tenant may read and Postgres lets only operators write.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from typing import Any, Final, Self
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+
+from tenants import transaction
+from tenants.context import public_scope
+from tenants.exceptions import KonstructError
+from tenants.limits.rate_limit import Bucket
+from tenants.models import Tenant
+
+MAX_LIMIT: Final = Decimal(10**15)
+
+
+class Quota(StrEnum):
+    """What can be limited."""
+
+    MESSAGES = "messages"
+    MEMORIES = "memories"
+    STORAGE = "storage_bytes"
+    TOKENS = "tokens"
+    COST = "cost"
+    API_KEYS = "api_keys"
+    REQUESTS = "requests_per_second"
+
+    @property
+    def label(self) -> str:
+        """What people read."""
+        return LABELS[self]
+
+    @property
+    def is_monthly(self) -> bool:
+        """Whether it begins anew with each month (UTC)."""
+        return self in MONTHLY
+
+    @property
+    def has_soft_limit(self) -> bool:
+        """Whether it has a soft limit; requests tell by their headers how many are left."""
+        return self is not Quota.REQUESTS
+
+
+MONTHLY: Final = frozenset({Quota.MESSAGES, Quota.TOKENS, Quota.COST})
+LABELS: Final = {
+    Quota.MESSAGES: "Messages in a month",
+    Quota.MEMORIES: "Memories",
+    Quota.STORAGE: "Storage in bytes",
+    Quota.TOKENS: "Tokens in a month",
+    Quota.COST: "Money in a month",
+    Quota.API_KEYS: "API keys",
+    Quota.REQUESTS: "Requests in a second",
+}
+_REMEDIES: Final = {
+    Quota.MEMORIES: "Delete facts or erase conversations, or ask the operator for a higher limit.",
+    Quota.STORAGE: "Erase conversations, or ask the operator for a higher limit.",
+    Quota.API_KEYS: "Revoke a key, or ask the operator for a higher limit.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The limits of one quota. None: unlimited."""
+
+    soft: Decimal | None = None
+    """From here on the team and the operators are warned."""
+    hard: Decimal | None = None
+    """Nothing is used beyond it."""
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Self:
+        """Return the limits of a tenant's row."""
+        return cls(**{name: Decimal(str(value)) for name, value in document.items()})
+
+    def level(self, used: Decimal | int | None) -> str:
+        """Return which limit is reached: "hard", "soft" or ""."""
+        for name, limit in (("hard", self.hard), ("soft", self.soft)):
+            if limit is not None and used is not None and used >= limit:
+                return name
+        return ""
+
+
+UNLIMITED: Final = Limit()
+
+
+class QuotaInvalid(KonstructError):
+    """A quota cannot have this limit."""
+
+
+class QuotaExceeded(KonstructError):
+    """A hard limit is reached. Nothing of the request was done."""
+
+    code = "quota_exceeded"
+
+    def __init__(self, quota: Quota, *, limit: Decimal, used: Decimal | int) -> None:
+        self.quota, self.limit, self.used = quota, limit, used
+        self.resets_at = next_month(timezone.now()) if quota.is_monthly else None
+        self.remedy = _REMEDIES.get(
+            quota, "Wait until then, or ask the operator of this service for a higher limit."
+        )
+        when = "" if self.resets_at is None else f" It begins anew on {self.resets_at:%Y-%m-%d}."
+        super().__init__(
+            f"The quota is used up: {quota.label} is limited to {limit:,f}, and {used:,f} are"
+            f" used.{when} {self.remedy}"
+        )
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds until the quota begins anew; None if time does not help."""
+        if self.resets_at is None:
+            return None
+        return max(1.0, (self.resets_at - timezone.now()).total_seconds())
+
+
+def next_month(moment: datetime) -> datetime:
+    """Return the beginning of the month after a moment (UTC)."""
+    here = moment.astimezone(UTC)
+    year, month = (here.year + 1, 1) if here.month == 12 else (here.year, here.month + 1)
+    return datetime(year, month, 1, tzinfo=UTC)
+
+
+def limits_of(quotas: Mapping[str, Any]) -> dict[Quota, Limit]:
+    """Return the limits of a tenant's row; quotas without one are missing."""
+    known = {quota.value for quota in Quota}
+    return {Quota(name): Limit.of(value) for name, value in quotas.items() if name in known}
+
+
+def set_limits(tenant_id: UUID, limits: Mapping[Quota, Limit]) -> Tenant:
+    """Set the limits of some quotas, and return the tenant's row as it is then.
+
+    Args:
+        tenant_id: the tenant.
+        limits: the new limits; UNLIMITED removes those of a quota.
+
+    Raises:
+        QuotaInvalid: a limit is negative or too large, or the soft one is above the hard one.
+    """
+    for quota, limit in limits.items():
+        _check(quota, limit)
+    with public_scope(), transaction.atomic():
+        tenant = Tenant.objects.select_for_update(no_key=True).get(pk=tenant_id)
+        quotas = dict(tenant.quotas)
+        for quota, limit in limits.items():
+            given = {"soft": limit.soft, "hard": limit.hard}
+            document = {name: f"{each:f}" for name, each in given.items() if each is not None}
+            quotas.pop(quota.value, None)
+            if document:
+                quotas[quota.value] = document
+        tenant.quotas = quotas
+        tenant.save(update_fields=["quotas"])
+    return tenant
+
+
+def parse_limit(quota: Quota, text: str) -> Decimal | None:
+    """Return a limit as people write it: a number; "" and "none" are None.
+
+    Raises:
+        QuotaInvalid: it is no number.
+    """
+    if text.strip().lower() in ("", "none"):
+        return None
+    try:
+        return Decimal(text.replace(",", "").strip())
+    except InvalidOperation:
+        raise QuotaInvalid(f"{quota.label}: {text!r} is not a number.") from None
+
+
+def _check(quota: Quota, limit: Limit) -> None:
+    for name, value in (("soft", limit.soft), ("hard", limit.hard)):
+        if value is None:
+            continue
+        if name == "soft" and not quota.has_soft_limit:
+            raise QuotaInvalid(f"{quota.label} has no soft limit.")
+        least = 1 if quota is Quota.REQUESTS else 0
+        if not value.is_finite() or not least <= value <= MAX_LIMIT:
+            raise QuotaInvalid(f"{quota.label}: give a number from {least} to {MAX_LIMIT:,f}.")
+        if quota is Quota.COST:
+            if value != round(value, 6):
+                raise QuotaInvalid(f"{quota.label}: give at most six decimals.")
+        elif value != value.to_integral_value():
+            raise QuotaInvalid(f"{quota.label}: give a whole number.")
+    if limit.soft is not None and limit.hard is not None and limit.soft > limit.hard:
+        raise QuotaInvalid(f"{quota.label}: the soft limit is above the hard one.")
+
+
+def request_buckets(
+    quotas: Mapping[str, Any], channel: str, key: str | None = None
+) -> list[Bucket]:
+    """Return the buckets of a tenant's requests, and of its key.
+
+    Without a limit of their own they are those of RATE_LIMIT_… and KEY_RATE_LIMIT_…; with one, all
+    are larger or smaller in proportion.
+
+    Args:
+        quotas: of the tenant's row.
+        channel: the channel, such as rest.
+        key: prefix of the API key; None: without a key.
+    """
+    limit = limits_of(quotas).get(Quota.REQUESTS, UNLIMITED).hard
+    share = 1.0 if limit is None else float(limit) / settings.RATE_LIMIT_PER_SECOND
+
+    def bucket(name: str, burst: int, per_second: float) -> Bucket:
+        return Bucket(name, max(1, round(burst * share)), per_second * share)
+
+    buckets = [bucket(channel, settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND)]
+    if key is not None:
+        sizes = (settings.KEY_RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_PER_SECOND)
+        buckets.append(bucket(f"{channel}-{key}", *sizes))
+    return buckets

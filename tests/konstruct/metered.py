@@ -1,0 +1,29 @@
+"""Calls of language models as the meter has them."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from konstruct.orchestrator import metering
+from konstruct.orchestrator.models import CallOutcome, ModelCall
+
+
+def metered_call(
+    outcome: str = CallOutcome.DONE,
+    *,
+    agent_id: UUID | None = None,
+    purpose: str = "extraction",
+    model: str = "gpt-0",
+    created_at: datetime | None = None,
+    prompt_tokens: int = 100,
+    completion_tokens: int = 10,
+    cost: Decimal = Decimal("0.25"),
+) -> ModelCall:
+    """Record a call in the current tenant, with its outcome unless that is unknown."""
+    when: dict[str, Any] = {} if created_at is None else {"created_at": created_at}
+    row = ModelCall.objects.create(agent_id=agent_id, purpose=purpose, model=model, **when)
+    if outcome != CallOutcome.UNKNOWN:
+        call = metering.Call(prompt_tokens, completion_tokens)
+        metering.finish_call(row.pk, CallOutcome(outcome), call, cost=cost)
+    return row

@@ -1,0 +1,151 @@
+"""The meter: every kind of call is recorded before it is sent, and equals the server's ledger."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from konstruct.llm.exceptions import LLMUnavailable
+from konstruct.orchestrator import metering, runner, usage
+from konstruct.orchestrator.models import CallOutcome, DailyUsage, ModelCall
+from konstruct.orchestrator.pipeline.dry_run import DryThread, dry_run
+from tenants.context import connection, tenant_scope
+from tests.konstruct.conftest import Program
+from tests.konstruct.metered import metered_call
+from tests.servers.llm import Answer, LLMServer
+
+USAGE = {"prompt_tokens": 100, "completion_tokens": 10}
+ANSWER = Answer({"choices": [{"message": {"content": "Noted."}}], "usage": USAGE})
+
+
+@pytest.fixture(autouse=True)
+def _model(llm_server: LLMServer, settings: Any) -> None:
+    llm_server.default = ANSWER
+    settings.LLM_PRICE_PROMPT = settings.LLM_PRICE_COMPLETION = Decimal(1000)
+
+
+def ledger(llm_server: LLMServer) -> tuple[int, int]:
+    """Return the requests and tokens that the server has counted."""
+    return len(llm_server.requests), sum(USAGE.values()) * len(llm_server.requests)
+
+
+def metered() -> tuple[int, int]:
+    """Return the requests and tokens of the meter, of calls with an outcome."""
+    calls = ModelCall.objects.exclude(outcome=CallOutcome.UNKNOWN)
+    requests = sum(calls.values_list("requests", flat=True))
+    assert usage.total(usage.first_of_month()).calls == calls.count()
+    return requests, usage.total(usage.first_of_month()).tokens
+
+
+def test_replies_and_dry_runs_are_metered(
+    program: Program, say: Callable[..., Any], llm_server: LLMServer
+) -> None:
+    say("How are you?")
+    dry_run(DryThread(), "Hello", program.agent, user_id=None)
+    assert metered() == ledger(llm_server) == (2, 220)
+    rows = ModelCall.objects.values_list("purpose", "agent_id", "outcome", "prompt_tokens", "cost")
+    assert sorted(rows) == [
+        ("dry run", program.agent.pk, "done", 100, Decimal("0.11")),
+        ("reply", program.agent.pk, "done", 100, Decimal("0.11")),
+    ]
+    counts = usage.total(usage.first_of_month())
+    assert (counts.messages, counts.replies, counts.memories) == (1, 1, 2)
+
+
+def test_each_round_of_tools_is_a_call(
+    program: Program, say: Callable[..., Any], llm_server: LLMServer
+) -> None:
+    program.agent.tools = ["remember_fact"]
+    program.agent.save()
+    wants = {"function": {"name": "remember_fact", "arguments": '{"nonsense": 1}'}}
+    llm_server.answers = [
+        Answer({"choices": [{"message": {"content": "", "tool_calls": [wants]}}], "usage": USAGE})
+    ]
+    say("Remember that I like tea.")
+    assert metered() == ledger(llm_server) == (2, 220)
+
+
+def test_requests_that_are_repeated_are_counted_in_one_call(
+    program: Program, say: Callable[..., Any], llm_server: LLMServer
+) -> None:
+    llm_server.answers = [Answer("busy", 503)]
+    say("Are you there?")
+    (call,) = ModelCall.objects.all()
+    assert (call.outcome, call.requests, len(llm_server.requests)) == ("done", 2, 2)
+
+
+def test_a_call_that_fails_is_counted_without_tokens(
+    program: Program, llm_server: LLMServer
+) -> None:
+    llm_server.default = Answer("busy", 503, headers={"Retry-After": "3600"})
+    with tenant_scope(program.tenant.id):
+        options = runner.RunOptions(agent_id=program.agent.pk)
+        with pytest.raises(LLMUnavailable):
+            runner.complete(_Message(), program.agent, [{"role": "user", "content": "?"}], options)
+        (call,) = ModelCall.objects.all()
+        assert (call.outcome, call.prompt_tokens, call.requests) == ("failed", 0, 1)
+        counts = usage.total(usage.first_of_month())
+    assert (counts.calls, counts.failed, counts.tokens) == (1, 1, 0)
+
+
+class _Message:
+    content = "?"
+
+
+def test_a_call_costs_one_statement_before_and_one_after(
+    program: Program, llm_server: LLMServer
+) -> None:
+    with tenant_scope(program.tenant.id), CaptureQueriesContext(connection) as queries:
+        runner.run_agent(_Message(), program.agent)
+    statements = [query["sql"].strip().split()[0] for query in queries]
+    assert [each for each in statements if each in ("INSERT", "WITH")] == ["INSERT", "WITH"]
+    assert len([each for each in statements if each != "SAVEPOINT"]) <= 3
+
+
+def test_outside_of_tenants_and_without_a_model_nothing_is_metered(
+    program_a: Program, llm_server: LLMServer, settings: Any
+) -> None:
+    settings.LLM_POOL_URL = llm_server.url
+    runner.run_agent(_Message(), program_a.agent)
+    assert len(llm_server.requests) == 1
+    settings.LLM_POOL_URL = ""
+    with tenant_scope(program_a.tenant.id):
+        runner.run_agent(_Message(), program_a.agent)
+        assert not ModelCall.objects.exists()
+
+
+def test_an_outcome_is_counted_once(program: Program) -> None:
+    with tenant_scope(program.tenant.id):
+        call = metered_call()
+        metering.finish_call(call.pk, CallOutcome.FAILED, metering.Call(5, 5), cost=Decimal(1))
+        counts = usage.total(usage.first_of_month())
+        assert (counts.calls, counts.failed, counts.tokens) == (1, 0, 110)
+        call.refresh_from_db()
+    assert call.outcome == CallOutcome.DONE
+
+
+def test_calls_count_on_the_day_on_which_they_were_sent(program: Program) -> None:
+    now = timezone.now()
+    with tenant_scope(program.tenant.id):
+        metered_call(created_at=now - timedelta(days=40))
+        metered_call(CallOutcome.UNKNOWN, created_at=now - timedelta(days=3))
+        rows = metering.usage(since=now - timedelta(days=60))
+        assert [(row.day, row.calls, row.unknown, row.prompt_tokens) for row in rows] == [
+            ((now - timedelta(days=3)).date(), 1, 1, 0),
+            ((now - timedelta(days=40)).date(), 1, 0, 100),
+        ]
+        assert metering.usage(since=now - timedelta(days=60), until=now - timedelta(days=50)) == []
+
+
+def test_another_tenants_usage_is_not_visible(program_a: Program, program_b: Program) -> None:
+    with tenant_scope(program_a.tenant.id):
+        metered_call()
+        usage.count(messages=3)
+    with tenant_scope(program_b.tenant.id):
+        assert usage.total(usage.first_of_month()) == usage.Counts()
+        assert metering.usage(since=timezone.now() - timedelta(days=1)) == []
+        assert not DailyUsage.objects.exists()
