@@ -168,6 +168,7 @@ def names_read_by(*paths: str) -> set[str]:
     """The environment variables that the files read: by os.environ, or by the settings' readers."""
     readers = {
         "address",
+        "choice",
         "flag",
         "number",
         "price",
