@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.privacy import erasure
-from konstruct.privacy.erasure import messages
+from konstruct.privacy.erasure import erasing, messages
 from konstruct.privacy.retention import apply_rules, remove_before
 from memory.models import MemoryEntry, Message
 from tenants import journal, transaction
@@ -66,6 +66,14 @@ def replay(entries: Iterable[journal.Entry]) -> int:
     _note_erased_ids(by_kind["person"])
     apply_rules()
     return len(persons) + len(of_messages)
+
+
+def note_open_requests() -> None:
+    """Write the open erasures of the current tenant into the journal, before they are lost."""
+    for request in ErasureRequest.objects.open():
+        erasing.write_journal(request, linked_ids(request.user_id))
+    for each in MessageErasure.objects.filter(done_at__isnull=True):
+        messages.write_journal(each)
 
 
 def _request_persons(entries: Entries) -> None:

@@ -23,14 +23,14 @@ from uuid import UUID
 
 from django.contrib.sessions.models import Session as LoginSession
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError
+from django.db import DatabaseError, IntegrityError
 from django.db.models import F
 from django.db.models.functions import Now
 
 from konstruct.backups.dumping import PUBLIC_TABLES, check_tenant
 from konstruct.backups.files import PUBLIC, Manifest, check_file, dump_of, jobs_of
 from konstruct.backups.postgres import insert_rows, restore_schema
-from konstruct.backups.replaying import replay
+from konstruct.backups.replaying import note_open_requests, replay
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.notifications.looking import SENDING
@@ -39,6 +39,7 @@ from konstruct.orchestrator.models import HeldFor
 from konstruct.orchestrator.replies.queue import REPLIES
 from tenants import journal, transaction
 from tenants.audit.operator_log import record_command, state_of_tenant
+from tenants.audit.tombstones import write_tombstones
 from tenants.context import (
     execute,
     public_scope,
@@ -146,17 +147,19 @@ def restore(
     check_tenant(path, manifest, entry)
     refuse_a_pooled_owner()
     tenant, is_new = _registered(entry, slug=slug, server=server)
+    is_continued = not is_new and tenant.state == Tenant.State.RESTORING
     with server_scope(tenant.server), schema_lock(tenant.schema_name):
         before = state_of_tenant(tenant)
         close(tenant)
         time.sleep(SETTLE_SECONDS)  # requests that run end, as before a move
         try:
+            entries = [*entries, *_note_what_waits(tenant)]
             _put_aside(tenant)
             _load(tenant, path)
         except BaseException:
             _put_back(tenant, is_new=is_new)
             raise
-        if is_new:
+        if is_new or is_continued:
             journal.append(tenant.pk, journal.RESTORED)
             _claim_workspaces(tenant, entry["claims"])
         with public_scope():
@@ -293,6 +296,24 @@ def _registered(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenan
             ) from error
         note_server(tenant.pk, tenant.server)
         return tenant, True
+
+
+def _note_what_waits(tenant: Tenant) -> list[journal.Entry]:
+    """Write into the journal what the owner's worker has not yet; return these lines.
+
+    The schema that is put aside has the requests, and the jobs are replaced.
+    """
+    if not journal.is_kept():
+        return []
+    here = journal.position()
+    with tenant_scope(tenant.pk):
+        write_tombstones()
+        try:
+            if schema_exists(tenant.schema_name):
+                note_open_requests()
+        except DatabaseError as error:  # a schema that is broken is a reason to restore it
+            logger.warning("Open erasures of tenant %s are not noted: %s", tenant.slug, error)
+    return journal.read(here)
 
 
 def _put_aside(tenant: Tenant) -> None:

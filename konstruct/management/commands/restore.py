@@ -137,8 +137,17 @@ class Command(KonstructCommand):
         self._confirm([tenant.slug for tenant in tenants], moment.isoformat(), options)
         for tenant in tenants:
             close(tenant)
+        deleted = deleted_tenants()
         failed = []
         for tenant in tenants:
+            if str(tenant.pk) in deleted:
+                if not options["undelete"]:
+                    self.stdout.write(
+                        f"{tenant.slug} stays closed, for it was deleted: run delete_tenant again,"
+                        " or this command with --undelete"
+                    )
+                    continue
+                journal.append(tenant.pk, journal.RESTORED)
             try:
                 self._show(settle(tenant, entries, repair=options["repair"]), moment.isoformat())
             except KonstructError as error:

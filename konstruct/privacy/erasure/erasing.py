@@ -88,7 +88,7 @@ def carry_out(
             if not left:
                 _refuse_while_copied()
                 if not is_replayed:
-                    _write_journal(request, person.user_ids)
+                    write_journal(request, person.user_ids)
                 return _end(request, person, progress, rewrite=rewrite)
         raise NotErased(
             f"after {MAX_ROUNDS} rounds there is still something in {', '.join(sorted(left))}:"
@@ -102,12 +102,17 @@ def _begin_in_journal(request: ErasureRequest) -> None:
     Where the journal cannot be written, nothing waits for it yet.
     """
     try:
-        _write_journal(request, linked_ids(request.user_id))
+        write_journal(request, linked_ids(request.user_id))
     except journal.JournalUnavailable as error:
         logger.warning("An erasure begins without its line in the journal: %s", error)
 
 
-def _write_journal(request: ErasureRequest, user_ids: Sequence[str]) -> None:
+def write_journal(request: ErasureRequest, user_ids: Sequence[str]) -> None:
+    """Note the erasure of a person by the digests of their ids.
+
+    Raises:
+        JournalUnavailable: the journal of erasures cannot be written.
+    """
     tenant_id = required_tenant_id()
     journal.append(
         tenant_id,

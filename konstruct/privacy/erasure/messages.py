@@ -110,7 +110,7 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
     if request.message_id is None:
         _remove_items(request, receipt["tables"])
     if not is_replayed:
-        _write_journal(request)
+        write_journal(request)
     request.receipt = receipt | {
         "found": bool(receipt["tables"]),
         "ended_at": now(),
@@ -122,8 +122,12 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
     return request
 
 
-def _write_journal(request: MessageErasure) -> None:
-    """Note the messages, or the conversation, by their digests."""
+def write_journal(request: MessageErasure) -> None:
+    """Note the message, or the conversation, by its digest.
+
+    Raises:
+        JournalUnavailable: the journal of erasures cannot be written.
+    """
     tenant_id = required_tenant_id()
     names: tuple[str, ...] = (
         "conversation",

@@ -130,6 +130,49 @@ def test_what_was_erased_after_the_backup_stays_erased(
     talk(tenant_a, "Here again.", "ben")
 
 
+def test_what_the_owners_worker_has_not_noted_yet_is_not_lost(
+    tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
+) -> None:
+    talk(tenant_a, "My canary is called Zyxomma.", "anna")
+    secret = talk(tenant_a, "My password is Quokkasaurus.", "ben")
+    talk(tenant_a, "My dog is called Rex.", "ben")
+    with tenant_scope(tenant_a.id):
+        agent = Agent.objects.get()
+        key, _ = issue_key(tenant_id=tenant_a.id, name="leaked")
+    made = backup("--tenant", "tenant-a")
+    with tenant_scope(tenant_a.id):
+        request = request_erasure("anna", by=BY)
+        request_message_erasure(
+            agent_id=agent.id, user_id="ben", thread_id="t", message_id=secret.pk, by=BY
+        )
+        revoke_key(key.pk)
+    said = run("restore", made, "--tenant", "tenant-a", "--yes")
+    assert "2 erasures repeated" in said
+    left = dumped(tenant_a)
+    for word in ("Zyxomma", "Quokkasaurus", "anna"):
+        assert word not in left
+    assert texts(tenant_a)[0] == "My dog is called Rex."
+    with tenant_scope(tenant_a.id):
+        assert ErasureRequest.objects.get(pk=request.pk).done_at is not None
+        assert ApiKey.objects.get(pk=key.pk).revoked_at is not None
+
+
+def test_after_a_recovery_a_deleted_tenant_stays_closed(
+    make_tenant: Callable[..., Tenant], tenant_a: Tenant
+) -> None:
+    tenant = make_tenant("back")
+    moment = timezone.now().isoformat()
+    # As if it had been deleted after the moment.
+    journal.append(tenant.pk, journal.TENANT)
+    assert "back stays closed, for it was deleted" in run(
+        "restore", "--recovered-to", moment, "--yes"
+    )
+    states = dict(Tenant.objects.values_list("slug", "state"))
+    assert states == {"tenant-a": "active", "tenant-b": "active", "back": "restoring"}
+    run("restore", "--recovered-to", moment, "--undelete", "--yes")
+    assert Tenant.objects.get(pk=tenant.pk).state == "active"
+
+
 def test_a_person_who_came_back_before_the_backup_is_not_erased_again(
     tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
