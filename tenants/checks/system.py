@@ -14,7 +14,7 @@ from tenants.context import fetch_all, server_scope, tenant_connection
 from tenants.naming import SCHEMA_PATTERN
 from tenants.personal_data import models_without_declaration
 from tenants.roles import APP_ROLE
-from tenants.schemas.rls_enforcement import unprotected_relations
+from tenants.schemas.rls_enforcement import unprotected_relations, unprotected_schemas
 from tenants.servers import servers
 
 # What would write statements, or values of them, into the server's log, for this role. Django puts
@@ -62,8 +62,13 @@ def check_database(
     return found
 
 
-def check_server() -> list[checks.CheckMessage]:
-    """Check the application's connection to the current server, its role and what it finds."""
+def check_server(*, reads_policies: bool = True) -> list[checks.CheckMessage]:
+    """Check the application's connection to the current server, its role and what it finds.
+
+    Args:
+        reads_policies: compare the text of each policy, which takes ten times as long as to look
+            whether each table has one: 1.1 s for 160 tenants.
+    """
     found: list[checks.CheckMessage] = []
     reason = why_role_is_unsafe()
     if reason:
@@ -83,12 +88,18 @@ def check_server() -> list[checks.CheckMessage]:
             )
         )
     with tenant_connection().cursor() as cursor:
-        unprotected = unprotected_relations(cursor, SCHEMA_PATTERN)
+        if reads_policies:
+            what = "relations of tenants are not protected"
+            relations = unprotected_relations(cursor, SCHEMA_PATTERN)
+            unprotected = [f"{relation.schema}.{relation.name}" for relation in relations]
+        else:
+            what = "schemas of tenants have a relation that is not protected"
+            unprotected = sorted(unprotected_schemas(cursor, SCHEMA_PATTERN))
     if unprotected:
-        names = ", ".join(f"{relation.schema}.{relation.name}" for relation in unprotected[:10])
+        names = ", ".join(unprotected[:10])
         found.append(
             checks.Error(
-                f"{len(unprotected)} relations of tenants are not protected, among them {names}.",
+                f"{len(unprotected)} {what}, among them {names}.",
                 hint="Run manage.py migrate.",
                 id="tenants.E004",
             )

@@ -85,7 +85,8 @@ def test_a_table_without_a_policy(tenant_a: Tenant, examine: Examine) -> None:
         f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
     ):
         assert told(examine(status="wrong"), "isolation") == [
-            f"1 relations of tenants are not protected, among them {table}."
+            "1 schemas of tenants have a relation that is not protected, among them"
+            f" {tenant_a.schema_name}."
         ]
 
 
