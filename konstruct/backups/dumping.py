@@ -189,6 +189,7 @@ def _entry(
             "slug": tenant.slug,
             "name": tenant.name,
             "state": tenant.state,
+            "quotas": tenant.quotas,
             "server": tenant.server,
             "postgres": version,
             "as_of": taken_at.isoformat(),

@@ -274,6 +274,7 @@ def _registered(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenan
             pk=UUID(entry["id"]),
             slug=slug or entry["slug"],
             name=entry["name"],
+            quotas=entry["quotas"],
             state=Tenant.State.RESTORING,
             state_before=state if state == Tenant.State.SUSPENDED else Tenant.State.ACTIVE,
             **({"server": server} if server else {}),

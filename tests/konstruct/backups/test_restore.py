@@ -243,6 +243,9 @@ def test_a_deleted_tenant_comes_back_only_if_that_is_asked_for(
 ) -> None:
     tenant = make_tenant("gone")
     talk(tenant, "My dog is called Rex.")
+    quotas = {"messages": {"hard": 1000}}
+    with database.as_owner():
+        Tenant.objects.filter(pk=tenant.pk).update(quotas=quotas)
     made = backup()
     with database.as_owner():
         provisioning.delete_tenant(tenant)
@@ -251,6 +254,7 @@ def test_a_deleted_tenant_comes_back_only_if_that_is_asked_for(
     assert "gone: left out" in run("restore", made, "--all", "--yes")
     run("restore", made, "--tenant", "gone", "--undelete", "--yes")
     assert texts(tenant)[0] == "My dog is called Rex."
+    assert Tenant.objects.get(pk=tenant.pk).quotas == quotas
     # The journal knows that it is back.
     run("restore", made, "--tenant", "gone", "--yes")
 
