@@ -101,6 +101,7 @@ class Tenant:
         self.id = UUID(row["id"])
         self.agent_id = UUID(row["agent_id"])
         self.key = row["key"]
+        self.eraser = row["eraser"]
 
     def client(self, host: str = "localhost") -> httpx.Client:
         """Return a client with the tenant's key, at the neutral host or the tenant's own."""

@@ -1,4 +1,4 @@
-"""Makes tenants, each with an agent, a key and an admin, in one process; prints them as JSON.
+"""Makes tenants, each with an agent, keys and an admin, in one process; prints them as JSON.
 
 python -m tests.end_to_end.prepare SLUG...
 
@@ -30,10 +30,17 @@ def main() -> None:
             tenant_id=tenant.id, name="ada", id=UUID(os.environ.get("AGENT_ID") or uuid4().hex)
         )
         _, key = issue_key(tenant_id=tenant.id, name="tests")
+        _, eraser = issue_key(tenant_id=tenant.id, name="erasures", scopes=["erase"])
         with tenant_scope(tenant.id):
             get_user_model().objects.create_superuser("eva", password="pw")
         prepared.append(
-            {"slug": slug, "id": str(tenant.id), "agent_id": str(agent.id), "key": str(key)}
+            {
+                "slug": slug,
+                "id": str(tenant.id),
+                "agent_id": str(agent.id),
+                "key": str(key),
+                "eraser": str(eraser),
+            }
         )
     sys.stdout.write(json.dumps(prepared))
 

@@ -1,27 +1,20 @@
 """Behind a real nginx with deploy/nginx.conf: TLS, hosts, addresses, streams, new processes."""
 
+import http.client
 import os
-import shutil
-import signal
-import ssl
 import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from socket import create_server
+from socket import create_connection
 from urllib.parse import urlsplit
 
 import httpx
-import psutil
 import psycopg
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from konstruct.local.embedded import postgres
 from tenants.audit.models import AccessEvent
@@ -32,31 +25,15 @@ from tests import database
 from tests.konstruct.api.live import WEB, running
 from tests.konstruct.conftest import Program
 from tests.konstruct.running import PROJECT, eventually
+from tests.servers.nginx import NGINX, Nginx, free_ports
 
-NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
+# `limit_conn` of deploy/nginx.conf.
+MAX_CONNECTIONS = 200
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.slow,
     pytest.mark.skipif(NGINX is None and not os.environ.get("CI"), reason="there is no nginx"),
 ]
-
-# What nginx needs around a file that is included in its http block.
-AROUND = """
-daemon off;
-{user}
-error_log stderr warn;
-pid {folder}/pid;
-events {{}}
-http {{
-    access_log off;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
-    include {folder}/konstruct.conf;
-}}
-"""
 
 
 class Deployment:
@@ -64,76 +41,38 @@ class Deployment:
 
     def __init__(self, environment: dict[str, str], folder: Path, ends: ExitStack) -> None:
         self.environment = {**environment, "BEHIND_TLS_PROXY": "true", "TRUSTED_PROXIES": "1"}
-        self.http, self.https, *self.ports = free_ports(4)
-        self._folder, self._ends = folder, ends
+        self.ports = free_ports(2)
+        self._folder = folder
         self._webs: dict[int, ExitStack] = {}
-        self._nginx = self._start_nginx()
-        ends.callback(lambda: [web.close() for web in self._webs.values()])
+        self.nginx = ends.enter_context(Nginx(folder, self.ports).running())
+        ends.callback(self.stop)
         self.replace({}, {})
 
     def replace(self, *changes: dict[str, str]) -> None:
         """Replace the web processes one by one, each by one with these changes of environment."""
         for port, change in zip(self.ports, changes, strict=True):
             if port in self._webs:
-                self._send_nothing_to(port)
+                self.nginx.send_nothing_to(port)
                 self._webs.pop(port).close()
             self._webs[port] = started = ExitStack()
             environment = {**self.environment, **change, "PORT": str(port)}
             started.enter_context(running(WEB, environment, self._folder / f"web-{port}.log"))
             eventually(partial(is_ready, port))
-            self._send_nothing_to(None)
+            self.nginx.send_nothing_to(None)
+
+    def stop(self) -> None:
+        """Stop the web processes, without a word to nginx; `replace` starts them again."""
+        while self._webs:
+            self._webs.popitem()[1].close()
 
     def client(self, host: str = "localhost") -> httpx.Client:
         """A client of one of the hosts, which trusts the certificate."""
-        known = ssl.create_default_context(cafile=str(self._folder / "certificate.pem"))
         return httpx.Client(
-            base_url=f"https://localhost:{self.https}",
-            headers={"Host": f"{host}:{self.https}"},
-            verify=known,
+            base_url=f"https://localhost:{self.nginx.https}",
+            headers={"Host": f"{host}:{self.nginx.https}"},
+            verify=self.nginx.trust(),
             timeout=60,
         )
-
-    def _send_nothing_to(self, port: int | None) -> None:
-        """Mark a web process as down, or none; return when nginx has no request there."""
-        before = self._nginx.children()
-        self._configure(down=port)
-        self._nginx.send_signal(signal.SIGHUP)
-        eventually(lambda: not any(each.is_running() for each in before))
-
-    def _configure(self, down: int | None = None) -> None:
-        config = (PROJECT / "deploy" / "nginx.conf").read_text()
-        for theirs, ours in {
-            "listen 80;": f"listen 127.0.0.1:{self.http};",
-            "listen 443 ssl;": f"listen 127.0.0.1:{self.https} ssl;",
-            "127.0.0.1:8000": f"127.0.0.1:{self.ports[0]}",
-            "127.0.0.1:8001": f"127.0.0.1:{self.ports[1]}",
-            ".example.com;": ".localhost;",
-            "/etc/ssl/konstruct/fullchain.pem": f"{self._folder}/certificate.pem",
-            "/etc/ssl/konstruct/privkey.pem": f"{self._folder}/key.pem",
-        }.items():
-            assert theirs in config
-            config = config.replace(theirs, ours)
-        config = config.replace(f":{down} max_fails=0;", f":{down} max_fails=0 down;")
-        (self._folder / "konstruct.conf").write_text(config)
-
-    def _start_nginx(self) -> psutil.Popen:
-        certify(self._folder)
-        self._configure()
-        user = "user root;" if os.geteuid() == 0 else ""  # who may enter the folder
-        (self._folder / "nginx.conf").write_text(AROUND.format(folder=self._folder, user=user))
-        log = self._ends.enter_context((self._folder / "nginx.log").open("w"))
-        nginx = psutil.Popen(
-            [str(NGINX), "-p", self._folder, "-c", self._folder / "nginx.conf"], stderr=log
-        )
-        self._ends.callback(nginx.wait, 30)
-        self._ends.callback(nginx.terminate)
-        return nginx
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as opened:
-        servers = [opened.enter_context(create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [server.getsockname()[1] for server in servers]
 
 
 def is_ready(port: int) -> bool:
@@ -141,29 +80,6 @@ def is_ready(port: int) -> bool:
         return httpx.get(f"http://127.0.0.1:{port}/health/ready", timeout=5).is_success
     except httpx.TransportError:
         return False
-
-
-def certify(folder: Path) -> None:
-    """Write a certificate of the hosts, signed by itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "certificate.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +95,8 @@ def key(program: Program, **more: str) -> dict[str, str]:
 
 def test_plain_http_is_sent_to_https(deployment: Deployment) -> None:
     asked = httpx.get(
-        f"http://127.0.0.1:{deployment.http}/admin/?next=1", headers={"Host": "tenant-a.localhost"}
+        f"http://127.0.0.1:{deployment.nginx.http}/admin/?next=1",
+        headers={"Host": "tenant-a.localhost"},
     )
     assert (asked.status_code, asked.headers["Location"]) == (
         308,
@@ -244,6 +161,52 @@ def test_a_body_that_is_too_large_is_explained(
         refused = client.post("/api/v1/messages/", json=body, headers=key(program_a))
     assert refused.status_code == 413
     assert ("urn:konstruct:problem" in refused.text) is (by == "konstruct")
+
+
+def test_what_nginx_itself_refuses_says_when_to_try_again(
+    deployment: Deployment, program_a: Program
+) -> None:
+    with ExitStack() as opened:
+        for _ in range(MAX_CONNECTIONS):
+            connection = opened.enter_context(
+                deployment.nginx.trust().wrap_socket(
+                    create_connection(("127.0.0.1", deployment.nginx.https)),
+                    server_hostname="localhost",
+                )
+            )
+            connection.sendall(b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+        refused = list[httpx.Response]()
+
+        def is_refused() -> bool:
+            refused[:] = [client.get("/api/v1/agents/", headers=key(program_a))]
+            return refused[0].status_code != 200
+
+        client = opened.enter_context(deployment.client())
+        eventually(is_refused)
+    assert_refused(refused[0], 429, "too-many-requests", "1")
+
+
+def test_without_web_processes_a_client_is_asked_to_come_back(
+    deployment: Deployment, program_a: Program
+) -> None:
+    deployment.stop()
+    try:
+        with deployment.client() as client:
+            refused = client.get("/api/v1/agents/", headers=key(program_a))
+        assert_refused(refused, 503, "unavailable", "5")
+    finally:
+        deployment.replace({}, {})
+
+
+def assert_refused(answer: httpx.Response, status: int, kind: str, seconds: str) -> None:
+    assert (answer.status_code, answer.headers.get("Retry-After")) == (status, seconds)
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.json() | {"detail": ""} == {
+        "type": f"urn:konstruct:problem:{kind}",
+        "title": http.client.responses[status],
+        "status": status,
+        "detail": "",
+    }
 
 
 SECOND_LOGIN = "konstruct_app_2"

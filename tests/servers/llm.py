@@ -13,6 +13,8 @@ from typing import Any, Self
 class Answer:
     """One response: JSON, or text as it is; after `release()` if `wait`; slowly if `drip`.
 
+    It begins after `delay` seconds.
+
     Or `events`, each as soon as it can be, of which all but the first wait for `release()`.
     With `cut_after` the connection ends after so many bytes of it.
     """
@@ -22,6 +24,7 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     wait: bool = False
     drip: float = 0.0
+    delay: float = 0.0
     events: tuple[str, ...] = ()
     cut_after: int | None = None
 
@@ -132,6 +135,7 @@ class LLMServer:
                 with server._lock:
                     server.requests.append(request)
                     answer = server.reply_to(request)
+                time.sleep(answer.delay)
                 if answer.wait and not answer.events:
                     server._released.wait(120)
                 self.send_response(answer.status)

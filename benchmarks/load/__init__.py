@@ -1,0 +1,1 @@
+"""Real calls of many tenants against a whole deployment."""

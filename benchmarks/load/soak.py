@@ -1,0 +1,115 @@
+"""Whether a process grows: the memory of each, sampled under a steady mixed load.
+
+    python -m benchmarks.load.soak [--minutes 30] [--clients 6]
+
+The load is that of `python -m benchmarks.load`. PSS divides the pages that processes share. A
+process grows if the median of its last five samples is more than 5 % above that of the first five
+after `--warm-up` minutes. Exit status 1 if one grows, or if anything was lost or crossed.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from benchmarks.load.deployment import A_WORKER_EACH, Layout, LoadDeployment, SlowEcho
+from benchmarks.load.traffic import SLUGS, import_history, settle, traffic
+
+SAMPLE_SECONDS = 15.0
+MAX_GROWTH = 1.05
+SAMPLES = 5
+LAYOUT = Layout("a process of each kind", web_processes=2, workers=A_WORKER_EACH)
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--warm-up", type=float, default=5, help="minutes that are not compared")
+    parser.add_argument("--clients", type=int, default=6)
+    parser.add_argument("--history", type=int, default=40, help="imported messages of a user")
+    options = parser.parse_args()
+    samples: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    ends = threading.Event()
+
+    def sample() -> None:
+        while not ends.wait(SAMPLE_SECONDS):
+            minutes = (time.monotonic() - began) / 60
+            for name, process in processes(deployment):
+                with suppress(psutil.NoSuchProcess):
+                    held = process.memory_full_info()
+                    samples[name].append((minutes, held.pss / 2**20, held.rss / 2**20))
+
+    with (
+        tempfile.TemporaryDirectory(prefix="konstruct-soak-") as home,
+        SlowEcho(0.5) as model,
+        LoadDeployment(Path(home) / "home", model, SLUGS).running() as deployment,
+        deployment.serving(LAYOUT),
+    ):
+        import_history(deployment, options.history)
+        settle(deployment.tenants)
+        began = time.monotonic()
+        sampler = threading.Thread(target=sample)
+        sampler.start()
+        try:
+            with traffic(deployment, users=options.clients, seconds=60 * options.minutes) as done:
+                for minute in range(5, int(options.minutes), 5):
+                    time.sleep(max(0.0, began + 60 * minute - time.monotonic()))
+                    show(f"after {minute} minutes", samples, options.warm_up)
+        finally:
+            ends.set()
+            sampler.join()
+    (run,) = done
+    print(f"\n{run.accepted} messages accepted, {run.answered} answered; {run.requests:.1f} req/s")
+    print(f"losses {dict(run.losses)}, violations {run.violations}; load average {run.loads}")
+    grown = show("at the end", samples, options.warm_up)
+    sys.exit(bool(grown) or not run.is_clean)
+
+
+def processes(deployment: LoadDeployment) -> Iterator[tuple[str, psutil.Process]]:
+    """Yield each process of the deployment with its name."""
+    for name, supervised in deployment.processes.items():
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(supervised.process.pid)
+            yield name, process
+            for number, child in enumerate(process.children(), 1):
+                yield f"{name}, child {number}", child
+    for process in deployment.valkey.processes():
+        yield "Valkey", process
+
+
+def show(
+    when: str, samples: dict[str, list[tuple[float, float, float]]], warm_up: float
+) -> list[str]:
+    """Print what each process holds, and return the names of those that have grown."""
+    print(f"\n{when:28}{'PSS MB first':>14}{'last':>8}{'ratio':>7}{'RSS first':>11}{'last':>8}")
+    grown = []
+    for name, all_samples in samples.items():
+        found = [each for each in all_samples if each[0] >= warm_up]
+        if len(found) < SAMPLES:
+            continue
+        first, last = found[:SAMPLES], found[-SAMPLES:]
+        pss = [statistics.median(each[1] for each in part) for part in (first, last)]
+        rss = [statistics.median(each[2] for each in part) for part in (first, last)]
+        ratio = pss[1] / pss[0]
+        print(
+            f"  {name:26}{pss[0]:14.1f}{pss[1]:8.1f}{ratio:7.3f}{rss[0]:11.1f}{rss[1]:8.1f}",
+            flush=True,
+        )
+        if ratio > MAX_GROWTH:
+            grown.append(name)
+    return grown
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,277 @@
+"""Tenants of different size with what they have said, locust against them, and the ledger."""
+
+import itertools
+import json
+import math
+import os
+import random
+import string
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from benchmarks.load.deployment import LoadDeployment
+from tests.end_to_end.deployment import PROJECT, Tenant
+from tests.survival.llm import TOKEN
+
+BIG = ("bigoak", "bigelm")
+SMALL = tuple(f"small{letter}" for letter in "abcdef")
+SLUGS = (*BIG, *SMALL)
+USERS_OF_BIG, USERS_OF_SMALL = 40, 4
+# Numbers of tokens: those of imported messages are smaller than those of the first run.
+FIRST_NUMBER = 1_000_000
+STOP_SECONDS = 120
+# Until everything is done that was accepted, from the moment at which no fewer messages wait.
+SETTLE_SECONDS = 240
+# What a stream may end with: the reply comes later, and is counted in the end.
+INTERRUPTIONS = ("urn:konstruct:problem:reply-interrupted",)
+_runs = itertools.count(1)
+
+SAID = (
+    "I bought {n} kilos of pears at the market of {town}.",
+    "My sister lives in {town}, and visits in week {n}.",
+    "The train to {town} was {n} minutes late today.",
+    "I have a meeting with Dr. Weber in {town} at {n} o'clock.",
+    "We moved to {town}; the flat has {n} windows.",
+)
+TOWNS = ("Porto", "Bonn", "Ghent", "Turin", "Malmö", "Graz", "Lyon", "Cádiz")
+
+
+@dataclass
+class Run:
+    """What one run of locust has measured, and what became of what it sent."""
+
+    users: int
+    seconds: float
+    calls: dict[str, dict[str, float]]
+    violations: dict[str, int]
+    accepted: int
+    answered: int
+    erased: int
+    resent: int
+    loads: tuple[float, float]
+    losses: Counter[str] = field(default_factory=Counter)
+    """Lost, doubled, crossed, given up, not erased."""
+
+    @property
+    def requests(self) -> float:
+        """Requests that were served, in a second."""
+        return sum(call["count"] for name, call in self.served().items()) / self.seconds
+
+    def served(self) -> dict[str, dict[str, float]]:
+        """Return the calls that were neither refused nor broken."""
+        return {n: c for n, c in self.calls.items() if not n.startswith(("refused", "broken"))}
+
+    def count(self, name: str) -> int:
+        """Return how many calls of this name there were."""
+        return int(self.calls.get(name, {}).get("count", 0))
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was lost, doubled, crossed or answered as it must not be."""
+        return not self.losses and not self.violations
+
+
+def end_users() -> list[tuple[str, str]]:
+    """Return tenants with their users, shuffled: most of them are of big tenants."""
+    found = [(slug, name(n)) for slug in BIG for n in range(USERS_OF_BIG)]
+    found += [(slug, name(n)) for slug in SMALL for n in range(USERS_OF_SMALL)]
+    random.Random(1).shuffle(found)
+    return found
+
+
+def name(number: int) -> str:
+    """Return a user's id, of letters alone, as tokens need them."""
+    return "u" + "".join(string.ascii_lowercase[digit] for digit in divmod(number, 26))
+
+
+def import_history(deployment: LoadDeployment, messages: int) -> int:
+    """Import conversations of so many messages for each user of a big tenant, some for others.
+
+    Returns how many messages there are. Their embeddings follow: `settle` waits for them.
+    """
+    generator, imported = random.Random(2), 0
+    for tenant in deployment.tenants:
+        users = [user for slug, user in end_users() if slug == tenant.slug]
+        each = messages if tenant.slug in BIG else max(2, messages // 8)
+        turns = [
+            turn
+            for user in users
+            for turn in _conversation(tenant.slug, user, each, generator)
+        ]  # fmt: skip
+        with tenant.client() as client:
+            for start in range(0, len(turns), 500):
+                body = {"agent": "ada", "messages": turns[start : start + 500]}
+                answer = client.post("/api/v1/messages/import/", json=body)
+                answer.raise_for_status()
+                imported += answer.json()["created"]
+    return imported
+
+
+def _conversation(
+    slug: str, user: str, count: int, generator: random.Random
+) -> Iterator[dict[str, Any]]:
+    said_at = datetime.now(UTC) - timedelta(days=90)
+    for number in range(count):
+        said_at += timedelta(hours=90 * 24 / count * generator.random())
+        text = generator.choice(SAID).format(
+            n=generator.randrange(60), town=generator.choice(TOWNS)
+        )
+        yield {
+            "role": ("user", "assistant")[number % 2],
+            "content": f"{text} ({slug}-{user}-{number})",
+            "user_id": user,
+            "thread_id": f"month {number // 20}",
+            "created_at": said_at.isoformat(),
+        }
+
+
+@contextmanager
+def traffic(
+    deployment: LoadDeployment,
+    *,
+    users: int,
+    seconds: float,
+    erasures: float = 0.2,
+    may_answer: Sequence[int] = (),
+) -> Iterator[list[Run]]:
+    """Let clients call during the block; then wait until all is done, and compare the ledger.
+
+    The list that is yielded has the run once the block has ended.
+
+    Args:
+        users: clients at once.
+        seconds: for how long they begin something new.
+        erasures: how often a client erases itself, of the tasks of this kind.
+        may_answer: statuses that are no violation; 0 is a connection that is lost.
+    """
+    number = next(_runs)
+    plan_file, report_file = (deployment.home / f"{w}-{number}.json" for w in ("plan", "report"))
+    port = deployment.url.rpartition(":")[2]
+    plan = {
+        "token": TOKEN.pattern,
+        "tenants": {t.slug: {"key": t.key, "eraser": t.eraser} for t in deployment.tenants},
+        "users": end_users(),
+        "first_number": FIRST_NUMBER * number,
+        "report": str(report_file),
+        "scheme": deployment.scheme,
+        "host": f"localhost:{port}",
+        "erasures": erasures,
+        "may_answer": list(may_answer),
+        "interruptions": INTERRUPTIONS,
+    }
+    plan_file.write_text(json.dumps(plan))
+    locust = [
+        sys.executable, "-m", "locust", "--locustfile", "benchmarks/load/users.py", "--headless",
+        "--host", deployment.url, "--users", str(users), "--spawn-rate", str(max(1, users / 2)),
+        "--run-time", f"{seconds:.0f}s", "--stop-timeout", str(STOP_SECONDS),
+        "--loglevel", "WARNING", "--skip-log-setup", "--only-summary",
+    ]  # fmt: skip
+    before, done = os.getloadavg()[0], list[Run]()
+    with (deployment.home / f"locust-{number}.log").open("wb") as log:
+        process = subprocess.Popen(
+            locust, cwd=PROJECT, stdout=log, stderr=subprocess.STDOUT,
+            env={**os.environ, "LOAD_PLAN": str(plan_file), "PYTHONWARNINGS": "ignore"},
+        )  # fmt: skip
+        try:
+            yield done
+            process.wait(seconds + STOP_SECONDS + 60)
+        finally:
+            process.kill()
+            process.wait()
+    if not report_file.exists():
+        sys.exit(f"locust has ended: {Path(log.name).read_text()[-4000:]}")
+    settle(deployment.tenants)
+    report = json.loads(report_file.read_text())
+    run = Run(
+        users=users,
+        seconds=report["seconds"],
+        calls=report["calls"],
+        violations=report["violations"],
+        accepted=len(report["accepted"]),
+        answered=0,
+        erased=len(report["erased"]),
+        resent=report["resent"],
+        loads=(before, os.getloadavg()[0]),
+    )
+    if deployment.echo.crossed:
+        run.losses["crossed"] += len(deployment.echo.crossed)
+    compare(run, report, deployment.tenants, number)
+    done.append(run)
+
+
+def settle(tenants: Sequence[Tenant]) -> None:
+    """Wait until nothing waits; fail once it has been no less for SETTLE_SECONDS."""
+    fewest, since = math.inf, time.monotonic()
+    while waiting := sum(map(_waiting, tenants)):
+        if waiting < fewest:
+            fewest, since = waiting, time.monotonic()
+        if time.monotonic() - since > SETTLE_SECONDS:
+            sys.exit(f"{waiting} messages wait, and no fewer for {SETTLE_SECONDS} seconds")
+        time.sleep(0.5)
+
+
+def _waiting(tenant: Tenant) -> float:
+    try:
+        ((waiting,),) = tenant.rows(
+            "SELECT (SELECT count(*) FROM orchestrator_pendingreply WHERE failed_at IS NULL)"
+            " + (SELECT count(*) FROM memory_pendingembedding)"
+        )
+    except psycopg.OperationalError:
+        return math.inf
+    return float(waiting)
+
+
+def compare(run: Run, report: Any, tenants: Sequence[Tenant], number: int) -> None:
+    """Compare what clients were told with the rows: each accepted message is answered once."""
+    first, last = FIRST_NUMBER * number, FIRST_NUMBER * (number + 1)
+    rows: dict[str, list[list[str | None]]] = {}
+    for tenant in tenants:
+        for token, slug_and_row in _messages(tenant, first, last):
+            rows.setdefault(token, []).append(slug_and_row)
+    for token in report["erased"]:
+        run.losses["not erased"] += len(rows.pop(token, []))
+    for token in report["uncertain"]:
+        _count(run, token, rows.pop(token, []), is_certain=False)
+    for token in report["accepted"]:
+        _count(run, token, rows.pop(token, []), is_certain=True)
+    run.losses["unknown to clients"] += len(rows)
+    run.losses = +run.losses  # without those that are 0
+
+
+def _messages(tenant: Tenant, first: int, last: int) -> Iterator[tuple[str, list[str | None]]]:
+    found = tenant.rows(
+        "SELECT substring(asked.content FROM '^I say (.*)[.]$'), reply.content"
+        " FROM memory_message AS asked"
+        " LEFT JOIN memory_message AS reply ON reply.in_reply_to_id = asked.id"
+        " WHERE asked.role = 'user' AND asked.content LIKE 'I say %%'"
+        " AND substring(asked.content FROM '([0-9]+)[.]$')::bigint >= %s"
+        " AND substring(asked.content FROM '([0-9]+)[.]$')::bigint < %s",
+        first,
+        last,
+    )
+    return ((token, [tenant.slug, reply]) for token, reply in found)
+
+
+def _count(run: Run, token: str, rows: list[list[str | None]], *, is_certain: bool) -> None:
+    """Count what became of a message."""
+    if is_certain and not rows:
+        run.losses["lost"] += 1
+    if len(rows) > 1:
+        run.losses["doubled"] += len(rows) - 1
+    for slug, reply in rows[:1]:
+        if reply is None:
+            run.losses["given up"] += 1
+        elif slug != token.partition("-")[0] or reply != f"Heard {token}.":
+            run.losses["crossed"] += 1
+        else:
+            run.answered += 1

@@ -1,0 +1,352 @@
+"""The clients, as locust runs them: in a process of its own, for gevent changes all of its modules.
+
+`traffic.py` starts it with the plan in the file LOAD_PLAN, and reads what it writes to the file of
+the plan's `report`. Each client is one end user of one tenant. Each text that it sends holds a
+token of tenant and user, and each answer that holds the token of another one is a violation.
+"""
+
+import itertools
+import json
+import os
+import random
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import gevent
+from locust import FastHttpUser, between, events, task
+
+PLAN = json.loads(Path(os.environ["LOAD_PLAN"]).read_text())
+TOKEN = re.compile(PLAN["token"])
+ADMIN_PAGES = (
+    "/admin/",
+    "/admin/memory/message/",
+    "/admin/memory/memoryentry/",
+    "/admin/memory/scope/",
+)
+QUESTIONS = ("Where does she live?", "What did I buy at the market?", "When is the visit?")
+# A client does not wait for longer, whatever Retry-After says.
+MAX_PAUSE_SECONDS = 5.0
+# Of a request whose answer did not come, until the deployment is back.
+MAX_TRIES = 120
+MAX_VIOLATIONS = 200
+
+_numbers = itertools.count(PLAN["first_number"])
+_turns = itertools.count()
+_accepted: dict[str, str] = {}
+_uncertain: list[str] = []
+_erased: list[str] = []
+_violations: Counter[str] = Counter()
+_resent = itertools.count()
+
+
+def violation(text: str) -> None:
+    """Note what must not happen."""
+    if len(_violations) < MAX_VIOLATIONS or text in _violations:
+        _violations[text] += 1
+
+
+class EndUser(FastHttpUser):
+    """One end user, who does one thing after the other."""
+
+    wait_time = between(0.1, 0.5)
+    network_timeout = 100.0
+
+    def on_start(self) -> None:
+        """Take the next end user of the plan."""
+        tenant, self.user_id = PLAN["users"][next(_turns) % len(PLAN["users"])]
+        self.tenant = PLAN["tenants"][tenant]
+        self.slug = tenant
+        self.key = {"Authorization": f"Bearer {self.tenant['key']}", "Host": PLAN["host"]}
+        self.site = {"Host": f"{tenant}.{PLAN['host']}"}
+        self.has_session = False
+
+    # --- Messages ---------------------------------------------------------------------------------
+
+    @task(6)
+    def send_and_wait(self) -> None:
+        """Send a message, and wait for the reply within the same request."""
+        token, body = self.message()
+        answer = self.send("send, wait", token, body, "?wait=60")
+        if answer is not None:
+            self.check_reply(token, answer.json())
+
+    @task(4)
+    def send_and_stream(self) -> None:
+        """Send a message, and read the reply while it is written."""
+        token, body = self.message()
+        answer = self.send("send, stream", token, body, "", Accept="text/event-stream")
+        if answer is None:
+            return
+        data = [line[6:] for line in answer.text.splitlines() if line.startswith("data: ")]
+        self.check_reply(token, json.loads(data[-1]))
+
+    @task(4)
+    def send_and_poll(self) -> None:
+        """Send a message, and ask for its reply until it is there."""
+        token, body = self.message()
+        answer = self.send("send", token, body)
+        if answer is None:
+            return
+        for _ in range(MAX_TRIES):
+            path = f"/api/v1/messages/{_accepted[token]}/?wait=10"
+            asked = self.call("poll", "GET", path)
+            if asked is not None and asked.json()["status"] != "queued":
+                self.check_reply(token, asked.json())
+                return
+
+    @task(3)
+    def complete(self) -> None:
+        """Ask by OpenAI's interface."""
+        token = self.token()
+        body = {
+            "model": "ada",
+            "user": self.user_id,
+            "messages": [{"role": "user", "content": f"I say {token}."}],
+        }
+        answer = self.call("OpenAI", "POST", "/v1/chat/completions", json=body, token=token)
+        if answer is not None:
+            _accepted[token] = ""
+            said = answer.json()["choices"][0]["message"]["content"]
+            if said != f"Heard {token}.":
+                violation(f"OpenAI: {said!r} is no reply to {token}")
+
+    # --- Reads ------------------------------------------------------------------------------------
+
+    @task(5)
+    def recall(self) -> None:
+        """Search what was said."""
+        body = {"agent": "ada", "user_id": self.user_id, "query": random.choice(QUESTIONS)}
+        self.call("recall", "POST", "/api/v1/memories/search/", json=body)
+
+    @task(3)
+    def mcp(self) -> None:
+        """Search as an MCP host does."""
+        arguments = {"query": random.choice(QUESTIONS), "user_id": self.user_id}
+        params = {"name": "search", "arguments": arguments}
+        self.call(
+            "MCP search", "POST", "/mcp",
+            json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params},
+            Accept="application/json, text/event-stream",
+            **{"MCP-Protocol-Version": "2025-06-18"},
+        )  # fmt: skip
+
+    @task(3)
+    def conversations(self) -> None:
+        """List conversations of the tenant, and read one of this user."""
+        self.call("conversations", "GET", "/api/v1/conversations/?limit=50", of_all=True)
+        path = f"/api/v1/conversations/transcript/?agent=ada&user_id={self.user_id}"
+        self.call("transcript", "GET", path)
+
+    @task(2)
+    def facts(self) -> None:
+        """Keep a fact now and then, and list those of this user."""
+        if random.random() < 0.3:
+            body = {"agent": "ada", "user_id": self.user_id, "content": f"Fact {self.token()}"}
+            self.call("fact", "POST", "/api/v1/facts/", json=body)
+        self.call("facts", "GET", f"/api/v1/facts/?user_id={self.user_id}")
+
+    @task(2)
+    def timeline(self) -> None:
+        """Read what happened to this user."""
+        self.call("timeline", "GET", f"/api/v1/users/{self.user_id}/timeline/?limit=50")
+
+    @task(1)
+    def search(self) -> None:
+        """Search the messages of all users."""
+        self.call("search", "GET", "/api/v1/search/?q=market&limit=10", of_all=True)
+
+    @task(1)
+    def session(self) -> None:
+        """Save a checkpoint of a graph, and list its thread's."""
+        token = self.token()
+        body = {
+            "thread_id": token,
+            "checkpoint": {
+                "v": 4, "id": f"1f0{token}", "ts": datetime.now(UTC).isoformat(),
+                "channel_versions": {}, "versions_seen": {},
+            },
+            "metadata": {"source": "loop"},
+            "values": [],
+        }  # fmt: skip
+        if self.call("checkpoint", "POST", "/api/v1/checkpoints/", json=body) is not None:
+            self.call("checkpoints", "GET", f"/api/v1/checkpoints/?thread_id={token}")
+            self.call("sessions", "GET", "/api/v1/sessions/?limit=20", of_all=True)
+
+    @task(1)
+    def admin(self) -> None:
+        """Look at a page of the tenant's admin."""
+        if not self.has_session:
+            page = self.call("admin login", "GET", "/admin/login/", of_all=True, headers=self.site)
+            if page is None:
+                return
+            token = page.text.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
+            form = {"csrfmiddlewaretoken": token, "username": "eva", "password": "pw"}
+            headers = {**self.site, "Referer": f"{PLAN['scheme']}://{self.site['Host']}/"}
+            answer = self.call(
+                "admin login", "POST", "/admin/login/", of_all=True, headers=headers, data=form,
+                allow_redirects=False,
+            )  # fmt: skip
+            self.has_session = answer is not None and answer.status_code == 302
+        elif random.random() < 0.9:
+            path = random.choice(ADMIN_PAGES)
+            self.call("admin page", "GET", path, of_all=True, headers=self.site)
+
+    @task(1)
+    def erase(self) -> None:
+        """Now and then: be another user, say something, and be erased."""
+        if random.random() > PLAN["erasures"]:
+            return
+        token, body = self.message()
+        body["user_id"] = f"gone {token}"
+        answer = self.send("send, wait", token, body, "?wait=60")
+        if answer is None:
+            return
+        headers = {**self.key, "Authorization": f"Bearer {self.tenant['eraser']}"}
+        asked = self.call(
+            "erasure", "POST", "/api/v1/erasures/", headers=headers,
+            json={"user_id": body["user_id"]},
+        )  # fmt: skip
+        _accepted.pop(token, None)
+        _uncertain.append(token)  # until it is done
+        if asked is None:
+            return
+        path = "/" + asked.json()["url"].split("/", 3)[3]
+        for _ in range(MAX_TRIES):
+            gevent.sleep(1)
+            receipt = self.call("erasure receipt", "GET", path, headers=headers)
+            if receipt is not None and receipt.json()["status"] == "done":
+                _uncertain.remove(token)
+                _erased.append(token)
+                return
+
+    # --- One request ------------------------------------------------------------------------------
+
+    def token(self) -> str:
+        """Return a new token of this tenant and user."""
+        return f"{self.slug}-{self.user_id}-{next(_numbers)}"
+
+    def message(self) -> tuple[str, dict[str, Any]]:
+        """Return a token, and a message with it."""
+        token = self.token()
+        body = {"agent": "ada", "user_id": self.user_id, "content": f"I say {token}."}
+        return token, body
+
+    def send(
+        self, name: str, token: str, body: dict[str, Any], query: str = "", **headers: str
+    ) -> Any:
+        """Send a message, again with the same key while no answer comes; None if it is refused."""
+        path = f"/api/v1/messages/{query}"
+        answer = self.call(
+            name, "POST", path, json=body, token=token, **headers, **{"Idempotency-Key": token}
+        )
+        if answer is not None:
+            text = answer.text
+            found = re.search(r'"id": ?"([0-9a-f-]{36})"', text)
+            if found is None:
+                violation(f"{name}: no id in {text[:200]!r}")
+                return None
+            _accepted[token] = found[1]
+        return answer
+
+    def check_reply(self, token: str, document: dict[str, Any]) -> None:
+        """Note a reply that is not the one to this token. One that waits is counted at the end."""
+        if document.get("status") == "queued" or document.get("type") in PLAN["interruptions"]:
+            return
+        reply = document.get("reply") or {}
+        if reply.get("content") != f"Heard {token}.":
+            violation(f"{str(document)[:300]} is no answer to a message")
+
+    def call(
+        self,
+        name: str,
+        method: str,
+        path: str,
+        *,
+        of_all: bool = False,
+        token: str = "",
+        headers: dict[str, str] | None = None,
+        json: Any = None,
+        data: Any = None,
+        allow_redirects: bool = True,
+        **more: str,
+    ) -> Any:
+        """Send a request and return its answer, or None if it is refused.
+
+        Args:
+            of_all: the answer may have texts of other users of the tenant.
+            token: of a message that the request sends: whether it is accepted is uncertain if no
+                answer comes, and a request with an Idempotency-Key is sent again.
+        """  # fmt: skip
+        headers = {**(headers or self.key), **more}
+        for _ in range(MAX_TRIES if "Idempotency-Key" in headers else 1):
+            with self.client.request(
+                method, path, name=name, headers=headers, json=json, data=data,
+                allow_redirects=allow_redirects, catch_response=True,
+            ) as response:  # fmt: skip
+                status = response.status_code
+                if status in (429, 503):
+                    self.be_refused(response, status)
+                    if token and token in _uncertain:
+                        continue  # an earlier try may have been accepted
+                    return None
+                if status in (200, 201, 202, 204, 302):
+                    response.success()
+                    self.check_tokens(name, response.text or "", of_all=of_all)
+                    if token in _uncertain:
+                        _uncertain.remove(token)
+                    return response
+                response.request_meta["name"] = f"broken {status}"
+                response.failure(str(status))
+                if status not in PLAN["may_answer"]:
+                    violation(f"{name}: {status} {(response.text or '')[:300]}")
+            if token and token not in _uncertain:
+                _uncertain.append(token)
+            next(_resent)
+            gevent.sleep(0.5)
+        return None
+
+    def be_refused(self, response: Any, status: int) -> None:
+        """Wait for as long as the answer says."""
+        response.request_meta["name"] = f"refused {status}"
+        response.success()
+        seconds = response.headers.get("Retry-After")
+        if seconds is None:
+            violation(f"{response.url}: {status} without Retry-After: {response.text[:200]}")
+        gevent.sleep(min(float(seconds or 1), MAX_PAUSE_SECONDS))
+
+    def check_tokens(self, name: str, text: str, *, of_all: bool) -> None:
+        """Note tokens of another tenant, or of another user where the answer is of one."""
+        for slug, user_id, number in TOKEN.findall(text):
+            if slug not in PLAN["tenants"]:
+                continue  # a class of a page, or a part of an id
+            if slug != self.slug or not (of_all or user_id == self.user_id):
+                violation(f"{name} of {self.slug}-{self.user_id} has {slug}-{user_id}-{number}")
+
+
+@events.quitting.add_listener
+def write_report(environment: Any, **_: Any) -> None:
+    """Write what was measured and what was accepted."""
+    calls = {
+        entry.name: {
+            "count": entry.num_requests,
+            **{f"p{p}": entry.get_response_time_percentile(p / 100) for p in (50, 95, 99)},
+        }
+        for entry in environment.stats.entries.values()
+        if entry.num_requests
+    }
+    total = environment.stats.total
+    seconds = max(1.0, (total.last_request_timestamp or 0) - total.start_time)
+    report = {
+        "calls": calls,
+        "seconds": seconds,
+        "accepted": _accepted,
+        "uncertain": _uncertain,
+        "erased": _erased,
+        "violations": dict(_violations),
+        "resent": next(_resent),
+    }
+    Path(PLAN["report"]).write_text(json.dumps(report))
+    environment.process_exit_code = 0
