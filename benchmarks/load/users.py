@@ -127,11 +127,16 @@ class EndUser(FastHttpUser):
         arguments = {"query": random.choice(QUESTIONS), "user_id": self.user_id}
         params = {"name": "search", "arguments": arguments}
         self.call(
-            "MCP search", "POST", "/mcp",
+            "MCP search",
+            "POST",
+            "/mcp",
             json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params},
-            Accept="application/json, text/event-stream",
-            **{"MCP-Protocol-Version": "2025-06-18"},
-        )  # fmt: skip
+            headers=self.key
+            | {
+                "Accept": "application/json, text/event-stream",
+                "MCP-Protocol-Version": "2025-06-18",
+            },
+        )
 
     @task(3)
     def conversations(self) -> None:
@@ -217,7 +222,7 @@ class EndUser(FastHttpUser):
         for _ in range(MAX_TRIES):
             gevent.sleep(1)
             receipt = self.call("erasure receipt", "GET", path, headers=headers)
-            if receipt is not None and receipt.json()["status"] == "done":
+            if receipt is not None and receipt.json()["state"] == "done":
                 _uncertain.remove(token)
                 _erased.append(token)
                 return
@@ -239,9 +244,8 @@ class EndUser(FastHttpUser):
     ) -> Any:
         """Send a message, again with the same key while no answer comes; None if it is refused."""
         path = f"/api/v1/messages/{query}"
-        answer = self.call(
-            name, "POST", path, json=body, token=token, **headers, **{"Idempotency-Key": token}
-        )
+        headers = {**self.key, **headers, "Idempotency-Key": token}
+        answer = self.call(name, "POST", path, json=body, token=token, headers=headers)
         if answer is not None:
             text = answer.text
             found = re.search(r'"id": ?"([0-9a-f-]{36})"', text)
@@ -271,7 +275,6 @@ class EndUser(FastHttpUser):
         json: Any = None,
         data: Any = None,
         allow_redirects: bool = True,
-        **more: str,
     ) -> Any:
         """Send a request and return its answer, or None if it is refused.
 
@@ -280,7 +283,7 @@ class EndUser(FastHttpUser):
             token: of a message that the request sends: whether it is accepted is uncertain if no
                 answer comes, and a request with an Idempotency-Key is sent again.
         """  # fmt: skip
-        headers = {**(headers or self.key), **more}
+        headers = headers or self.key
         for _ in range(MAX_TRIES if "Idempotency-Key" in headers else 1):
             with self.client.request(
                 method, path, name=name, headers=headers, json=json, data=data,
@@ -324,6 +327,12 @@ class EndUser(FastHttpUser):
                 continue  # a class of a page, or a part of an id
             if slug != self.slug or not (of_all or user_id == self.user_id):
                 violation(f"{name} of {self.slug}-{self.user_id} has {slug}-{user_id}-{number}")
+
+
+@events.user_error.add_listener
+def note_error(exception: Exception, **_: Any) -> None:
+    """Note an answer that this program cannot read."""
+    violation(repr(exception))
 
 
 @events.quitting.add_listener
