@@ -1,7 +1,8 @@
-"""Heartbeats of the processes that serve no requests: workers, beat and owner worker.
+"""Heartbeats of processes: web, workers, beat and owner worker.
 
-Such a process writes its heartbeat while it does its work. /health/ready reports a process without
-a heartbeat; a health check of its container looks at the age of the file HEARTBEAT_FILE.
+A process writes its heartbeat while it does its work. Metrics have it, and /health/ready reports a
+process without one, but for web processes. A health check of a container looks at the age of the
+file HEARTBEAT_FILE.
 """
 
 import logging
@@ -18,6 +19,7 @@ logger = logging.getLogger(__name__)
 WORKERS: Final = ("replies", "deliveries", "embeddings", "sweeps")
 # A worker writes a heartbeat for each of its queues. That of embeddings has two.
 QUEUES: Final = (*WORKERS, "extractions")
+WEB: Final = "web"
 BEAT: Final = "beat"
 OWNER: Final = "owner"
 # How often a heartbeat is written, and how old it may be.

@@ -2,7 +2,8 @@
 
 It has an address of its own (METRICS_ADDRESS), which no proxy leads to, and gives the counts of all
 processes that share METRICS_DIR. States of Postgres and the cache are given by the worker of
-sweeps alone: some queries for each server, which are not repeated for STATES_SECONDS.
+sweeps alone: some queries for each server, which are not repeated for STATES_SECONDS, or for longer
+where they take long.
 """
 
 import logging
@@ -22,7 +23,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from konstruct.heartbeats import BEAT, OWNER, QUEUES, has_heartbeat
+from konstruct.heartbeats import BEAT, OWNER, QUEUES, WEB, has_heartbeat
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from tenants import transaction
@@ -44,6 +45,8 @@ PATH: Final = "/metrics"
 REQUEST_TIMEOUT_SECONDS: Final = 10
 # Prometheus asks every 15 seconds; whoever asks more often gets the same.
 STATES_SECONDS: Final = 5.0
+# A read takes a connection for at most one part in so many of the time: the queries count all jobs.
+STATES_PAUSE_FACTOR: Final = 20
 # Of a query. Without its answer the gauges of the server are missing, and it counts as down.
 QUERY_TIMEOUT_SECONDS: Final = 5
 
@@ -58,7 +61,7 @@ CACHE_UP: Final = state("konstruct_cache_up", "Whether the cache answers: 1 or 0
 PROCESS_UP: Final = state(
     "konstruct_process_up",
     "Whether a process of this kind has been at work within 30 seconds: 1 or 0.",
-    process=(*QUEUES, BEAT, OWNER),
+    process=(WEB, *QUEUES, BEAT, OWNER),
 )
 WAITING: Final = state(
     "konstruct_jobs_waiting",
@@ -124,8 +127,10 @@ class States(Collector):
         """Return all gauges. Those of a server that is down are missing."""
         with self._lock:
             if time.monotonic() >= self._until:
+                began = time.monotonic()
                 self._families = families(read_states())
-                self._until = time.monotonic() + STATES_SECONDS
+                now = time.monotonic()
+                self._until = now + max(STATES_SECONDS, STATES_PAUSE_FACTOR * (now - began))
             return self._families
 
 

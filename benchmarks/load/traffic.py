@@ -5,9 +5,11 @@ import json
 import math
 import os
 import random
+import signal
 import string
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -143,6 +145,7 @@ def traffic(
     seconds: float,
     erasures: float = 0.2,
     may_answer: Sequence[int] = (),
+    until: threading.Event | None = None,
 ) -> Iterator[list[Run]]:
     """Let clients call during the block; then wait until all is done, and compare the ledger.
 
@@ -153,6 +156,7 @@ def traffic(
         seconds: for how long they begin something new.
         erasures: how often a client erases itself, of the tasks of this kind.
         may_answer: statuses that are no violation; 0 is a connection that is lost.
+        until: they begin nothing new once it is set.
     """
     number = next(_runs)
     plan_file, report_file = (deployment.home / f"{w}-{number}.json" for w in ("plan", "report"))
@@ -184,6 +188,8 @@ def traffic(
         )  # fmt: skip
         try:
             yield done
+            if until is not None and until.is_set():
+                process.send_signal(signal.SIGTERM)
             process.wait(seconds + STOP_SECONDS + 60)
         finally:
             process.kill()

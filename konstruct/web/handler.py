@@ -28,6 +28,7 @@ from structlog.contextvars import clear_contextvars
 
 from konstruct.api.health import ready
 from konstruct.api.http.problems import Problem
+from konstruct.heartbeats import INTERVAL_SECONDS, WEB, write_heartbeat
 from konstruct.logs import fields
 from konstruct.orchestrator.replies.status import settled_among
 from konstruct.web.callers import Callers, TooManyUnverified
@@ -152,13 +153,22 @@ class Handler(BaseHandler):
         traces.start("web")
         # konstruct/web/worker.py calls it when the process stops.
         scope["state"]["stop_waiting"] = self._waiters.stop
+        heartbeat = asyncio.create_task(self._write_heartbeats())
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        heartbeat.cancel()
         await self._waiters.close()
         await self._texts.close()
         self._pool.close()
         await asyncio.to_thread(traces.stop)
         await send({"type": "lifespan.shutdown.complete"})
+
+    async def _write_heartbeats(self) -> None:
+        # Ends: when the process stops. It pauses between two.
+        while True:
+            with suppress(Overloaded):
+                await self._in_thread(HEALTH_CHECK, write_heartbeat, WEB)
+            await asyncio.sleep(INTERVAL_SECONDS)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, and write it to the access log."""

@@ -80,6 +80,21 @@ class Supervised:
         """Kill it with its children, as the end of a machine does."""
         os.killpg(self.process.pid, signal.SIGKILL)
 
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Kill it, and start it again after the block."""
+        self._stopping.set()
+        self._thread.join()
+        self.kill()
+        self.statuses.append(self.process.wait())
+        try:
+            yield
+        finally:
+            self.process = self._start()
+            self._stopping.clear()
+            self._thread = threading.Thread(target=self._watch, daemon=True)
+            self._thread.start()
+
     def stop(self) -> None:
         """End it for good."""
         self._stopping.set()

@@ -1,5 +1,6 @@
-"""Heartbeats of processes that serve no requests."""
+"""Heartbeats of processes."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import pytest
 from django_redis import get_redis_connection
 
-from konstruct.heartbeats import OWNER, has_heartbeat, write_heartbeat
+from konstruct.heartbeats import OWNER, WEB, has_heartbeat, write_heartbeat
+from konstruct.web.handler import Handler
 
 
 @pytest.fixture
@@ -36,3 +38,24 @@ def test_a_file_that_cannot_be_written_ends_no_process(settings: Any, tmp_path: 
     settings.HEARTBEAT_FILE = tmp_path / "missing" / "heartbeat"
     write_heartbeat(OWNER)
     assert has_heartbeat(OWNER)
+
+
+def test_a_web_process_has_a_heartbeat_while_it_serves() -> None:
+    get_redis_connection().delete(f"public:heartbeat:{WEB}")
+    received = iter(["lifespan.startup"])
+    sent = list[str]()
+
+    async def receive() -> dict[str, str]:
+        if (kind := next(received, "")) == "":
+            async with asyncio.timeout(60):
+                while not has_heartbeat(WEB):
+                    await asyncio.sleep(0.05)
+            kind = "lifespan.shutdown"
+        return {"type": kind}
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+
+    asyncio.run(Handler()({"type": "lifespan", "state": {}}, receive, send))
+    assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    assert has_heartbeat(WEB)

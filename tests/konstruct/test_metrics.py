@@ -164,6 +164,23 @@ def test_states_are_read_once_in_a_while(tenant_a: Tenant, django_assert_num_que
         states.collect()
 
 
+def test_states_that_take_long_to_read_are_read_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, reads = [100.0], list[float]()
+
+    def read_for_two_seconds() -> Iterator[metrics.Sample]:
+        reads.append(clock[0])
+        clock[0] += 2
+        return iter([(metrics.CACHE_UP, {}, 1.0)])
+
+    monkeypatch.setattr(metrics, "read_states", read_for_two_seconds)
+    monkeypatch.setattr(metrics.time, "monotonic", lambda: clock[0])
+    states = metrics.States()
+    for moment in (100.0, 120.0, 141.0, 143.0):
+        clock[0] = max(clock[0], moment)
+        assert [family.name for family in states.collect()] == ["konstruct_cache_up"]
+    assert reads == [100.0, 143.0]
+
+
 def test_one_path_is_served_and_nothing_else(server: str) -> None:
     answer = httpx.get(f"{server}/metrics?name[]=x", headers={"Accept": "*/*"})
     assert answer.status_code == 200
