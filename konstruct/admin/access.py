@@ -2,9 +2,11 @@
 
 from typing import Any, ClassVar
 
+from django.contrib import messages
 from django.contrib.auth import get_user_model
 from django.db.models import Model, OuterRef, QuerySet, Subquery
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from unfold.decorators import display
 
 from konstruct.admin.list_tools import ListToolsAdmin
@@ -14,6 +16,7 @@ from konstruct.orchestrator.models import Agent
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
+from tenants.limits.quotas import QuotaExceeded
 
 
 def actor_of(request: HttpRequest) -> Actor:
@@ -99,6 +102,15 @@ class AuditedAdmin(ListToolsAdmin):
     show_full_result_count = False
     # Rendering rows is most of what a list takes: 2 ms each.
     list_per_page = 25
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Show the form, or why the tenant's quota refuses what was sent."""
+        try:
+            response: HttpResponse = super().changeform_view(request, *args, **kwargs)
+        except QuotaExceeded as refusal:
+            messages.error(request, str(refusal))
+            return redirect(request.path)
+        return response
 
     def get_list_display(self, request: HttpRequest) -> Any:
         """Cut long ids. The first column is a link, which has no room for a button."""

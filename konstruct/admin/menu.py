@@ -46,6 +46,7 @@ TENANT_MENU = (
             ("Fact events", "history", "memory.factevent"),
             ("Evidence of facts", "format_quote", "memory.factevidence"),
             ("Extraction runs", "manage_search", "orchestrator.extractionrun"),
+            ("Usage", "bar_chart", "usage", "orchestrator.view_modelcall"),
             ("Model calls", "toll", "orchestrator.modelcall"),
             ("Tool calls", "handyman", "orchestrator.toolcall"),
             ("Reply reviews", "reviews", "orchestrator.replyreview"),

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.dateparse import parse_datetime
 
+from konstruct.orchestrator import usage
 from konstruct.orchestrator.agents import find_agents
 from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
 from konstruct.orchestrator.messages import Thread
@@ -120,7 +121,9 @@ def import_history(
         else:
             results[index] = LineResult.invalid(index, line, turn)
     with transaction.atomic():
+        usage.require_room(usage.OF_MEMORIES, memories=len(turns))
         imported = import_turns(tenant_id, list(turns.values()), ids=ids)
+        usage.count(memories=sum(each.created for each in imported))
         new = [each.message for each in imported if each.created]
         extracting = {agent.id for agent in agents.values() if agent.extracts_facts}
         threads = {Thread.of(message) for message in new if message.agent_id in extracting}

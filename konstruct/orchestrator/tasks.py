@@ -4,11 +4,17 @@ from uuid import UUID
 
 from celery import shared_task
 
-from konstruct.orchestrator import pipeline, saved_questions
+from konstruct.orchestrator import measuring, pipeline, saved_questions
 from konstruct.orchestrator.exceptions import MessageNotFound
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.replies import queue
 from tenants.serving import TenantTask
+
+
+@shared_task
+def measure_usage() -> int:
+    """Measure what tenants use, those whose last measurement is old. Safe to run twice."""
+    return measuring.measure_due()
 
 
 @shared_task(base=TenantTask)

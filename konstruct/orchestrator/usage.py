@@ -134,6 +134,11 @@ def tenant_row() -> Tenant:
     return Tenant.objects.only("quotas", "usage").get(pk=required_tenant_id())
 
 
+def full_tenant_row() -> Tenant:
+    """Return the current tenant's row with all columns."""
+    return Tenant.objects.get(pk=required_tenant_id())
+
+
 def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | int | None]:
     """Return what the current tenant has used of these quotas; None where it is not measured yet.
 

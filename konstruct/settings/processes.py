@@ -85,12 +85,19 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+# Seconds between two measurements of what a tenant stores.
+QUOTA_INTERVAL = number("QUOTA_INTERVAL", 300)
 CELERY_BEAT_SCHEDULER = "konstruct.celery:Scheduler"
 CELERY_BEAT_SCHEDULE = {
     "sweep": {
         "task": "tenants.tasks.sweep",
         "schedule": 5.0,
         "options": {"expires": 5.0},
+    },
+    "measure_usage": {
+        "task": "konstruct.orchestrator.tasks.measure_usage",
+        "schedule": float(min(QUOTA_INTERVAL, 30)),
+        "options": {"expires": 30.0, "queue": "sweeps"},
     },
 }
 

@@ -18,12 +18,14 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
+from django.utils.translation import gettext_lazy as _
 from unfold.admin import TabularInline
 from unfold.decorators import action, display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidget
 
 from tenants import transaction
+from tenants.admin import quotas
 from tenants.admin.figures import add_figures
 from tenants.admin.lifecycle import admin_address
 from tenants.admin.record_columns import EventColumns
@@ -136,17 +138,18 @@ class TenantAdmin(OperatorAdmin):
         *("slug", "name", "its_admin", "condition", "schema", "waiting", "failed", "messages"),
         *("memories", "disk", "last_activity", "host_names", "created_at", "why"),
     )
-    list_filter = ("state", MigrationFilter)
+    list_filter = ("state", MigrationFilter, quotas.ReachedFilter)
     search_fields = ("slug", "name", "domains__domain")
     readonly_fields = (
         *("id", "condition", "schema_name", "schema", "why", "disk", "messages", "agents"),
         *("waiting", "failed", "memories", "last_activity"),
-        *("created_at", "migrated_at", "server", "copies"),
+        *("created_at", "migrated_at", "server", "copies", "reached"),
     )
     fields = (
         *("slug", "name", "condition", "schema", "why", "migrated_at", "waiting", "failed"),
-        *("messages", "memories", "disk", "last_activity"),
+        *("messages", "memories", "disk", "last_activity", "reached"),
         *("agents", "id", "schema_name", "server", "copies", "created_at"),
+        *quotas.NAMES,
     )
     inlines = (DomainInline,)
     actions = ("resume", "migrate_again")
@@ -182,6 +185,8 @@ class TenantAdmin(OperatorAdmin):
     ) -> Any:
         if obj is None:
             kwargs["form"] = NewTenantForm
+        else:
+            kwargs["form"] = quotas.TenantForm
         return super().get_form(request, obj, change=change, **kwargs)
 
     def get_inlines(self, request: HttpRequest, obj: Tenant | None = None) -> Any:
@@ -205,7 +210,9 @@ class TenantAdmin(OperatorAdmin):
     def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:
         if change:
             # The rest of a registration is the owner's to write.
-            obj.save(update_fields=form.changed_data)
+            own = [name for name in form.changed_data if name not in quotas.NAMES]
+            obj.save(update_fields=own)
+            quotas.save_limits(form)
         else:
             super().save_model(request, obj, form, change)
             Domain.objects.create(tenant=obj, domain=form.cleaned_data["domain"])
@@ -286,6 +293,11 @@ class TenantAdmin(OperatorAdmin):
             f"{copy.schema_name} on {copy.server}, until {copy.left_at + KEPT:%Y-%m-%d %H:%M} UTC"
             for copy in old_copies(obj.pk)
         )
+
+    @display(description=_("Quotas reached"))
+    def reached(self, obj: Tenant) -> str:
+        """The limits that it has reached, when that was measured last."""
+        return quotas.reached_text(obj)
 
     @display(description="On disk")
     def disk(self, obj: Any) -> str:

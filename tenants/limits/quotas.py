@@ -102,7 +102,7 @@ class QuotaExceeded(KonstructError):
     code = "quota_exceeded"
 
     def __init__(self, quota: Quota, *, limit: Decimal, used: Decimal | int) -> None:
-        self.quota, self.limit, self.used = quota, limit, used
+        self.quota, self.limit, self.used = quota, limit, Decimal(used)
         self.resets_at = next_month(timezone.now()) if quota.is_monthly else None
         self.remedy = _REMEDIES.get(
             quota, "Wait until then, or ask the operator of this service for a higher limit."
@@ -145,7 +145,7 @@ def set_limits(tenant_id: UUID, limits: Mapping[Quota, Limit]) -> Tenant:
         QuotaInvalid: a limit is negative or too large, or the soft one is above the hard one.
     """
     for quota, limit in limits.items():
-        _check(quota, limit)
+        check_limit(quota, limit)
     with public_scope(), transaction.atomic():
         tenant = Tenant.objects.select_for_update(no_key=True).get(pk=tenant_id)
         quotas = dict(tenant.quotas)
@@ -174,7 +174,8 @@ def parse_limit(quota: Quota, text: str) -> Decimal | None:
         raise QuotaInvalid(f"{quota.label}: {text!r} is not a number.") from None
 
 
-def _check(quota: Quota, limit: Limit) -> None:
+def check_limit(quota: Quota, limit: Limit) -> None:
+    """Raise QuotaInvalid if a quota cannot have this limit."""
     for name, value in (("soft", limit.soft), ("hard", limit.hard)):
         if value is None:
             continue

@@ -22,6 +22,7 @@ from memory.models import Message
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.exceptions import detail_of
+from tenants.limits.quotas import QuotaExceeded
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ def _answer(asked: Message, reply: Message, agent: Agent) -> dict[str, Any]:
             konstruct_message(asked), id=uuid4(), thread_id=f"trial-{uuid4()}", channel="trial"
         )
         draft = draft_reply(message, agent, without=(asked.pk, reply.pk))
-    except LLMError as error:
+    except (LLMError, QuotaExceeded) as error:
         logger.warning("Asking agent %s again failed: %s", agent.pk, detail_of(error))
         return {"problem": str(error)}
     if draft.prompt is None:

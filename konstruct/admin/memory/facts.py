@@ -31,6 +31,7 @@ from konstruct.admin.lists import (
 from konstruct.admin.memory.fact_review import author_of, decisions_for, evidence_of
 from konstruct.admin.memory.marking import marked_difference
 from konstruct.api.http.bodies import ID_TEXT
+from konstruct.orchestrator.usage import admit_memories
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
 from memory.exceptions import DuplicateFact, FactBusy, InvalidArgument
@@ -278,6 +279,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
             obj.tenant_id = tenant_id
             if given.get("valid_from") is None:
                 obj.valid_from = MemoryEntry._meta.get_field("valid_from").get_default()
+            admit_memories(1)
             obj.memory_id = facts.remember(obj, author=author_of(request)).memory_id
             return
         changed = set(form.changed_data)

@@ -11,6 +11,7 @@ from konstruct.admin.operations import (
     notifications,
     replies,
     tool_calls,
+    usage,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "notifications",
     "replies",
     "tool_calls",
+    "usage",
 ]

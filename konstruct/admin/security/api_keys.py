@@ -31,6 +31,7 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
+from tenants.limits.quotas import QuotaExceeded
 
 ADD, CHANGE = "api.add_apikey", "api.change_apikey"
 LIST = "admin:api_apikey_changelist"
@@ -195,7 +196,7 @@ def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
                 )
                 note_row(request, Action.EDIT, key, before=was, after=row_state(key))
                 note_row(request, Action.CREATE, new, after=row_state(new), rolled=key.prefix)
-        except KeyInvalid as error:
+        except (KeyInvalid, QuotaExceeded) as error:
             messages.error(request, f"Nothing is changed: {error}.")
             return redirect(LIST)
         return _show(request, new, text, old=key)

@@ -1,7 +1,8 @@
 """Who a request comes from: a program with an API key, or a tenant's admin with a session."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
@@ -46,6 +47,8 @@ class Admission:
     """None if the text opens nothing."""
     agents: dict[str, Agent]
     """The agent that the request names, under that name or id, if there is one."""
+    quotas: dict[str, Any] = field(default_factory=dict)
+    """The tenant's limits."""
 
 
 def admit(text: KeyText, *, agent: str = "") -> Admission:
@@ -70,7 +73,8 @@ def admit(text: KeyText, *, agent: str = "") -> Admission:
         raise
     if row is None:
         raise UnknownTenant(f"no tenant has the id {text.tenant_id}")
-    slug, state, migrated_to, *values = row
+    slug, state, migrated_to, limits, *values = row
+    quotas = json.loads(limits) if isinstance(limits, str) else limits
     if server == MAIN:
         tenant = Tenant(id=text.tenant_id, slug=slug, state=state, migrated_to=migrated_to)
         refuse_unless_serving(tenant)
@@ -78,10 +82,10 @@ def admit(text: KeyText, *, agent: str = "") -> Admission:
     key = _made(ApiKey, values[:of_key], server)
     found = _made(Agent, values[of_key:], server)
     if key is None or not text.matches(key.secret_digest):
-        return Admission(text, None, {})
+        return Admission(text, None, {}, quotas)
     with tenant_scope(text.tenant_id):
         note_use(key)
-    return Admission(text, key, {} if found is None else {agent: found})
+    return Admission(text, key, {} if found is None else {agent: found}, quotas)
 
 
 def is_valid(text: KeyText) -> bool:
@@ -115,11 +119,13 @@ def _statement(column: str, *, has_list: bool) -> str:
     """The statement; on a server that has no list of tenants, with nothing of the tenant."""
     columns = [f"api_key.{name}" for name in _columns(ApiKey)]
     columns += [f"agent.{name}" for name in _columns(Agent)]
-    listed = f"SELECT id, slug, state, migrated_to FROM {Tenant._meta.db_table}"  # noqa: S608
+    listed = f"SELECT id, slug, state, migrated_to, quotas FROM {Tenant._meta.db_table}"  # noqa: S608
     if not has_list:
-        listed = "SELECT %(tenant_id)s::uuid AS id, '' AS slug, '' AS state, '' AS migrated_to"
+        listed = """
+            SELECT %(tenant_id)s::uuid AS id, '' AS slug, '' AS state, '' AS migrated_to,
+                   '{}'::jsonb AS quotas"""
     return f"""
-SELECT tenant.slug, tenant.state, tenant.migrated_to, {", ".join(columns)}
+SELECT tenant.slug, tenant.state, tenant.migrated_to, tenant.quotas, {", ".join(columns)}
 FROM ({listed}) AS tenant
 LEFT JOIN {ApiKey._meta.db_table} AS api_key
     ON api_key.prefix = %(prefix)s AND api_key.revoked_at IS NULL

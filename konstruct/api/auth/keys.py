@@ -16,10 +16,12 @@ from django.utils import timezone
 
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
 from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.usage import refused, tenant_row
 from tenants import transaction
 from tenants.audit.tombstones import KEY, bury
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
+from tenants.limits.quotas import UNLIMITED, Quota, QuotaExceeded, limits_of
 
 _KEY = re.compile(r"ks_(?P<tenant>[0-9a-f]{32})_(?P<prefix>[0-9a-f]{12})_(?P<secret>[0-9a-f]{64})")
 
@@ -103,6 +105,7 @@ def issue_key(
     user_id: str | None = None,
     expires_at: datetime | None = None,
     created_by: str = "",
+    spare: int = 0,
 ) -> tuple[ApiKey, KeyText]:
     """Make a key. Its text is returned here and can never be had again.
 
@@ -111,8 +114,11 @@ def issue_key(
         agent_id: the one agent that there is for it; by default all of them.
         user_id: the one end user that there is for it; by default all of them.
         created_by: the id of the person who makes it; empty: an operator's command.
+        spare: how many keys there may be above the tenant's limit.
 
-    Raises KeyInvalid for what a key cannot have; the message names the field.
+    Raises:
+        KeyInvalid: a key cannot have these values; the message names the field.
+        QuotaExceeded: the tenant has as many valid keys as it may.
     """
     text = new_key(tenant_id)
     chosen = [str(scope) for scope in scopes]
@@ -126,7 +132,8 @@ def issue_key(
         expires_at=expires_at,
         created_by=created_by,
     )
-    with tenant_scope(tenant_id):
+    with tenant_scope(tenant_id), transaction.atomic():
+        _require_room(spare)
         try:
             key.full_clean()
         except ValidationError as error:
@@ -136,6 +143,16 @@ def issue_key(
             raise KeyInvalid("; ".join(problems).removeprefix("__all__: ")) from error
         key.save(force_insert=True)
     return key, text
+
+
+def _require_room(spare: int) -> None:
+    """Raise if a hard limit leaves no room for a key."""
+    limit = limits_of(tenant_row().quotas).get(Quota.API_KEYS, UNLIMITED).hard
+    if limit is None:
+        return
+    used = ApiKey.objects.valid().count()
+    if used >= limit + spare:
+        raise refused(QuotaExceeded(Quota.API_KEYS, limit=limit, used=used))
 
 
 def roll_key(
@@ -165,6 +182,7 @@ def roll_key(
             user_id=old.user_id,
             expires_at=old.expires_at and now + (old.expires_at - old.created_at),
             created_by=created_by,
+            spare=1,  # the old one, which expires
         )
         old.expires_at = min(filter(None, [old.expires_at, now + grace]))
         old.save(update_fields=["expires_at"])

@@ -3,14 +3,14 @@
 import math
 from typing import Any
 
-from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
 from konstruct.api.auth.keys import Program
 from tenants.context import current_tenant_id
-from tenants.limits.rate_limit import Bucket, take_from
+from tenants.limits.quotas import request_buckets
+from tenants.limits.rate_limit import take_from
 
 # Asking for replies must not eat the messages that a tenant may send: reads have their own bucket.
 SENDING = "rest"
@@ -33,15 +33,8 @@ class TenantThrottle(BaseThrottle):
         if tenant_id is None:  # an unauthenticated request does nothing
             return True
         channel = READING if request.method in ("GET", "HEAD", "OPTIONS") else SENDING
-        buckets = [Bucket(channel, settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND)]
-        if isinstance(request.user, Program):
-            buckets.append(
-                Bucket(
-                    f"{channel}-{request.user.key.prefix}",
-                    settings.KEY_RATE_LIMIT_BURST,
-                    settings.KEY_RATE_LIMIT_PER_SECOND,
-                )
-            )
+        key = request.user.key.prefix if isinstance(request.user, Program) else None
+        buckets = request_buckets(_quotas(request._request), channel, key)
         answer = take_from(tenant_id, buckets)
         self.retry_after = answer.retry_after
         request._request.rate_limit = answer  # type: ignore[attr-defined]  # for the headers below
@@ -50,6 +43,12 @@ class TenantThrottle(BaseThrottle):
     def wait(self) -> float:
         """Return the seconds until a token is there."""
         return self.retry_after
+
+
+def _quotas(request: Any) -> dict[str, Any]:
+    """Return the limits of the request's tenant, which its host or its key has found."""
+    found = getattr(request, "admission", None) or getattr(request, "tenant", None)
+    return {} if found is None else found.quotas
 
 
 class RateLimited(APIView):

@@ -54,6 +54,7 @@ from memory.exceptions import (
 )
 from tenants.exceptions import KonstructError, TenantPaused
 from tenants.http.refusals import note_outage
+from tenants.limits.quotas import QuotaExceeded
 from tenants.outages import is_outage
 from tenants.postgresql.exceptions import ServerDown
 from tenants.serving import moved_meanwhile
@@ -122,6 +123,8 @@ def problem_of(error: Exception, *, data: Any = None) -> Problem:
         return Problem.of_status(503, headers={"Retry-After": str(ServerDown.retry_after)})
     if isinstance(error, TenantPaused):
         return _paused_problem(error)
+    if isinstance(error, QuotaExceeded):
+        return quota_problem(error)
     if isinstance(error, KonstructError):
         return _own_problem(error)
     if isinstance(error, Refusal):
@@ -155,6 +158,23 @@ def problem_of(error: Exception, *, data: Any = None) -> Problem:
 
 def _paused_problem(paused: TenantPaused) -> Problem:
     return Problem.of_status(503, paused.public, headers={"Retry-After": str(paused.retry_after)})
+
+
+def quota_problem(error: QuotaExceeded) -> Problem:
+    """Return the problem of a hard limit: 429 where the next month helps, else 402."""
+    members = {
+        "quota": error.quota.value,
+        "limit": f"{error.limit:f}",
+        "used": f"{error.used:f}",
+        "resets_at": error.resets_at and error.resets_at.isoformat().replace("+00:00", "Z"),
+        "remedy": error.remedy,
+    }
+    wait = error.retry_after
+    if wait is None:
+        return Problem(402, "quota-exceeded", str(error), members=members)
+    # OpenAI's SDK repeats a 429 unless it is asked not to.
+    headers = {"Retry-After": str(math.ceil(wait)), "X-Should-Retry": "false"}
+    return Problem(429, "quota-exceeded", str(error), headers=headers, members=members)
 
 
 def _own_problem(error: KonstructError) -> Problem:

@@ -23,6 +23,7 @@ MAX_ERRORS = 50
 _BY_STATUS = {
     400: ("bad-request", "The request cannot be understood. Check its host, headers and body."),
     401: ("unauthenticated", "Send an API key: Authorization: Bearer ks_…"),
+    402: ("quota-exceeded", "A quota is used up that does not begin anew with the month."),
     403: ("forbidden", "You may not do this."),
     404: ("not-found", "There is nothing at this address. The API's description is at /api/docs/."),
     405: ("method-not-allowed", "This address does not know that method; see the Allow header."),
@@ -67,6 +68,8 @@ class Problem:
     detail: str
     errors: tuple[FieldError, ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
+    members: Mapping[str, Any] = field(default_factory=dict)
+    """Further members of the document, as RFC 9457 allows."""
 
     @classmethod
     def of_status(
@@ -90,6 +93,7 @@ class Problem:
             "detail": _cut(self.detail, MAX_DETAIL_CHARACTERS),
             "instance": path,
             "request_id": request_id,
+            **self.members,
         }
         if self.errors:
             document["errors"] = [error.document() for error in self.errors[:MAX_ERRORS]]

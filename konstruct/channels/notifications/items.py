@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid5
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.urls import reverse
 
+from konstruct.orchestrator import usage
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import (
     Agent,
@@ -22,6 +23,7 @@ from memory.models import MemoryEntry, Message, Role
 from memory.models.facts import FactState
 from tenants.audit.models import ErasureRequest, MessageErasure
 from tenants.context import public_scope, required_tenant_id
+from tenants.limits.quotas import Quota
 from tenants.models import Domain, Job, Tenant
 
 MAX_QUESTION_CHARACTERS: Final = 500
@@ -34,6 +36,8 @@ JOB_PAGES: Final[Mapping[str, str]] = {
     "extraction": "orchestrator_extractioncursor_changelist",
     "notification": "orchestrator_notificationrecipient_changelist",
 }
+# Of the ids of quotas.
+QUOTAS: Final = UUID("5d0f4dca-6b1c-4b43-9b39-0f6d1f3c7a10")
 ESCALATIONS: Final = (Event.ESCALATION_OPENED, Event.ESCALATION_WAITS)
 
 
@@ -82,6 +86,11 @@ def digest_of(
     return Digest(batch, tenant_name(), items)
 
 
+def quota_id(quota: Quota) -> UUID:
+    """Return the id by which notifications name a quota."""
+    return uuid5(QUOTAS, quota.value)
+
+
 def tenant_name() -> str:
     """Return the name of the current tenant."""
     tenant_id = required_tenant_id()
@@ -117,6 +126,7 @@ class _Writer:
             Event.JOB_FAILED: self._job,
             Event.ERASURE_DUE: self._erasure,
             Event.REVIEW_QUEUE: self._review,
+            Event.QUOTA_REACHED: self._quota,
         }[Event(row.event)]
         return write(row)
 
@@ -163,6 +173,16 @@ class _Writer:
         if proposed.values("pk")[:least].count() < least:
             return None
         return Item(f"{least} or more proposed facts wait for a review", self._url("fact_review"))
+
+    def _quota(self, row: Notification) -> Item | None:
+        reached = usage.tenant_row().usage.get("reached", {})
+        quota = next((each for each in Quota if quota_id(each) == row.subject_id), None)
+        found = reached.get(quota)
+        if quota is None or found is None:
+            return None
+        what = "is used up" if found["level"] == "hard" else "is nearly used up"
+        text = f"The quota {quota.label} {what}, since {self._time(row)}"
+        return Item(text, self._url("usage"))
 
     def _agent(self, agent_id: UUID) -> str:
         return one_line(self._agents.get(agent_id, "an agent"))

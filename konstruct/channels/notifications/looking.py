@@ -5,16 +5,19 @@ are unique by recipient, event, row and time, so that a look can be repeated.
 """
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused
+from konstruct.channels.notifications.items import quota_id
+from konstruct.orchestrator import usage
 from konstruct.orchestrator.models import Event, NotificationRecipient
 from tenants.context import fetch_value, required_tenant_id
 from tenants.jobs import JobKind, LeaseLost
+from tenants.limits.quotas import Quota
 from tenants.traces import traceparent
 
 logger = logging.getLogger(__name__)
@@ -162,6 +165,7 @@ def _look(key: UUID) -> None:
     ]
     if key == required_tenant_id():
         _queue_reviews(key)
+        _queue_quotas()
     SENDING.wake_on_commit()
     if pauses and not LOOKS.jobs([key]).filter(begun_at__isnull=True).exists():
         LOOKS.postpone(key, min(pauses))
@@ -177,6 +181,14 @@ def _queue(event: Event, key: UUID, source: str, wait: str) -> timedelta | None:
         "traceparent": traceparent(),
     }
     return fetch_value(_QUEUE.format(source=source, wait=wait), values)
+
+
+def _queue_quotas() -> None:
+    """Notify recipients of the limits that the tenant has reached, once of each."""
+    for name, reached in usage.tenant_row().usage.get("reached", {}).items():
+        since = datetime.fromisoformat(reached["since"]).isoformat()
+        source = f"SELECT '{since}'::timestamptz AS since, NULL::uuid AS agent_id, NULL AS user_id"
+        _queue(Event.QUOTA_REACHED, quota_id(Quota(name)), source, "0")
 
 
 def _queue_reviews(key: UUID) -> None:

@@ -32,6 +32,7 @@ from konstruct.channels.slack.events import (
 )
 from konstruct.channels.slack.installations import CHANNEL, end
 from konstruct.channels.slack.users import is_name_outdated, known_users, learn_name
+from konstruct.orchestrator import usage
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -41,7 +42,8 @@ from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.jobs import enqueue_task
-from tenants.limits.rate_limit import take
+from tenants.limits.quotas import QuotaExceeded, request_buckets
+from tenants.limits.rate_limit import take_from
 from tenants.models import Tenant
 from tenants.redis_keys import engaged_thread_key, idempotency_key
 from tenants.serving import find_claim, refuse_unless_serving
@@ -116,12 +118,7 @@ def _receive_event(tenant_id: UUID, envelope: Envelope) -> WebhookResult:
     # An overheard message can only be for the agent if its thread is engaged.
     if event is None or (event.kind is Addressed.OVERHEARD and event.begins_a_thread):
         return WebhookResult(EventOutcome.IGNORED)
-    limit = take(
-        tenant_id,
-        CHANNEL,
-        burst=settings.RATE_LIMIT_BURST,
-        per_second=settings.RATE_LIMIT_PER_SECOND,
-    )
+    limit = take_from(tenant_id, request_buckets(usage.tenant_row().quotas, CHANNEL))
     if not limit.allowed:
         return WebhookResult(EventOutcome.LIMITED, limit.retry_after)
     enqueued = inbox.enqueue(
@@ -225,6 +222,9 @@ def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallatio
         message, created = accept(incoming, tenant_id=tenant_id)
     except IdempotencyKeyReused:
         return  # another event of the same message, with a name or a file more
+    except QuotaExceeded as refusal:
+        logger.warning("A message in Slack is refused: %s", refusal)
+        return
     if not created:
         return
     queue.enqueue(message, channel=CHANNEL, address=address)

@@ -17,6 +17,7 @@ from konstruct.api.resources.memory.facts import FactPages, locked_fact, visible
 from konstruct.interfaces.mcp import schemas
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.agents import recall_policy
+from konstruct.orchestrator.usage import admit_memories
 from memory.conf import FACT_FLOOR, NEAR_FACT_FLOOR, NEAR_FACTS
 from memory.context.search import search_memory
 from memory.exceptions import FactNotFound
@@ -110,6 +111,7 @@ def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
         content=fields["content"],
         metadata=fields.get("metadata", {}),
     )
+    admit_memories(1)
     stored = FACTS.remember(entry, author=caller.author)
     fact = visible_facts(caller).entries().defer("embedding").get(memory_id=stored.memory_id)
     similar = [{"id": near.memory_id, "content": near.content} for near in stored.near_duplicates]

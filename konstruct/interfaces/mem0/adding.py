@@ -12,6 +12,7 @@ from konstruct.interfaces.mem0.filters import ENTITIES, IN_METADATA
 from konstruct.orchestrator.agents import create_agent, find_agent
 from konstruct.orchestrator.exceptions import AgentNameTaken, AgentNotFound
 from konstruct.orchestrator.models.agents import UUID_TEXT
+from konstruct.orchestrator.usage import admit_memories
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, Stored
 from memory.fields import digest
@@ -85,6 +86,7 @@ def create_new_agent(caller: Caller, owner: Owner) -> Owner:
 def store_texts(texts: Sequence[Text], owner: Owner, fields: dict[str, Any]) -> list[Stored]:
     """Store each text as a fact. A fact with the same text only takes the metadata."""
     times = {"valid_from": fields.get("timestamp"), "expires_at": fields.get("expiration_date")}
+    admit_memories(len(texts))
     return LongTermMemory().remember_all(
         [
             MemoryEntry(

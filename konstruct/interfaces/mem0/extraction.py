@@ -18,6 +18,7 @@ from konstruct.llm.exceptions import LLMError
 from konstruct.orchestrator.exceptions import Busy, ExtractionFailed, ExtractionLimitReached
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import Agent, ModelTier
+from konstruct.orchestrator.usage import admit_memories
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.exceptions import InvalidArgument
 from memory.facts import Stored
@@ -106,6 +107,7 @@ def record_run(
     if owner.agent_id is None or owner.user_id is None:
         raise InvalidArgument("the facts of a run have an agent and a user")
     tenant_id = required_tenant_id()
+    admit_memories(len(texts))
     imported = import_turns(
         tenant_id,
         [

@@ -10,7 +10,7 @@ from django.conf import settings
 
 from konstruct.llm.completions import Completion, split_credentials
 from konstruct.llm.exceptions import LLMRefused
-from konstruct.orchestrator import metering, runner
+from konstruct.orchestrator import metering, runner, usage
 from konstruct.orchestrator.exceptions import Busy, ExtractionFailed, ExtractionLimitReached
 from konstruct.orchestrator.extraction import prompt, rules
 from konstruct.orchestrator.extraction.candidates import (
@@ -28,6 +28,7 @@ from memory.embedding.embedder import embed
 from memory.models import MemoryEntry, Message
 from tenants.context import required_tenant_id
 from tenants.limits.fair_shares import FairShares
+from tenants.limits.quotas import QuotaExceeded
 
 PURPOSE: Final = "extraction"
 # Of the known facts, so many are in the prompt, those that changed last.
@@ -86,13 +87,19 @@ def up_to_limit(messages: list[Message]) -> list[Message]:
 
 
 def check_limit(batch: Batch) -> None:
-    """Refuse a batch for which the agent has not enough tokens left today (UTC).
+    """Refuse a batch for which the agent, or the tenant, has not enough tokens or money left.
 
     Raises:
-        ExtractionLimitReached: the limit would be passed.
+        ExtractionLimitReached: a limit would be passed.
     """
+    if not settings.LLM_POOL_URL:
+        return
+    try:
+        usage.require_room(usage.OF_MODEL_CALLS)
+    except QuotaExceeded as error:
+        raise ExtractionLimitReached(str(error)) from error
     limit = batch.agent.extraction_max_tokens_per_day
-    if limit is None or not settings.LLM_POOL_URL:
+    if limit is None:
         return
     used = metering.tokens_today(batch.agent.id, PURPOSE)
     needed = metering.estimated_tokens(batch.prompt)

@@ -15,6 +15,7 @@ from memory.conversations.transcript import record_message
 from memory.models import Message, Role
 from tenants import transaction
 from tenants.context import tenant_scope
+from tenants.limits.quotas import QuotaExceeded
 from tenants.metrics import counter
 
 ACCEPTED: Final = counter(
@@ -49,9 +50,16 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
     """Write the message down, and let it wait for its reply.
 
     The same idempotency key again, of the same channel, returns the existing message, and False.
-    Raises IdempotencyKeyReused if that one says something else.
+    Raises:
+        IdempotencyKeyReused: that one says something else.
+        QuotaExceeded: the message is new, and a hard limit of the tenant is reached.
     """
     with tenant_scope(tenant_id), transaction.atomic():
+        try:
+            usage.require_room(usage.OF_MESSAGES)
+        except QuotaExceeded:
+            if not _is_accepted(incoming):
+                raise
         message, created = record_message(
             tenant_id=tenant_id,
             agent_id=incoming.agent_id,
@@ -106,6 +114,11 @@ def retry_reply(
             message = Message.objects.get(pk=message_id)
             AnswerOptions.objects.replace(message, options, instructions)
         delivery_hooks.changed(load_message(message_id))
+
+
+def _is_accepted(incoming: Incoming) -> bool:
+    key = _key_of_channel(incoming)
+    return key is not None and Message.objects.filter(idempotency_key=key).exists()
 
 
 def _key_of_channel(incoming: Incoming) -> str | None:

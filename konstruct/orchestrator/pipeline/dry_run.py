@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from konstruct.llm.completions import Completion, Requested
 from konstruct.llm.exceptions import LLMError, LLMReplyInvalid
-from konstruct.orchestrator import runner
+from konstruct.orchestrator import runner, usage
 from konstruct.orchestrator.extraction.asking import share
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.detection import yes_or_no
@@ -49,6 +49,7 @@ from memory.conversations.thread_window import ThreadTurn
 from memory.models import Role
 from tenants.context import required_tenant_id
 from tenants.exceptions import detail_of
+from tenants.limits.quotas import QuotaExceeded
 
 logger = logging.getLogger(__name__)
 
@@ -355,8 +356,9 @@ def dry_run(
     reply, problem = "", ""
     try:
         with share():
+            usage.require_room(usage.OF_MODEL_CALLS)
             reply = run.decide()
-    except LLMError as error:
+    except (LLMError, QuotaExceeded) as error:
         logger.warning("A dry run of agent %s failed: %s", agent.pk, detail_of(error))
         problem = str(error)
     if run.completion is not None and run.completion.finish_reason in FINISH_REASONS:
@@ -380,8 +382,8 @@ def dry_run(
         has_person=run.has_person,
         waiting=tuple(run.waiting),
     )
-    usage = None if run.completion is None else run.completion.usage
-    return DryReply(after, run.prompt, usage)
+    used = None if run.completion is None else run.completion.usage
+    return DryReply(after, run.prompt, used)
 
 
 def _turns(thread: DryThread, message: KonstructMessage) -> list[dict[str, Any]]:

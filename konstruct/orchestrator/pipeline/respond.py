@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from konstruct.llm.completions import Completion, OnText
-from konstruct.orchestrator import builder, runner
+from konstruct.orchestrator import builder, runner, usage
 from konstruct.orchestrator.builder import instructions_for
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
 from konstruct.orchestrator.handoff.detection import phrase_in
@@ -137,11 +137,14 @@ def draft_reply(
 ) -> Draft:
     """Remember, and ask the language model, which is offered no tools: for trials.
 
+    Raises QuotaExceeded where the tenant has no tokens or money left.
+
     Args:
         message: the message to answer. It need not be stored.
         agent: the agent that answers.
         without: messages that the agent is not to know.
     """
+    usage.require_room(usage.OF_MODEL_CALLS)
     session = None
     if without:
         turns = short_term.get_recent_messages(message.tenant_id, agent.id, message.user_id)

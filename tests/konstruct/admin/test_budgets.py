@@ -36,6 +36,7 @@ PAGES = {
     "erase_person": ("people/person/erase/?user=maria", 9),
     "erase_message": ("messages/{message}/erase/", 8),
     "activity": ("activity/", 15),
+    "usage": ("usage/", 12),
     "time_zone": ("time-zone/", 8),
     "reply_review": ("replies/review/", 19),
     "exclude_message": ("messages/{message}/exclude/", 9),

@@ -15,6 +15,7 @@ from tenants.audit.access_log import record_command
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import tenant_scope
+from tenants.limits.quotas import QuotaExceeded
 from tenants.management.base import KonstructCommand, UsageError, tenant_of
 
 MAX_DAYS = 36_500
@@ -56,7 +57,7 @@ class Command(KonstructCommand):
                     expires_at=_expiry(options["days"]),
                 )
                 record_command(self.name, Action.CREATE, key, after=row_state(key))
-        except (KeyInvalid, AgentNotFound) as error:
+        except (KeyInvalid, AgentNotFound, QuotaExceeded) as error:
             raise UsageError(str(error)) from error
         self.stdout.write(str(text))
 

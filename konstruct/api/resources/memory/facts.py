@@ -46,6 +46,7 @@ from konstruct.api.http.views import (
     tagged,
 )
 from konstruct.api.models import KeyScope
+from konstruct.orchestrator.usage import admit_memories
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.exceptions import FactNotFound, InvalidArgument
 from memory.facts import LongTermMemory, Stored, embed_facts, selected
@@ -462,6 +463,7 @@ class FactsView(ApiView):
         kept: list[Stored] = []
 
         def keep() -> UUID:
+            admit_memories(1)
             kept.append(FACTS.remember(entry, author=self.caller.author))
             return kept[0].memory_id
 
@@ -535,6 +537,7 @@ class FactBatchView(ApiView):
             self.caller.named.clear()  # the access log would name the last one alone
         embed_facts(entries)
         with transaction.atomic():
+            admit_memories(len(entries))
             stored = FACTS.remember_all(entries, author=self.caller.author)
             ids = {each.memory_id for each in stored}
             rows = facts_here().entries().defer("embedding").filter(memory_id__in=ids)

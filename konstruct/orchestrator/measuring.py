@@ -1,0 +1,132 @@
+"""Measures what tenants use at intervals, notes which limits they have reached, and tells the team.
+
+The task of beat measures tenant by tenant, those first that were measured longest ago, for at most
+MAX_SECONDS. A tenant that cannot be measured is left to the next run.
+"""
+
+import logging
+import random
+import time
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.utils import timezone
+
+from konstruct.orchestrator import usage
+from konstruct.orchestrator.notifications import notify
+from tenants.context import execute, fetch_row, public_scope, tenant_scope
+from tenants.exceptions import KonstructError
+from tenants.limits.quotas import MONTHLY, Quota, limits_of
+from tenants.models import Tenant
+from tenants.outages import OUTAGES
+
+logger = logging.getLogger(__name__)
+
+# The next run goes on where this one ended.
+MAX_SECONDS: Final = 30.0
+# Up to here rows are counted; of larger tables Postgres' running estimate is taken, or the one of
+# the last vacuum where a crash has reset the running one.
+COUNTED_EXACTLY: Final = 20_000
+_ROWS: Final = """
+(SELECT CASE WHEN estimate > %(exactly)s THEN estimate ELSE (
+     SELECT count(*) FROM (SELECT FROM {table} LIMIT %(exactly)s + 1) AS counted) END
+ FROM (SELECT coalesce(nullif(pg_stat_get_live_tuples(oid), 0), reltuples::bigint) AS estimate
+       FROM pg_class WHERE oid = '{table}'::regclass) AS known)
+"""
+_MEASURE: Final = f"""
+SELECT (SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+        WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace),
+       {_ROWS.format(table="memory_conversationembedding")}
+       + {_ROWS.format(table="memory_memoryentry")},
+       (SELECT coalesce(sum(memories), 0)::bigint FROM orchestrator_dailyusage
+        WHERE day >= %(today)s),
+       (SELECT count(*) FROM api_apikey WHERE revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > now()))
+"""  # noqa: S608  (of constants)
+# Rows of the slots of days that have ended become one.
+_ENDED: Final = """
+WITH folded AS (
+    DELETE FROM orchestrator_dailyusage WHERE slot > 0 AND day < %(before)s RETURNING *
+)
+"""
+_FOLDED: Final = """
+SELECT day, agent_id, purpose, model, 0, sum(messages), sum(replies), sum(memories), sum(calls),
+       sum(failed), sum(prompt_tokens), sum(completion_tokens), sum(cost)
+FROM folded GROUP BY day, agent_id, purpose, model
+"""
+_FOLD: Final = _ENDED + usage.ADD.format(rows=_FOLDED)
+
+
+def measure_due() -> int:
+    """Measure tenants whose last measurement is older than QUOTA_INTERVAL; return their number."""
+    since = timezone.now() - timedelta(seconds=settings.QUOTA_INTERVAL)
+    with public_scope():
+        tenants = list(Tenant.objects.serving().only("id", "slug", "server", "quotas", "usage"))
+    due = [tenant for tenant in tenants if _measured_at(tenant) <= since]
+    random.shuffle(due)  # of those that were never measured
+    due.sort(key=_measured_at)
+    until, done = time.monotonic() + MAX_SECONDS, 0
+    for tenant in due:
+        if time.monotonic() > until:
+            break
+        try:
+            measure(tenant)
+            done += 1
+        except (*OUTAGES, DatabaseError, KonstructError) as error:
+            logger.warning("Tenant %s is not measured: %s", tenant.slug, error)
+    return done
+
+
+def measure(tenant: Tenant) -> dict[str, Any]:
+    """Measure a tenant, note the limits that it has reached, and return what is on its row then."""
+    now = timezone.now()
+    today = now.astimezone(UTC).date()
+    before = _measured_at(tenant)
+    with tenant_scope(tenant.pk):
+        values = {"exactly": COUNTED_EXACTLY, "today": today}
+        storage, memories, counted, keys = fetch_row(_MEASURE, values)
+        tenant.usage = {
+            **{name: tenant.usage[name] for name in ("reached",) if name in tenant.usage},
+            "measured_at": now.isoformat(),
+            "storage_bytes": storage,
+            "memories": memories,
+            "counted": counted,
+            "counted_since": today.isoformat(),
+            "api_keys": keys,
+        }
+        used = usage.usage_of(tenant, Quota)
+        if before.date() < today:
+            execute(_FOLD, {"before": today - timedelta(days=1)})
+        levels = usage.reached(limits_of(tenant.quotas), used)
+        reached = _since(tenant.usage.get("reached", {}), levels, now)
+        is_new = reached != tenant.usage.get("reached", {})
+        tenant.usage |= {
+            "reached": reached,
+            "month": {quota.value: f"{Decimal(used[quota] or 0):f}" for quota in MONTHLY},
+        }
+    with public_scope():
+        Tenant.objects.filter(pk=tenant.pk).update(usage=tenant.usage)
+    if is_new and reached:
+        with tenant_scope(tenant.pk):
+            notify(tenant.pk)
+    return tenant.usage
+
+
+def _since(
+    before: dict[str, Any], levels: dict[Quota, str], now: datetime
+) -> dict[str, dict[str, str]]:
+    """Return the reached limits, each with since when."""
+    found = {}
+    for quota, level in levels.items():
+        was = before.get(quota.value, {})
+        since = was["since"] if was.get("level") == level else now.isoformat()
+        found[quota.value] = {"level": level, "since": since}
+    return found
+
+
+def _measured_at(tenant: Tenant) -> datetime:
+    at = tenant.usage.get("measured_at")
+    return datetime.fromisoformat(at) if at else datetime.min.replace(tzinfo=UTC)

@@ -1,0 +1,104 @@
+"""Quotas in the operators' form of a tenant: two fields for each, empty for unlimited."""
+
+from decimal import Decimal
+from typing import Any, Final
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from tenants.limits.quotas import (
+    UNLIMITED,
+    Limit,
+    Quota,
+    QuotaInvalid,
+    check_limit,
+    limits_of,
+    set_limits,
+)
+from tenants.models import Tenant
+
+# Name of the form's field, quota, and which limit.
+FIELDS: Final = tuple(
+    (f"quota_{quota.value}_{level}", quota, level)
+    for quota in Quota
+    for level in ("soft", "hard")
+    if level == "hard" or quota.has_soft_limit
+)
+NAMES: Final = tuple(name for name, _quota, _level in FIELDS)
+_LEVELS: Final = {"soft": _("soft limit"), "hard": _("hard limit")}
+
+
+def _field(quota: Quota, level: str) -> forms.DecimalField:
+    return forms.DecimalField(
+        required=False,
+        min_value=0,
+        decimal_places=6 if quota is Quota.COST else 0,
+        widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "decimal"}),
+        label=f"{quota.label}: {_LEVELS[level]}",
+        help_text=_("Empty: unlimited."),
+    )
+
+
+class QuotaFields(forms.ModelForm):
+    """A tenant with its limits."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        limits = limits_of(self.instance.quotas)
+        for name, quota, level in FIELDS:
+            if name in self.fields:
+                self.initial[name] = getattr(limits.get(quota, UNLIMITED), level)
+
+    def clean(self) -> dict[str, Any]:
+        """Check each quota's limits together."""
+        cleaned: dict[str, Any] = super().clean() or {}
+        for quota, limit in self.limits(cleaned).items():
+            try:
+                check_limit(quota, limit)
+            except QuotaInvalid as error:
+                self.add_error(f"quota_{quota.value}_hard", str(error))
+        return cleaned
+
+    @staticmethod
+    def limits(cleaned: dict[str, Any]) -> dict[Quota, Limit]:
+        """Return the limits of the form."""
+        values: dict[Quota, dict[str, Decimal | None]] = {quota: {} for quota in Quota}
+        for name, quota, level in FIELDS:
+            values[quota][level] = cleaned.get(name)
+        return {quota: Limit(**each) for quota, each in values.items()}
+
+
+TenantForm: Final = type(
+    "TenantForm", (QuotaFields,), {name: _field(quota, level) for name, quota, level in FIELDS}
+)
+
+
+def save_limits(form: Any) -> None:
+    """Set the limits that a form has changed."""
+    if set(form.changed_data) & set(NAMES):
+        form.instance.quotas = set_limits(form.instance.pk, form.limits(form.cleaned_data)).quotas
+
+
+class ReachedFilter(admin.SimpleListFilter):
+    """Tenants that have reached a limit."""
+
+    title = _("quota")
+    parameter_name = "quota"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("reached", _("a limit is reached"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> QuerySet[Tenant]:
+        if self.value() != "reached":
+            return queryset
+        return queryset.filter(usage__has_key="reached").exclude(usage__reached={})
+
+
+def reached_text(tenant: Tenant) -> str:
+    """Return the limits that a tenant has reached, as one line."""
+    reached = tenant.usage.get("reached", {})
+    return ", ".join(f"{name} ({each['level']})" for name, each in sorted(reached.items()))

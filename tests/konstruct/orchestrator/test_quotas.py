@@ -1,0 +1,244 @@
+"""Quotas: hard limits refuse before anything is accepted, and what was accepted is done."""
+
+import csv
+import io
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import DatabaseError
+from django.utils import timezone
+
+from konstruct.api.auth.keys import issue_key, roll_key
+from konstruct.orchestrator import measuring, pipeline, usage
+from konstruct.orchestrator.models import (
+    CallOutcome,
+    DailyUsage,
+    Event,
+    Notification,
+    NotificationRecipient,
+)
+from konstruct.orchestrator.monthly import COLUMNS, csv_lines, row_of, rows_of
+from memory.models import MemoryEntry, Message
+from tenants.context import execute, public_scope, tenant_scope
+from tenants.limits.quotas import Limit, Quota, QuotaExceeded, QuotaInvalid, next_month, set_limits
+from tenants.management.base import UsageError
+from tenants.models import Job, OperatorEvent, Tenant
+from tests.konstruct.conftest import Program
+from tests.konstruct.metered import metered_call
+
+FACTS = "/api/v1/facts/"
+
+
+def limit(program: Program, quota: Quota, hard: int | None = None, soft: int | None = None) -> None:
+    set_limits(
+        program.tenant.id,
+        {quota: Limit(*(None if each is None else Decimal(each) for each in (soft, hard)))},
+    )
+
+
+def measure(program: Program) -> dict[str, Any]:
+    with public_scope():
+        tenant = Tenant.objects.get(pk=program.tenant.id)
+    return measuring.measure(tenant)
+
+
+def test_messages_are_refused_at_the_hard_limit_and_accepted_ones_answered(
+    program_a: Program, program_b: Program
+) -> None:
+    limit(program_a, Quota.MESSAGES, hard=2)
+    headers = {"Idempotency-Key": "first"}
+    first = program_a.send("One", headers=headers)
+    assert [first.status_code, program_a.send("Two").status_code] == [202, 202]
+    refused = program_a.send("Three")
+    assert refused.status_code == 429
+    problem = refused.json()
+    assert problem["type"] == "urn:konstruct:problem:quota-exceeded"
+    assert (problem["quota"], problem["limit"], problem["used"]) == ("messages", "2", "2")
+    assert problem["resets_at"] == f"{next_month(timezone.now()):%Y-%m-%dT%H:%M:%SZ}"
+    assert 0 < int(refused["Retry-After"]) <= 31 * 24 * 3600
+    assert refused["X-Should-Retry"] == "false"
+    assert program_a.send("One", headers=headers).json()["id"] == first.json()["id"]
+    assert program_b.send("Hello").status_code == 202
+    with tenant_scope(program_a.tenant.id):
+        assert Message.objects.filter(role="user").count() == 2
+        pipeline.handle(tenant_id=program_a.tenant.id, message_id=first.json()["id"])
+        assert Message.objects.filter(role="assistant").count() == 2
+    assert program_a.get("/api/v1/messages/").status_code == 200
+    limit(program_a, Quota.MESSAGES)
+    assert program_a.send("Three").status_code == 202
+
+
+def test_tokens_and_money_are_of_this_month(program_a: Program) -> None:
+    limit(program_a, Quota.TOKENS, hard=200)
+    with tenant_scope(program_a.tenant.id):
+        metered_call(created_at=timezone.now() - timedelta(days=40))
+        metered_call()
+    assert program_a.send("One").status_code == 202
+    with tenant_scope(program_a.tenant.id):
+        metered_call(CallOutcome.FAILED, cost=Decimal("0.5"))
+    assert program_a.send("Two").json()["quota"] == "tokens"
+    limit(program_a, Quota.TOKENS)
+    set_limits(program_a.tenant.id, {Quota.COST: Limit(hard=Decimal("0.75"))})
+    assert program_a.send("Two").json()["quota"] == "cost"
+    with tenant_scope(program_a.tenant.id), pytest.raises(QuotaExceeded):
+        usage.require_room(usage.OF_MODEL_CALLS)
+
+
+def test_standing_limits_want_another_plan(program_a: Program) -> None:
+    limit(program_a, Quota.MEMORIES, hard=1)
+    fact = {"content": "Maria likes tea.", "agent": "ada", "user_id": "maria"}
+    assert program_a.post(FACTS, fact).status_code == 201
+    refused = program_a.post(FACTS, {**fact, "content": "Maria likes rum."})
+    assert (refused.status_code, refused.json()["resets_at"]) == (402, None)
+    assert "Retry-After" not in refused
+    line = {"agent": "ada", "user_id": "maria", "thread_id": "t", "role": "user", "content": "Hi"}
+    for path in ("facts/batch/", "messages/import/"):
+        body = {"facts": [fact]} if "facts" in path else {"messages": [line]}
+        answer = program_a.post(f"/api/v1/{path}", body)
+        assert answer.status_code in (402, 404), answer.content
+    with tenant_scope(program_a.tenant.id):
+        assert MemoryEntry.objects.count() == 1
+    assert program_a.send("Hello").status_code == 402
+    assert program_a.get(FACTS).status_code == 200
+
+
+def test_storage_is_refused_as_it_was_measured(program_a: Program) -> None:
+    limit(program_a, Quota.STORAGE, hard=1)
+    assert program_a.send("One").status_code == 202
+    measured = measure(program_a)
+    assert measured["storage_bytes"] > 100_000
+    assert measured["reached"]["storage_bytes"]["level"] == "hard"
+    assert program_a.send("Two").json()["quota"] == "storage_bytes"
+
+
+def test_keys_are_limited_and_can_be_rolled(program_a: Program) -> None:
+    limit(program_a, Quota.API_KEYS, hard=2)
+    key, _ = issue_key(tenant_id=program_a.tenant.id, name="second")
+    with pytest.raises(QuotaExceeded, match="API keys is limited to 2"):
+        issue_key(tenant_id=program_a.tenant.id, name="third")
+    with tenant_scope(program_a.tenant.id):
+        new, _ = roll_key(key, grace=timedelta(hours=1))
+        with pytest.raises(QuotaExceeded):
+            roll_key(new, grace=timedelta(hours=1))
+
+
+def test_requests_have_a_limit_of_their_own(program_a: Program, settings: Any) -> None:
+    settings.RATE_LIMIT_PER_SECOND, settings.RATE_LIMIT_BURST = 100, 400
+    assert program_a.get(FACTS)["RateLimit-Limit"] == "200"
+    limit(program_a, Quota.REQUESTS, hard=1)
+    answer = program_a.get(FACTS)
+    assert answer["RateLimit-Limit"] == "2"
+    statuses = {program_a.get(FACTS).status_code for _ in range(4)}
+    assert statuses == {200, 429}
+
+
+def test_a_tenant_cannot_write_its_limits(program_a: Program) -> None:
+    limit(program_a, Quota.MESSAGES, hard=5)
+    with tenant_scope(program_a.tenant.id):
+        try:
+            execute("UPDATE public.tenants_tenant SET quotas = '{}'")
+        except DatabaseError:
+            return
+    with public_scope():
+        assert Tenant.objects.get(pk=program_a.tenant.id).quotas == {"messages": {"hard": "5"}}
+
+
+@pytest.mark.parametrize(
+    ("quota", "soft", "hard"),
+    [
+        (Quota.MESSAGES, 3, 2),
+        (Quota.MESSAGES, None, -1),
+        (Quota.REQUESTS, 1, None),
+        (Quota.REQUESTS, None, 0),
+        (Quota.TOKENS, None, 10**16),
+    ],
+)
+def test_a_limit_that_cannot_be_is_refused(
+    program_a: Program, quota: Quota, soft: int | None, hard: int | None
+) -> None:
+    with pytest.raises(QuotaInvalid):
+        limit(program_a, quota, hard, soft)
+
+
+def test_the_team_is_notified_once_of_each_limit(program_a: Program) -> None:
+    from konstruct.channels.notifications import looking
+
+    limit(program_a, Quota.MESSAGES, soft=1, hard=2)
+    with tenant_scope(program_a.tenant.id):
+        NotificationRecipient.objects.create(
+            destination="mail", email="ops@example.com", events=[Event.QUOTA_REACHED]
+        )
+    program_a.send("One")
+    for _ in range(2):
+        measure(program_a)
+        with tenant_scope(program_a.tenant.id):
+            looking.look(program_a.tenant.id)
+            assert Notification.objects.count() == 1
+    program_a.send("Two")
+    assert measure(program_a)["reached"]["messages"]["level"] == "hard"
+    with tenant_scope(program_a.tenant.id):
+        assert Job.objects.filter(kind="notification_look").exists()
+        looking.look(program_a.tenant.id)
+        assert Notification.objects.count() == 2
+
+
+def test_slots_of_ended_days_become_one_row(program_a: Program) -> None:
+    old = timezone.now().date() - timedelta(days=3)
+    with tenant_scope(program_a.tenant.id):
+        for slot in range(3):
+            DailyUsage.objects.create(day=old, slot=slot, messages=slot + 1)
+    measure(program_a)
+    with tenant_scope(program_a.tenant.id):
+        (row,) = DailyUsage.objects.filter(day=old)
+        assert (row.slot, row.messages) == (0, 6)
+
+
+def test_a_tenant_that_fails_is_left_to_the_next_run(
+    program_a: Program, program_b: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = measuring.measure
+
+    def fails_for_a(tenant: Tenant) -> Any:
+        if tenant.pk == program_a.tenant.id:
+            raise DatabaseError("gone")
+        return original(tenant)
+
+    monkeypatch.setattr(measuring, "measure", fails_for_a)
+    measuring.measure_due()
+    with public_scope():
+        assert "measured_at" not in Tenant.objects.get(pk=program_a.tenant.id).usage
+        assert "measured_at" in Tenant.objects.get(pk=program_b.tenant.id).usage
+
+
+def test_the_month_of_a_tenant_as_csv(program_a: Program, program_b: Program) -> None:
+    program_a.send("One")
+    with tenant_scope(program_a.tenant.id):
+        metered_call(purpose="reply")
+        metered_call(CallOutcome.UNKNOWN)
+        row = row_of(program_a.tenant, usage.first_of_month())
+    assert (row["messages"], row["calls_reply"], row["calls_extraction"]) == (1, 1, 1)
+    assert (row["prompt_tokens"], row["cost"], row["unknown_calls"]) == (100, "0.250000", 1)
+    program_b.tenant.slug = "=1+1"
+    lines = csv_lines(rows_of([program_a.tenant, program_b.tenant], usage.first_of_month()))
+    of_a, of_b = csv.DictReader(io.StringIO("".join(lines)))
+    assert (of_a["messages"], of_b["messages"], of_b["tenant"]) == ("1", "0", "'=1+1")
+    assert list(of_a) == list(COLUMNS)
+
+
+def test_commands_show_and_set(program_a: Program, capsys: pytest.CaptureFixture[str]) -> None:
+    slug = program_a.tenant.slug
+    call_command("quota", tenant=slug, quota="messages", soft="8", hard="10")
+    assert "messages             used 0, soft 8, hard 10" in capsys.readouterr().out
+    with public_scope():
+        event = OperatorEvent.objects.filter(action="edit").latest("pk")
+        assert event.detail["after"]["quotas"] == {"messages": {"soft": "8", "hard": "10"}}
+    for wrong in ({"quota": "messages", "hard": "many"}, {"soft": "1"}):
+        with pytest.raises(UsageError):
+            call_command("quota", tenant=slug, **wrong)
+    call_command("usage", month="2026-11", csv=True)
+    assert capsys.readouterr().out.startswith("tenant,month,messages")
+    with pytest.raises(UsageError):
+        call_command("usage", month="November")

@@ -1,0 +1,62 @@
+"""Limits in the operators' form of a tenant."""
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from tenants.context import public_scope
+from tenants.models import OperatorEvent, Tenant
+
+FORM = {"name": "Tenant A", "domains-TOTAL_FORMS": "0", "domains-INITIAL_FORMS": "0"}
+
+
+@pytest.fixture
+def operator(db: None) -> Client:
+    client = Client(headers={"Host": "localhost"})
+    client.force_login(User.objects.create_superuser("olga"))
+    return client
+
+
+def address(tenant: Tenant) -> str:
+    return f"/admin/tenants/tenant/{tenant.id}/change/"
+
+
+def test_an_operator_sets_and_removes_limits(operator: Client, tenant_a: Tenant) -> None:
+    limits = {"quota_messages_soft": "8", "quota_messages_hard": "10", "quota_cost_hard": "2.5"}
+    answer = operator.post(address(tenant_a), {**FORM, **limits})
+    assert answer.status_code == 302, answer.context["errors"]
+    tenant_a.refresh_from_db()
+    assert tenant_a.quotas == {
+        "messages": {"soft": "8", "hard": "10"},
+        "cost": {"hard": "2.5"},
+    }
+    assert 'value="10"' in operator.get(address(tenant_a)).text
+    event = OperatorEvent.objects.filter(action="edit").latest("pk")
+    assert event.detail["after"]["quotas"]["cost"] == {"hard": "2.5"}
+    operator.post(address(tenant_a), FORM)
+    tenant_a.refresh_from_db()
+    assert tenant_a.quotas == {}
+
+
+def test_a_limit_that_cannot_be_is_shown(operator: Client, tenant_a: Tenant) -> None:
+    wrong = {"quota_messages_soft": "11", "quota_messages_hard": "10"}
+    page = operator.post(address(tenant_a), {**FORM, **wrong})
+    assert "the soft limit is above the hard one" in page.text
+
+
+def test_an_operator_without_the_permission_reads_limits(tenant_a: Tenant) -> None:
+    with public_scope():
+        Tenant.objects.filter(pk=tenant_a.pk).update(
+            quotas={"messages": {"hard": "10"}},
+            usage={"reached": {"messages": {"level": "hard", "since": "2026-11-01T00:00:00Z"}}},
+        )
+        user = User.objects.create_user("vera", is_staff=True)
+        user.user_permissions.add(Permission.objects.get(codename="view_tenant"))
+    client = Client(headers={"Host": "localhost"})
+    client.force_login(user)
+    page = client.get(address(tenant_a))
+    assert page.status_code == 200
+    assert "messages (hard)" in page.text
+    assert client.post(address(tenant_a), FORM).status_code == 403
+    listed = client.get("/admin/tenants/tenant/?quota=reached").context["cl"].result_list
+    assert [tenant.slug for tenant in listed] == ["tenant-a"]
