@@ -59,7 +59,7 @@ def fact(said: Said) -> str:
 CASES = {
     "remember": Case(
         tool("remember", agent=ada, user_id=vera, content=lambda said: "Vera sings."),
-        messages=8,
+        messages=10,
         action="create",
     ),
     "search": Case(
