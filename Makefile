@@ -29,7 +29,7 @@ POOL_SIZE ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run stop migrate quick pooled test repeat alone servers long fuzz survival coverage \
-	pictures lint style types types-of-client migrations format wheel typescript sbom lock
+	pictures lint style types types-of-client migrations format wheel typescript docs sbom lock
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
@@ -158,6 +158,9 @@ $(NODE_MODULES): clients/typescript/package-lock.json
 
 typescript: $(NODE_MODULES) ## the TypeScript client: types from docs/openapi.yaml, and a package in clients/typescript; it needs npm
 	cd clients/typescript && npm run generate && npm pack
+
+docs: setup ## the documentation as a site, into dist/docs; nothing of it is loaded from another host
+	$(BIN)/mkdocs build --strict --quiet
 
 lint: style types types-of-client migrations ## formatting, style, types, layers, migrations, system checks
 

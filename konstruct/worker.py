@@ -15,7 +15,7 @@ from celery import bootsteps, current_app
 from celery.worker.consumer.tasks import Tasks
 from django.conf import settings
 
-from konstruct import metrics
+from konstruct import __version__, metrics
 from konstruct.heartbeats import INTERVAL_SECONDS, write_heartbeat
 from tenants import jobs, traces
 from tenants.checks.connections import require_writable
@@ -46,6 +46,7 @@ def run(queues: Sequence[str]) -> None:
         import openai  # noqa: F401  (the import takes a second; no job waits for it)
     metrics.serve(with_states="sweeps" in queues)
     traces.start("worker " + " ".join(queues))
+    logger.info("Konstruct %s: worker of %s starts", __version__, ", ".join(queues))
     slots = sum(settings.JOB_SLOTS[queue][0] for queue in queues)
     # Celery's remote control addresses nodes by name, and a queue can have several on one host.
     node = f"{'.'.join(queues)}-{os.getpid()}@%h"

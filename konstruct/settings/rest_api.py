@@ -1,5 +1,6 @@
 """The REST API: sizes, rates, scripts of other pages, and its description."""
 
+from konstruct import __version__
 from konstruct.settings.environment import names, number
 
 MAX_MESSAGE_CHARACTERS = number("MAX_MESSAGE_CHARACTERS", 32_768)
@@ -44,7 +45,7 @@ REST_FRAMEWORK = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "Konstruct",
     "DESCRIPTION": "Memory for AI agents: send a message, be answered with what was said before.",
-    "VERSION": "1",
+    "VERSION": __version__,
     "OAS_VERSION": "3.1.0",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

@@ -26,6 +26,7 @@ from django.http import FileResponse
 from django.urls import set_script_prefix
 from structlog.contextvars import clear_contextvars
 
+from konstruct import __version__
 from konstruct.api.health import ready
 from konstruct.api.http.problems import Problem
 from konstruct.heartbeats import INTERVAL_SECONDS, WEB, write_heartbeat
@@ -65,6 +66,7 @@ from tenants.metrics import counter, histogram
 P = ParamSpec("P")
 T = TypeVar("T")
 
+logger = logging.getLogger(__name__)
 access_log = logging.getLogger("konstruct.access")
 
 HEALTH = "/health/"
@@ -151,6 +153,7 @@ class Handler(BaseHandler):
         await receive()
         load_in_background()
         traces.start("web")
+        logger.info("Konstruct %s: web process starts", __version__)
         # konstruct/web/worker.py calls it when the process stops.
         scope["state"]["stop_waiting"] = self._waiters.stop
         heartbeat = asyncio.create_task(self._write_heartbeats())

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 a05f33126f9b46b8c1661e2d2d7c29822030ef153d5ae2496b5c30d898a09993
+// Written by `make typescript` from docs/openapi.yaml, sha256 5c4358a561f1e0b2f04b01202063ebe13e6eb6e03eddf03f167b66cfc44a419d
 export interface paths {
     "/api/v1/agents/": {
         parameters: {

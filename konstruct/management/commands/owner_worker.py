@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.core.management import CommandError
 
-from konstruct import metrics
+from konstruct import __version__, metrics
 from konstruct.heartbeats import OWNER, write_heartbeat
 from konstruct.privacy import jobs
 from tenants import traces
@@ -65,6 +65,7 @@ class Command(KonstructCommand):
             return
         metrics.serve()
         traces.start(OWNER)
+        logger.info("Konstruct %s: owner worker starts", __version__)
         threads = [threading.Thread(target=_forever, args=(loop,), daemon=True) for loop in LOOPS]
         for thread in threads:
             thread.start()

@@ -1,0 +1,31 @@
+"""The site of the documentation builds strictly, and loads nothing from another host."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.documentation.pages import DECISIONS, ROOT
+
+pytestmark = pytest.mark.slow
+
+# The theme's script loads Mermaid from a CDN for a block of that class.
+LOADED = re.compile(
+    r'<(?:script|img|iframe)\b[^>]*?\bsrc="(?:https?:)?//[^"]+"'
+    r'|<link\b[^>]*\brel="(?:stylesheet|preconnect)"[^>]*\bhref="(?:https?:)?//[^"]+"'
+    r'|<link\b[^>]*\bhref="(?:https?:)?//[^"]+"[^>]*\brel="(?:stylesheet|preconnect)"'
+    r'|src="https?://unpkg[^"]*|class="mermaid"'
+)
+
+
+def test_the_site_builds_with_every_page_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    pages = {page.relative_to(tmp_path): page.read_text() for page in tmp_path.rglob("*.html")}
+    assert len([page for page in pages if page.parts[0] == "decisions"]) == len(DECISIONS)
+    assert {page: found for page, text in pages.items() if (found := LOADED.findall(text))} == {}

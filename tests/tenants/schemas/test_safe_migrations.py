@@ -1,0 +1,190 @@
+"""A migration of a released app neither rewrites nor locks a large table, and old code goes on.
+
+It is read from the operations, beside test_expand_and_contract.py, which reads the statements that
+are recorded. Models that the migration makes itself are empty: everything may be done to them.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.contrib.postgres.operations import AddConstraintNotValid
+from django.contrib.postgres.operations import AddIndexConcurrently as DjangosAddIndex
+from django.db import models
+from django.db.migrations import (
+    AddConstraint,
+    AddField,
+    AddIndex,
+    AlterField,
+    AlterModelTable,
+    CreateModel,
+    DeleteModel,
+    RemoveField,
+    RemoveIndex,
+    RenameField,
+    RenameModel,
+    RunPython,
+)
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.migration import Migration
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.state import ProjectState
+
+from tenants.operations.indexes import AddIndexConcurrently, RemoveIndexConcurrently
+
+# Migrations from before 0.1.0, of databases that nobody had in use: by the last number of each app.
+BEFORE_RELEASE = {
+    "memory": 32, "orchestrator": 26, "channels": 11, "api": 10, "tenants": 23, "audit": 11,
+    "isolation": 2,
+}  # fmt: skip
+CONTRACTS = (AlterModelTable, DeleteModel, RemoveField, RenameField, RenameModel)
+
+
+def faults(app: str, migration: Migration, state: ProjectState) -> Iterator[str]:
+    """What of the migration is not safe beside processes of the version before.
+
+    Args:
+        state: of the models before the migration.
+    """
+    made = {each.name_lower for each in migration.operations if isinstance(each, CreateModel)}
+    for operation in migration.operations:
+        model = str(getattr(operation, "model_name", getattr(operation, "name", ""))).lower()
+        if model not in made and (fault := _fault(app, operation, migration, state)):
+            yield f"{operation.describe()}: {fault}"
+        operation.state_forwards(app, state)
+
+
+def _fault(app: str, operation: Operation, migration: Migration, state: ProjectState) -> str:
+    match operation:
+        case AddField(field=models.GeneratedField()):
+            return "a generated column rewrites the table"
+        case AddField(field=field) if not (
+            field.null or field.has_db_default() or field.many_to_many
+        ):
+            return "old code writes no value: it needs db_default or null"
+        case AlterField():
+            return _fault_of_change(app, operation, state)
+        case AddIndexConcurrently() | RemoveIndexConcurrently():
+            return "needs atomic = False" if migration.atomic else ""
+        case DjangosAddIndex():
+            return "cannot be run again: take it from tenants.operations.indexes"
+        case AddIndex() | RemoveIndex():
+            return "locks the table: take the operation from tenants.operations.indexes"
+        case AddConstraintNotValid():
+            return ""
+        case AddConstraint(constraint=models.CheckConstraint()):
+            return (
+                "reads the table under a lock: AddConstraintNotValid, and ValidateConstraint later"
+            )
+        case RunPython():
+            return "one statement or transaction for all rows: a job in batches"
+        case operation if isinstance(operation, CONTRACTS):
+            return "old code knows it: change the name in the code alone, or wait for a release"
+    return ""
+
+
+def _fault_of_change(app: str, operation: AlterField, state: ProjectState) -> str:
+    before = state.models[app, operation.model_name_lower].fields[operation.name]
+    types = [each.db_parameters(_connection())["type"] for each in (before, operation.field)]
+    longer = all(isinstance(each, models.CharField) for each in (before, operation.field)) and (
+        (operation.field.max_length or 0) >= (before.max_length or 0)
+    )
+    if types[0] != types[1] and not longer and not before.is_relation:
+        return "another type rewrites the table"
+    if before.null and not operation.field.null:
+        return "NOT NULL reads the table under a lock"
+    if before.has_db_default() and not operation.field.has_db_default():
+        return "old code may write no value"
+    return ""
+
+
+def _connection():  # type: ignore[no-untyped-def]
+    from django.db import connection
+
+    return connection
+
+
+def _migrations() -> Iterable[tuple[str, Migration, ProjectState]]:
+    loader = MigrationLoader(None)
+    ours = {
+        apps.get_containing_app_config(f"{name}.x").label
+        for name in ["tenants", *settings.TENANT_APPS]
+        if not name.startswith("django.")
+    }
+    for app, name in sorted(loader.disk_migrations):
+        migration = loader.disk_migrations[app, name]
+        released = "0001_initial" in name or int(name[:4]) <= BEFORE_RELEASE.get(app, 0)
+        if app in ours and not released:
+            parents = [key for key in migration.dependencies if key[1] != "__first__"]
+            yield app, migration, loader.project_state(parents)
+
+
+def test_no_migration_of_a_release_rewrites_or_locks_a_table() -> None:
+    found = {
+        f"{app}.{migration.name}": said
+        for app, migration, state in _migrations()
+        if (said := list(faults(app, migration, state)))
+    }
+    assert found == {}
+
+
+TEXT = models.TextField()
+COLUMN = ("message", "subject_line")
+
+
+@pytest.mark.parametrize(
+    ("operation", "is_safe"),
+    [
+        (AddField(*COLUMN, models.TextField(null=True)), True),
+        (AddField(*COLUMN, models.TextField(db_default="")), True),
+        (AddField(*COLUMN, models.TextField(default="")), False),
+        (AddField(*COLUMN, models.GeneratedField(
+            expression=models.F("name"), output_field=TEXT, db_persist=True)), False),
+        (AlterField("message", "name", models.TextField(db_default="", help_text="Said.")), True),
+        (AlterField("message", "name", models.TextField(default="")), False),
+        (AlterField("message", "name", models.IntegerField(db_default=0)), False),
+        (AlterField("message", "external_id", models.CharField(max_length=300, null=True)), True),
+        (AlterField("message", "external_id", models.CharField(max_length=20, null=True)), False),
+        (AlterField("message", "external_id", models.CharField(max_length=255)), False),
+        (AddIndex("message", models.Index(fields=["name"], name="some")), False),
+        (RemoveIndex("message", "message_scope"), False),
+        (AddIndexConcurrently("message", models.Index(fields=["name"], name="some")), True),
+        (DjangosAddIndex("message", models.Index(fields=["name"], name="some")), False),
+        (AddConstraint("message", models.CheckConstraint(
+            condition=models.Q(role="user"), name="some")), False),
+        (AddConstraintNotValid("message", models.CheckConstraint(
+            condition=models.Q(role="user"), name="some")), True),
+        (RunPython(RunPython.noop), False),
+        (RemoveField("message", "name"), False),
+        (RenameField("message", "name", "speaker"), False),
+        (RenameModel("Message", "Turn"), False),
+        (DeleteModel("WindowClear"), False),
+        (CreateModel("Note", [("id", models.BigAutoField(primary_key=True))]), True),
+    ],
+)  # fmt: skip
+def test_what_is_safe(operation: Operation, is_safe: bool) -> None:
+    migration = Migration("0999_example", "memory")
+    migration.operations = [operation]
+    migration.atomic = not isinstance(operation, DjangosAddIndex)
+    state = MigrationLoader(None).project_state()
+    assert (list(faults("memory", migration, state)) == []) is is_safe
+
+
+def test_a_new_table_may_be_changed_in_its_own_migration() -> None:
+    migration = Migration("0999_example", "memory")
+    migration.operations = [
+        CreateModel("Note", [("id", models.BigAutoField(primary_key=True))]),
+        AddField("note", "content", models.TextField(default="")),
+        AddIndex("note", models.Index(fields=["content"], name="note_content")),
+    ]
+    assert list(faults("memory", migration, MigrationLoader(None).project_state())) == []
+
+
+def test_an_index_that_is_built_concurrently_needs_a_migration_without_a_transaction() -> None:
+    migration = Migration("0999_example", "memory")
+    migration.operations = [
+        AddIndexConcurrently("message", models.Index(fields=["name"], name="some"))
+    ]
+    (said,) = faults("memory", migration, MigrationLoader(None).project_state())
+    assert said.endswith("needs atomic = False")
