@@ -149,3 +149,31 @@ def test_another_tenants_usage_is_not_visible(program_a: Program, program_b: Pro
         assert usage.total(usage.first_of_month()) == usage.Counts()
         assert metering.usage(since=timezone.now() - timedelta(days=1)) == []
         assert not DailyUsage.objects.exists()
+
+
+@pytest.mark.parametrize("step", ["before the request", "after the answer"])
+def test_a_call_whose_process_ends_is_unknown_and_the_rest_equals_the_ledger(
+    program: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A kill is an outcome that is never recorded."""
+    message = [{"role": "user", "content": "?"}]
+    options = runner.RunOptions(agent_id=program.agent.pk)
+    with monkeypatch.context() as patch:
+        if step == "before the request":
+            patch.setattr(runner, "language_model", _killed)
+        patch.setattr(metering, "finish_call", lambda *_, **__: None)
+        try:
+            runner.complete(_Message(), program.agent, message, options)
+        except KeyboardInterrupt:
+            assert step == "before the request"
+    runner.complete(_Message(), program.agent, message, options)
+    unknown = ModelCall.objects.filter(outcome=CallOutcome.UNKNOWN)
+    assert unknown.count() == 1
+    lost = len(llm_server.requests) - metered()[0]
+    assert lost == (1 if step == "after the answer" else 0)
+    (row,) = metering.usage(since=timezone.now() - timedelta(days=1))
+    assert (row.calls, row.unknown, row.prompt_tokens) == (2, 1, 100)
+
+
+def _killed(timeout: float | None = None) -> Any:
+    raise KeyboardInterrupt
