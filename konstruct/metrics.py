@@ -22,6 +22,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
+from psycopg.errors import QueryCanceled
 
 from konstruct.heartbeats import BEAT, OWNER, QUEUES, WEB, has_heartbeat
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
@@ -47,7 +48,7 @@ REQUEST_TIMEOUT_SECONDS: Final = 10
 STATES_SECONDS: Final = 5.0
 # A read takes a connection for at most one part in so many of the time: the queries count all jobs.
 STATES_PAUSE_FACTOR: Final = 20
-# Of a query. Without its answer the gauges of the server are missing, and it counts as down.
+# Of a query. Without its answer the gauges of the server's jobs are missing.
 QUERY_TIMEOUT_SECONDS: Final = 5
 
 # Kinds that only the owner's worker does; the tasks of the others are imported by every worker.
@@ -157,7 +158,9 @@ def read_states() -> Iterator[Sample]:
             samples, of_server = _of_server(server)
         except OUTAGES as error:
             logger.warning("Metrics lack the server %s: %s", server, outage_reason(error))
-            yield _sample(SERVER_UP, 0, server=server)
+            # A server that ends a query that takes too long is up.
+            is_slow = isinstance(error.__cause__, QueryCanceled)
+            yield _sample(SERVER_UP, is_slow, server=server)
             continue
         yield _sample(SERVER_UP, 1, server=server)
         yield from samples
@@ -193,7 +196,7 @@ def jobs_of(server: str) -> tuple[dict[str, list[Any]], dict[UUID, Backlog]]:
         ServerDown: it takes no connections.
     """
     with server_scope(server), transaction.atomic():
-        connection.set_local({"statement_timeout": f"{QUERY_TIMEOUT_SECONDS}s"})
+        connection.set_local({"statement_timeout": f"{int(1000 * QUERY_TIMEOUT_SECONDS)}ms"})
         jobs = {kind: numbers for kind, *numbers in fetch_all(_JOBS)}
         of_tenants, down = backlogs([server])
     if down:

@@ -55,7 +55,10 @@ class SlowEcho(EchoServer):
         if answer.status == 200 and request.body.get("stream"):
             found = TOKEN.search(request.question)
             pieces = ("Heard ", found[0] if found else "nothing", ".")
-            answer = replace(streamed(*pieces), wait=answer.wait, drip=self.seconds / 5)
+            usage = {"prompt_tokens": 500, "completion_tokens": 5, "total_tokens": 505}
+            answer = replace(
+                streamed(*pieces, usage=usage), wait=answer.wait, drip=self.seconds / 5
+            )
         return replace(answer, delay=0.0 if answer.events else self.seconds)
 
 

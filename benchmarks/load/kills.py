@@ -40,7 +40,7 @@ KILLS = {
 ALERT_SECONDS = 90
 BACK_SECONDS = 120
 # Panels of what does not happen in this load.
-EMPTY = {"jobs: Deliveries by channel", "recall: Extraction runs"}
+EMPTY = {"jobs: Deliveries", "jobs: Attempts that failed, jobs given up"}
 
 
 def main() -> None:

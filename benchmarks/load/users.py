@@ -36,7 +36,8 @@ MAX_VIOLATIONS = 200
 _numbers = itertools.count(PLAN["first_number"])
 _turns = itertools.count()
 _accepted: dict[str, str] = {}
-_uncertain: list[str] = []
+_uncertain: set[str] = set()
+"""Tokens of messages that may have been accepted: no answer came."""
 _erased: list[str] = []
 _violations: Counter[str] = Counter()
 _resent = itertools.count()
@@ -215,7 +216,7 @@ class EndUser(FastHttpUser):
             json={"user_id": body["user_id"]},
         )  # fmt: skip
         _accepted.pop(token, None)
-        _uncertain.append(token)  # until it is done
+        _uncertain.add(token)  # until it is done
         if asked is None:
             return
         path = "/" + asked.json()["url"].split("/", 3)[3]
@@ -284,6 +285,9 @@ class EndUser(FastHttpUser):
                 answer comes, and a request with an Idempotency-Key is sent again.
         """  # fmt: skip
         headers = headers or self.key
+        is_first = token not in _uncertain
+        if token:
+            _uncertain.add(token)
         for _ in range(MAX_TRIES if "Idempotency-Key" in headers else 1):
             with self.client.request(
                 method, path, name=name, headers=headers, json=json, data=data,
@@ -292,21 +296,20 @@ class EndUser(FastHttpUser):
                 status = response.status_code
                 if status in (429, 503):
                     self.be_refused(response, status)
-                    if token and token in _uncertain:
+                    if not is_first:
                         continue  # an earlier try may have been accepted
+                    _uncertain.discard(token)
                     return None
                 if status in (200, 201, 202, 204, 302):
                     response.success()
                     self.check_tokens(name, response.text or "", of_all=of_all)
-                    if token in _uncertain:
-                        _uncertain.remove(token)
+                    _uncertain.discard(token)
                     return response
                 response.request_meta["name"] = f"broken {status}"
                 response.failure(str(status))
                 if status not in PLAN["may_answer"]:
                     violation(f"{name}: {status} {(response.text or '')[:300]}")
-            if token and token not in _uncertain:
-                _uncertain.append(token)
+            is_first = False
             next(_resent)
             gevent.sleep(0.5)
         return None
@@ -352,7 +355,7 @@ def write_report(environment: Any, **_: Any) -> None:
         "calls": calls,
         "seconds": seconds,
         "accepted": _accepted,
-        "uncertain": _uncertain,
+        "uncertain": sorted(_uncertain),
         "erased": _erased,
         "violations": dict(_violations),
         "resent": next(_resent),

@@ -181,6 +181,16 @@ def test_states_that_take_long_to_read_are_read_less_often(monkeypatch: pytest.M
     assert reads == [100.0, 143.0]
 
 
+def test_a_server_with_more_jobs_than_can_be_counted_in_time_is_up(
+    tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "QUERY_TIMEOUT_SECONDS", 0.01)
+    monkeypatch.setattr(metrics, "_JOBS", "SELECT count(*) FROM generate_series(1, 1000000000000)")
+    text = given()
+    assert 'konstruct_server_up{server="default"} 1.0' in text
+    assert "konstruct_jobs_waiting{" not in text
+
+
 def test_one_path_is_served_and_nothing_else(server: str) -> None:
     answer = httpx.get(f"{server}/metrics?name[]=x", headers={"Accept": "*/*"})
     assert answer.status_code == 200

@@ -1,5 +1,6 @@
 """A short run of the load, as a command: locust must not be imported into pytest's process."""
 
+import shutil
 import subprocess
 import sys
 
@@ -7,13 +8,10 @@ import pytest
 
 from tests.konstruct.running import PROJECT
 
-COMMAND = [sys.executable, "-m", "benchmarks.load"]
 
-
-def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*COMMAND, *arguments], cwd=PROJECT, capture_output=True, text=True, check=False
-    )
+def run(*arguments: str, module: str = "benchmarks.load") -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
@@ -30,3 +28,11 @@ def test_help_names_the_layouts_and_a_layout_that_there_is_not_is_refused() -> N
     assert "LAYOUT" in run("--help").stdout
     refused = run("three")
     assert (refused.returncode, "no layout is called three" in refused.stderr) == (2, True)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="there is no Prometheus")
+def test_each_process_that_is_killed_has_its_alert_and_nothing_is_lost() -> None:
+    ran = run(module="benchmarks.load.kills")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.endswith("nothing is wrong\n")
