@@ -33,7 +33,7 @@ def subjects() -> list[Subject]:
     return [
         Subject(
             "this process",
-            {"settings": check_settings, "hosts": check_hosts, "disk": check_disk},
+            {"hosts": check_hosts, "disk": check_disk, "settings": check_settings},
         ),
         Subject(
             "embedding model",
