@@ -181,8 +181,9 @@ def usage(
         found[key] = Usage(*key, **{name: row[f"sum_{name}"] for name in _OF_CALL})
     for group in unknown_calls(since.astimezone(UTC).date(), last).filter(**of)[:limit]:
         key = tuple(group[name] for name in _GROUP)
+        before = found.get(key) or Usage(*key)
         number = group["number"]
-        found[key] = found.get(key, Usage(*key)) + Usage(*key, calls=number, unknown=number)
+        found[key] = replace(before, calls=before.calls + number, unknown=number)
     order = sorted(found.values(), key=lambda row: (str(row.agent_id), row.purpose, row.model))
     order.sort(key=lambda row: row.day, reverse=True)
     return order[:limit]

@@ -187,7 +187,7 @@ def last_of_month(first: date) -> date:
 def total(first: date, last: date | None = None) -> Counts:
     """Return the counts of the current tenant from one day to another; None: until today."""
     sums = _between(first, last).aggregate(**{name: Sum(name) for name in COUNTS})
-    return Counts(**{name: value or 0 for name, value in sums.items()})
+    return _counts(sums)
 
 
 def by(column: str, first: date, last: date | None = None) -> dict[Any, Counts]:
@@ -196,9 +196,13 @@ def by(column: str, first: date, last: date | None = None) -> dict[Any, Counts]:
     rows: QuerySet[Any] = (
         _between(first, last).order_by().values(column).annotate(**sums).order_by(column)
     )
-    return {
-        row[column]: Counts(**{name: row[f"total_{name}"] or 0 for name in COUNTS}) for row in rows
-    }
+    return {row[column]: _counts({name: row[f"total_{name}"] for name in COUNTS}) for row in rows}
+
+
+def _counts(sums: Mapping[str, Any]) -> Counts:
+    """Return sums of rows, which are None without rows."""
+    found: dict[str, Any] = {name: value or 0 for name, value in sums.items()}
+    return Counts(**found)
 
 
 def _between(first: date, last: date | None) -> QuerySet[DailyUsage]:

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 5c4358a561f1e0b2f04b01202063ebe13e6eb6e03eddf03f167b66cfc44a419d
+// Written by `make typescript` from docs/openapi.yaml, sha256 d24b7b6d36cfc96d8bc9b6eb713f6fa0c89fd1e6547a3c4f51439b303ad58b8d
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -3514,6 +3514,41 @@ export interface components {
             request_id: string;
             errors?: components["schemas"]["FieldError"][];
         };
+        /** @description A quota of this tenant, and what is used of it. */
+        Quota: {
+            quota: components["schemas"]["QuotaEnum"];
+            /**
+             * Format: double
+             * @description What is used. null: it is not measured, or not yet.
+             */
+            used: number | null;
+            /**
+             * Format: double
+             * @description From here on the team is warned. null: never.
+             */
+            soft_limit: number | null;
+            /**
+             * Format: double
+             * @description Nothing is used beyond it. null: unlimited.
+             */
+            hard_limit: number | null;
+            /**
+             * Format: date-time
+             * @description When it begins anew. null: never, or each second.
+             */
+            resets_at: string | null;
+        };
+        /**
+         * @description * `messages` - messages
+         *     * `memories` - memories
+         *     * `storage_bytes` - storage_bytes
+         *     * `tokens` - tokens
+         *     * `cost` - cost
+         *     * `api_keys` - api_keys
+         *     * `requests_per_second` - requests_per_second
+         * @enum {string}
+         */
+        QuotaEnum: "messages" | "memories" | "storage_bytes" | "tokens" | "cost" | "api_keys" | "requests_per_second";
         /** @description The reason of a change, for the fact's events. */
         Reason: {
             /** @description Why, for the fact's events. */
@@ -4425,6 +4460,8 @@ export interface components {
             pending_replies: number;
             /** @description Messages whose reply has failed. */
             failed_replies: number;
+            /** @description Limits of the tenant; not for bound keys. */
+            quotas?: components["schemas"]["Quota"][];
             /** @description The counts above 100,000, if there are any: they are estimates, or for a bound key the least that there are. */
             not_exact?: string[];
         };

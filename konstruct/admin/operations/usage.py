@@ -40,7 +40,7 @@ def show(request: HttpRequest) -> HttpResponseBase:
     response: HttpResponse = tenant_site.render(
         request,
         "konstruct/usage.html",
-        title=_("Usage"),
+        title=str(_("Usage")),
         month=f"{first:%Y-%m}",
         months=_months(),
         days=sorted(days.items(), reverse=True),

@@ -392,7 +392,7 @@ CASES: dict[tuple[str, str], Case] = {
         messages=10,
     ),
     ("model-usage", "GET"): Case(at("usage/models/", agent=ada), foreign=422, messages=4),
-    ("usage", "GET"): Case(at("usage/"), foreign=200, messages=10, stranger=200),
+    ("usage", "GET"): Case(at("usage/"), foreign=200, messages=13, stranger=200),
     ("users", "GET"): Case(at("users/", **OF_MARIA), foreign=422, messages=3),
     ("timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), foreign=422, messages=4),
     ("erasures", "POST"): Case(

@@ -242,3 +242,16 @@ def test_commands_show_and_set(program_a: Program, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.startswith("tenant,month,messages")
     with pytest.raises(UsageError):
         call_command("usage", month="November")
+
+
+def test_programs_read_quotas_and_bound_keys_do_not(program_a: Program) -> None:
+    limit(program_a, Quota.MESSAGES, soft=8, hard=10)
+    program_a.send("One")
+    quotas = {each["quota"]: each for each in program_a.get("/api/v1/usage/").json()["quotas"]}
+    messages = quotas["messages"]
+    assert (messages["used"], messages["soft_limit"], messages["hard_limit"]) == (1, 8, 10)
+    assert messages["resets_at"] is not None
+    assert quotas["memories"]["hard_limit"] is None
+    _, key = issue_key(tenant_id=program_a.tenant.id, name="bound", user_id="maria")
+    bound = Program(program_a.tenant, program_a.agent, str(key))
+    assert "quotas" not in bound.get("/api/v1/usage/").json()

@@ -1092,6 +1092,22 @@ class PendingWrite(TypedDict):
     task_id: str
 
 
+class Quota(TypedDict):
+    """A quota of this tenant, and what is used of it."""
+
+    quota: Literal[
+        "messages", "memories", "storage_bytes", "tokens", "cost", "api_keys", "requests_per_second"
+    ]
+    used: float | None
+    """What is used. null: it is not measured, or not yet."""
+    soft_limit: float | None
+    """From here on the team is warned. null: never."""
+    hard_limit: float | None
+    """Nothing is used beyond it. null: unlimited."""
+    resets_at: str | None
+    """When it begins anew. null: never, or each second."""
+
+
 class RecallEvent(TypedDict):
     """What was recalled for one reply, in numbers."""
 
@@ -1530,6 +1546,8 @@ class Usage(TypedDict):
     """Messages not yet answered."""
     failed_replies: int
     """Messages whose reply has failed."""
+    quotas: NotRequired[list[Quota]]
+    """Limits of the tenant; not for bound keys."""
     not_exact: NotRequired[list[str]]
     """The counts above 100,000, if there are any: they are estimates, or for a bound key the
     least that there are."""

@@ -5,6 +5,7 @@ from datetime import date
 from typing import Any, TypeVar
 
 from django.db.models import Model, OuterRef, QuerySet
+from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,10 +19,12 @@ from konstruct.api.http.bodies import (
 from konstruct.api.http.views import ApiView, operation
 from konstruct.orchestrator.activity import MAX_DAYS, activity
 from konstruct.orchestrator.models import PendingReply
+from konstruct.orchestrator.usage import tenant_row, usage_of
 from memory.browse.statistics import amount_of
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, Scope
 from tenants.audit.models import Action
 from tenants.context import reading_replica
+from tenants.limits.quotas import UNLIMITED, Quota, limits_of, next_month
 from tenants.models import has_failed
 
 M = TypeVar("M", bound=Model)
@@ -34,6 +37,24 @@ ESTIMATED: dict[str, type[Model]] = {
     "messages": Message,
     "embeddings": ConversationEmbedding,
 }
+
+
+class QuotaSerializer(serializers.Serializer):
+    """A quota of this tenant, and what is used of it."""
+
+    quota = serializers.ChoiceField([quota.value for quota in Quota])
+    used = serializers.FloatField(
+        allow_null=True, help_text="What is used. null: it is not measured, or not yet."
+    )
+    soft_limit = serializers.FloatField(
+        allow_null=True, help_text="From here on the team is warned. null: never."
+    )
+    hard_limit = serializers.FloatField(
+        allow_null=True, help_text="Nothing is used beyond it. null: unlimited."
+    )
+    resets_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it begins anew. null: never, or each second."
+    )
 
 
 class UsageSerializer(serializers.Serializer):
@@ -49,6 +70,9 @@ class UsageSerializer(serializers.Serializer):
     )
     pending_replies = serializers.IntegerField(help_text="Messages not yet answered.")
     failed_replies = serializers.IntegerField(help_text="Messages whose reply has failed.")
+    quotas = QuotaSerializer(
+        many=True, required=False, help_text="Limits of the tenant; not for bound keys."
+    )
     not_exact = serializers.ListField(
         child=serializers.CharField(),
         required=False,
@@ -200,9 +224,27 @@ class UsageView(ApiView):
         if not self.caller.is_bound:
             for name in {*more} & ESTIMATED.keys():
                 counts[name] = max(amount_of(ESTIMATED[name]).rows, COUNTED_UP_TO)
-        not_exact = {"not_exact": more} if more else {}
-        counted_so_far: dict[str, Any] = UsageSerializer({**counts, **not_exact}).data
+        further: dict[str, Any] = {"not_exact": more} if more else {}
+        if not self.caller.is_bound:
+            further["quotas"] = _quotas()
+        counted_so_far: dict[str, Any] = UsageSerializer({**counts, **further}).data
         return counted_so_far
+
+
+def _quotas() -> list[dict[str, Any]]:
+    tenant = tenant_row()
+    limits, used = limits_of(tenant.quotas), usage_of(tenant, Quota)
+    after = next_month(timezone.now())
+    return [
+        {
+            "quota": quota.value,
+            "used": used[quota],
+            "soft_limit": limits.get(quota, UNLIMITED).soft,
+            "hard_limit": limits.get(quota, UNLIMITED).hard,
+            "resets_at": after if quota.is_monthly else None,
+        }
+        for quota in Quota
+    ]
 
 
 def _counted(rows: QuerySet[Any]) -> int:
