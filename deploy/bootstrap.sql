@@ -127,26 +127,8 @@ ALTER DEFAULT PRIVILEGES FOR ROLE konstruct_owner IN SCHEMA public
 -- others, write large objects, read what others send. Postgres lets everybody call these functions.
 -- Of those that do more than compute, the application keeps the ones listed here, which
 -- tenants/checks/walls.py lists too. Everybody else has a grant of their own, or is a superuser.
---
--- Processes of versions without migration 0007 of `tenants` call set_config before each statement. A
--- database without it is served by such a version, so nothing is taken yet: the second run of an
--- upgrade does that. -v keep_old_code=1 puts it off further, -v keep_old_code=0 does it at once. A
--- release that takes another function away names its own migration here.
-\if :{?keep_old_code}
-\else
-SELECT to_regclass('public.django_migrations') IS NOT NULL AS keep_old_code \gset
-\if :keep_old_code
-SELECT NOT EXISTS (
-    SELECT FROM public.django_migrations
-    WHERE app = 'tenants' AND name = '0007_let_tenants_lock_and_note'
-) AS keep_old_code \gset
-\endif
-\endif
 SELECT rolsuper AS is_superuser FROM pg_roles WHERE rolname = current_user \gset
-\if :keep_old_code
-\warn 'konstruct: SQL can enter any tenant as long as an older version may run here. Migrate, replace'
-\warn 'konstruct: its processes, then run this script again (docs/operations.md, Upgrade).'
-\elif :is_superuser
+\if :is_superuser
 SELECT format('REVOKE EXECUTE ON FUNCTION %1$s FROM PUBLIC, konstruct_app', oid::regprocedure),
        format('GRANT EXECUTE ON FUNCTION %1$s TO konstruct_owner, pg_monitor, pg_read_all_data',
               oid::regprocedure)

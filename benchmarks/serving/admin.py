@@ -39,8 +39,8 @@ FILL = (
     """INSERT INTO memory_scope (id, agent_id, user_id)
        SELECT row_number() OVER (), agent_id, user_id
        FROM (SELECT DISTINCT agent_id, user_id FROM memory_message) AS known""",
-    """INSERT INTO memory_posting (scope_id, h, message_number, w, own)
-       SELECT scope.id, word.h, message.number, 1, true
+    """INSERT INTO memory_posting (scope_id, lexeme_hash, message_number, weight)
+       SELECT scope.id, word.h, message.number, 1
        FROM memory_message AS message JOIN memory_scope AS scope USING (agent_id, user_id),
             LATERAL (VALUES (%(common)s::bigint), (message.number)) AS word (h)
        WHERE mod(message.number, 20) = 0""",

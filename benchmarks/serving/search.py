@@ -40,9 +40,9 @@ FILL = (
                                           subject, by_user, words, has_time)
        SELECT message.number, scope.id, message.id, 1, created_at, 1, true, 15, false
        FROM memory_message AS message JOIN memory_scope AS scope USING (agent_id, user_id)""",
-    """INSERT INTO memory_posting (scope_id, h, message_number, w, own)
+    """INSERT INTO memory_posting (scope_id, lexeme_hash, message_number, weight)
        SELECT scope_id, (%(vocabulary)s::bigint[])[1 + floor(20000 * random() ^ 3)],
-              message_number, 1, true
+              message_number, 1
        FROM memory_indexedmessage, generate_series(1, 15)
        ON CONFLICT DO NOTHING""",
     """CREATE TEMPORARY TABLE topic AS

@@ -39,7 +39,7 @@ FROM memory_message AS message
 LEFT JOIN memory_pendingembedding AS pending ON pending.message_id = message.id
 FULL JOIN memory_indexedmessage AS indexed ON indexed.message_number = message.number
 FULL JOIN (
-    SELECT message_number, scope_id, count(*) AS words, bit_xor(h) AS print
+    SELECT message_number, scope_id, count(*) AS words, bit_xor(lexeme_hash) AS print
     FROM memory_posting GROUP BY message_number, scope_id
 ) AS posted ON posted.message_number = coalesce(message.number, indexed.message_number)
 """

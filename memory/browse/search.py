@@ -50,16 +50,16 @@ _NARROWING: Final = {
 }
 # A person has few scopes, and each is probed; otherwise the index of words is read.
 _WORD_OF_PERSON: Final = """
-    SELECT message_number, w FROM memory_scope AS scope, LATERAL (
-        SELECT message_number, w FROM memory_posting
-        WHERE scope_id = scope.id AND memory_posting.h = term.h OFFSET 0
+    SELECT message_number, weight FROM memory_scope AS scope, LATERAL (
+        SELECT message_number, weight FROM memory_posting
+        WHERE scope_id = scope.id AND memory_posting.lexeme_hash = term.lexeme_hash OFFSET 0
     ) AS word
     WHERE {of_scope} LIMIT %(most_read)s
 """
 _WORD: Final = """
-    SELECT message_number, w FROM (
-        SELECT scope_id, message_number, w FROM memory_posting
-        WHERE memory_posting.h = term.h LIMIT %(most_read)s
+    SELECT message_number, weight FROM (
+        SELECT scope_id, message_number, weight FROM memory_posting
+        WHERE memory_posting.lexeme_hash = term.lexeme_hash LIMIT %(most_read)s
     ) AS word {of_agent}
 """
 _OF_AGENT: Final = """, LATERAL (
@@ -67,24 +67,24 @@ _OF_AGENT: Final = """, LATERAL (
     ) AS scope"""
 _BY_WORDS: Final = """
 WITH held AS MATERIALIZED (
-    SELECT term.h, posting.message_number, posting.w
-    FROM unnest(%(terms)s::bigint[]) AS term (h), LATERAL (
-        SELECT message_number, w FROM ({word}) AS word
+    SELECT term.lexeme_hash, posting.message_number, posting.weight
+    FROM unnest(%(terms)s::bigint[]) AS term (lexeme_hash), LATERAL (
+        SELECT message_number, weight FROM ({word}) AS word
         {of_message}
         LIMIT %(most_counted)s
     ) AS posting
 ), counted AS MATERIALIZED (
-    SELECT h, count(*)::float8 AS df,
+    SELECT lexeme_hash, count(*)::float8 AS df,
            sum(count(*)) OVER rarest_first <= %(candidate_postings)s
            OR row_number() OVER rarest_first = 1 AS rare
-    FROM held GROUP BY h WINDOW rarest_first AS (ORDER BY count(*), h)
+    FROM held GROUP BY lexeme_hash WINDOW rarest_first AS (ORDER BY count(*), lexeme_hash)
 ), ranked AS (
-    SELECT message_number FROM held JOIN counted USING (h) WHERE rare
+    SELECT message_number FROM held JOIN counted USING (lexeme_hash) WHERE rare
     GROUP BY message_number
-    ORDER BY sum(w / ln(2 + df)) DESC, message_number DESC LIMIT %(candidates)s
+    ORDER BY sum(weight / ln(2 + df)) DESC, message_number DESC LIMIT %(candidates)s
 )
 SELECT (SELECT array_agg(message_number) FROM ranked),
-       (SELECT array_agg(h) FROM counted), (SELECT array_agg(df) FROM counted),
+       (SELECT array_agg(lexeme_hash) FROM counted), (SELECT array_agg(df) FROM counted),
        (SELECT reltuples FROM pg_class WHERE oid = 'memory_message'::regclass)
 """
 _OF_MESSAGE: Final = """, LATERAL (
@@ -131,9 +131,9 @@ LEFT JOIN LATERAL (
     ) AS piece
 ) AS near ON true
 LEFT JOIN LATERAL (
-    SELECT array_agg(h) AS terms FROM memory_indexedmessage AS indexed, LATERAL (
-        SELECT h FROM memory_posting
-        WHERE scope_id = indexed.scope_id AND h = ANY (%(terms)s::bigint[])
+    SELECT array_agg(lexeme_hash) AS terms FROM memory_indexedmessage AS indexed, LATERAL (
+        SELECT lexeme_hash FROM memory_posting
+        WHERE scope_id = indexed.scope_id AND lexeme_hash = ANY (%(terms)s::bigint[])
           AND memory_posting.message_number = indexed.message_number OFFSET 0
     ) AS word
     WHERE indexed.message_id = message.id

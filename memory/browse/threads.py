@@ -32,27 +32,28 @@ LOOKED_AT = 5_000
 # How rare a word is, as far as that matters.
 COUNTED_UP_TO = 1_000
 _RAREST = """
-    SELECT h FROM unnest(%(terms)s::bigint[]) AS term (h)
+    SELECT lexeme_hash FROM unnest(%(terms)s::bigint[]) AS term (lexeme_hash)
     ORDER BY (
         SELECT count(*) FROM (
             SELECT FROM memory_posting
-            WHERE scope_id = ANY (ARRAY(SELECT id FROM memory_scope)) AND h = term.h
+            WHERE scope_id = ANY (ARRAY(SELECT id FROM memory_scope))
+              AND lexeme_hash = term.lexeme_hash
             LIMIT %(counted)s
         ) AS counted
-    ), h LIMIT 1
+    ), lexeme_hash LIMIT 1
 """
 # Of each scope no more than can be asked for in all.
 _HOLDING_ALL = """
     SELECT message_number FROM memory_scope CROSS JOIN LATERAL (
         SELECT message_number FROM (
             SELECT message_number FROM memory_posting
-            WHERE scope_id = memory_scope.id AND h = %(rarest)s AND own
+            WHERE scope_id = memory_scope.id AND lexeme_hash = %(rarest)s
             ORDER BY message_number DESC LIMIT %(looked_at)s
         ) AS candidate
         WHERE NOT EXISTS (
-            SELECT FROM unnest(%(terms)s::bigint[]) AS term (h) WHERE NOT EXISTS (
+            SELECT FROM unnest(%(terms)s::bigint[]) AS term (lexeme_hash) WHERE NOT EXISTS (
                 SELECT FROM memory_posting other
-                WHERE other.scope_id = memory_scope.id AND other.h = term.h AND other.own
+                WHERE other.scope_id = memory_scope.id AND other.lexeme_hash = term.lexeme_hash
                   AND other.message_number = candidate.message_number
             )
         )

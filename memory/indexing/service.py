@@ -120,7 +120,7 @@ def _write_postings(messages: Iterable[Message], lexemes: Iterable[Sequence[str]
         for lexeme, weight in lexical.term_weights(own).items()
     )
     _insert(
-        "INSERT INTO memory_posting (scope_id, h, message_number, w, own) SELECT *, true FROM"
+        "INSERT INTO memory_posting (scope_id, lexeme_hash, message_number, weight) SELECT * FROM"
         " unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::real[])"
         " ON CONFLICT DO NOTHING",
         [array_literal(column) for column in zip(*rows, strict=True)],

@@ -1,14 +1,16 @@
-"""Everything that a tenant remembers, each table behind its policy and its grants."""
+"""Everything that a tenant remembers, each table with its policy and grants."""
 
 import uuid
 
-import django.contrib.postgres.functions
-import django.db.models.deletion
-import pgvector.django
+from django.contrib.postgres.functions import RandomUUID
 from django.db import migrations, models
+from django.db.models import deletion
+from django.db.models.functions import Now
+from pgvector.django import BitField, HnswIndex, VectorField
 
-import memory.fields
-from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp, VectorStoragePlain
+from memory import fields
+from tenants.operations.comments import CommentOnTables
+from tenants.operations.policies import VectorStoragePlain, protect_tables
 from tenants.postgresql.expressions import CurrentTenant
 
 # Two tenants that are migrated at once must not both create it. Nothing takes it away again: other
@@ -24,8 +26,8 @@ DO $$ BEGIN
 END $$
 """
 
-# What the application may do besides SELECT. Append-only is what has INSERT alone.
-TABLES = {
+# What the application may do besides SELECT. A table with INSERT alone is append-only.
+PRIVILEGES = {
     "memory_message": ["INSERT"],
     "memory_conversationembedding": ["INSERT"],
     "memory_pendingembedding": ["INSERT", "UPDATE", "DELETE"],
@@ -33,45 +35,20 @@ TABLES = {
     "memory_posting": ["INSERT"],
     "memory_recallevent": ["INSERT"],
     "memory_windowclear": ["INSERT"],
+    "memory_indexedmessage": ["INSERT"],
+    "memory_memoryentry": ["INSERT", "UPDATE", "DELETE"],
+    "memory_memoryattribute": ["INSERT", "UPDATE", "DELETE"],
+    "memory_messageattribute": ["INSERT"],
+    "memory_conversationitem": ["INSERT", "DELETE"],
+    "memory_factevent": ["INSERT", "DELETE"],
+    "memory_factevidence": ["INSERT", "UPDATE (memory_id)", "DELETE"],
+    "memory_recallexclusion": ["INSERT", "DELETE"],
+    "memory_personname": ["INSERT"],
+    "memory_recallmark": ["INSERT", "UPDATE", "DELETE"],
 }
-
-
-def tenant_id():
-    return models.UUIDField(db_default=CurrentTenant(), editable=False)
-
-
-def agent_id():
-    return models.UUIDField(verbose_name="agent", help_text="The agent whose memory this is.")
-
-
-def user_id():
-    return models.TextField(
-        verbose_name="user",
-        help_text="The user as the channel knows them, such as a Slack user id.",
-    )
-
-
-def role():
-    return models.TextField(
-        choices=[("user", "User"), ("assistant", "Assistant")], help_text="Who spoke."
-    )
-
-
-def server_uuid(**options):
-    return models.UUIDField(
-        db_default=django.contrib.postgres.functions.RandomUUID(),
-        editable=False,
-        primary_key=True,
-        serialize=False,
-        **options,
-    )
-
-
-def server_time(help_text):
-    return models.DateTimeField(
-        db_default=models.Func(function="now", output_field=models.DateTimeField()),
-        help_text=help_text,
-    )
+# A recall reads these from their indexes alone, as long as Postgres knows that all see the rows. It
+# learns it by VACUUM, which by default comes after a fifth of a table is new.
+VACUUMED_EARLY = ("memory_conversationembedding", "memory_indexedmessage", "memory_posting")
 
 
 class Migration(migrations.Migration):
@@ -84,26 +61,55 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Message",
             fields=[
-                ("tenant_id", tenant_id()),
-                ("agent_id", agent_id()),
-                ("user_id", user_id()),
-                ("id", server_uuid(default=uuid.uuid4)),
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
                 (
                     "number",
-                    memory.fields.IdentityField(unique=True, help_text="Order of insertion."),
+                    fields.IdentityField(help_text="Order of insertion.", unique=True),
                 ),
                 (
                     "thread_id",
                     models.TextField(
-                        verbose_name="thread",
                         help_text="Conversation, as the channel knows it; memory spans them all.",
+                        verbose_name="thread",
                     ),
                 ),
                 (
                     "channel",
                     models.TextField(help_text="Where it came from: rest, slack, import …"),
                 ),
-                ("role", role()),
+                (
+                    "role",
+                    models.TextField(
+                        choices=[("user", "User"), ("assistant", "Assistant")],
+                        help_text="Who spoke.",
+                    ),
+                ),
                 (
                     "name",
                     models.TextField(
@@ -116,35 +122,72 @@ class Migration(migrations.Migration):
                 ("content", models.TextField(help_text="What was said, verbatim.")),
                 (
                     "created_at",
-                    server_time("When it was said; for imported turns, in the original."),
+                    models.DateTimeField(
+                        db_default=models.Func(function="now", output_field=models.DateTimeField()),
+                        help_text="When it was said; for imported turns, in the original.",
+                    ),
                 ),
                 (
                     "idempotency_key",
                     models.CharField(
                         blank=True,
+                        help_text="Of the sender, after the channel: the same again is the same message.",
                         max_length=255,
                         null=True,
-                        help_text="Given by the sender: the same key again is the same message.",
                     ),
                 ),
                 (
                     "external_id",
                     models.CharField(
                         blank=True,
+                        help_text="Id in the system that it was imported from.",
                         max_length=255,
                         null=True,
-                        help_text="Id in the system that it was imported from.",
                     ),
                 ),
                 (
                     "in_reply_to",
                     models.OneToOneField(
                         blank=True,
+                        help_text="The message that this one answers. A message gets one reply.",
                         null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
+                        on_delete=deletion.PROTECT,
                         related_name="reply",
                         to="memory.message",
-                        help_text="The message that this one answers. A message gets one reply.",
+                    ),
+                ),
+                (
+                    "answered_by_id",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="The agent that wrote this reply: another than the message's where the thread was handed over. Empty: a person, an import, or a reply from before this was kept.",
+                        null=True,
+                        verbose_name="answered by",
+                    ),
+                ),
+                (
+                    "metadata",
+                    models.JSONField(
+                        blank=True,
+                        help_text="What the program says of it, to be found by.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "usage",
+                    models.JSONField(
+                        blank=True,
+                        help_text="Tokens that the language model has reported of a reply.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "finish_reason",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Why the language model ended a reply, by OpenAI's names: stop, length or content_filter. Empty: no language model wrote it, or it was written before this was kept.",
                     ),
                 ),
             ],
@@ -152,27 +195,45 @@ class Migration(migrations.Migration):
                 "verbose_name": "message",
                 "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(role__in=["user", "assistant"]), name="message_role"
+                        condition=models.Q(("role__in", ["user", "assistant"])), name="message_role"
                     ),
                     models.UniqueConstraint(
-                        fields=["idempotency_key"],
-                        condition=models.Q(idempotency_key__isnull=False),
+                        condition=models.Q(("idempotency_key__isnull", False)),
+                        fields=("idempotency_key",),
                         name="message_idempotency_key",
                     ),
                     models.UniqueConstraint(
-                        fields=["agent_id", "user_id", "external_id"],
-                        condition=models.Q(external_id__isnull=False),
+                        condition=models.Q(("external_id__isnull", False)),
+                        fields=("agent_id", "user_id", "external_id"),
                         name="message_external_id",
                     ),
                 ],
                 "indexes": [
                     models.Index(
-                        fields=["agent_id", "user_id", "created_at", "number"],
-                        name="message_scope",
+                        fields=["agent_id", "user_id", "created_at", "number"], name="message_scope"
                     ),
                     models.Index(
                         fields=["agent_id", "user_id", "thread_id", "created_at", "number"],
                         name="message_thread",
+                    ),
+                    models.Index(
+                        fields=["created_at"], include=("tenant_id",), name="message_created"
+                    ),
+                    models.Index(
+                        fields=["user_id", "created_at", "number"],
+                        include=("agent_id", "tenant_id"),
+                        name="message_user",
+                    ),
+                    models.Index(fields=["agent_id", "created_at", "number"], name="message_agent"),
+                    models.Index(
+                        fields=["thread_id", "created_at", "number"], name="message_thread_time"
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("role", "user"), models.Q(("channel", "import"), _negated=True)
+                        ),
+                        fields=["created_at", "number"],
+                        name="message_sent",
                     ),
                 ],
             },
@@ -180,22 +241,42 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ConversationEmbedding",
             fields=[
-                ("tenant_id", tenant_id()),
-                ("agent_id", agent_id()),
-                ("user_id", user_id()),
-                ("id", server_uuid()),
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
                 (
                     "message",
                     models.ForeignKey(
                         blank=True,
                         db_index=False,
+                        help_text="The message that this is a piece of; none for a text stored directly.",
                         null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
+                        on_delete=deletion.PROTECT,
                         related_name="embeddings",
                         to="memory.message",
-                        help_text=(
-                            "The message that this is a piece of; none for a text stored directly."
-                        ),
                     ),
                 ),
                 (
@@ -207,63 +288,90 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("content", models.TextField(help_text="What was embedded.")),
-                ("role", role()),
+                (
+                    "role",
+                    models.TextField(
+                        choices=[("user", "User"), ("assistant", "Assistant")],
+                        help_text="Who spoke.",
+                    ),
+                ),
                 (
                     "embedding",
-                    pgvector.django.VectorField(
-                        dimensions=384, help_text="all-MiniLM-L6-v2, 384 dimensions."
-                    ),
+                    VectorField(dimensions=384, help_text="all-MiniLM-L6-v2, 384 dimensions."),
                 ),
                 (
                     "embedding_model",
                     models.TextField(
                         blank=True,
-                        default="",
                         db_default="",
-                        help_text="Model and digest of its weights: only vectors of one model can"
-                        " be compared. Empty: its writer did not say, and it is taken for the"
-                        " current one's.",
+                        default="",
+                        help_text="Model and digest of its weights: only vectors of one model can be compared. Empty: its writer did not say, and it is taken for the current one's.",
                     ),
                 ),
-                ("created_at", server_time("When it was stored.")),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=models.Func(function="now", output_field=models.DateTimeField()),
+                        help_text="When it was stored.",
+                    ),
+                ),
+                (
+                    "quantized",
+                    models.GeneratedField(
+                        db_persist=True,
+                        expression=models.Func("embedding", function="binary_quantize"),
+                        help_text="The signs of the vector's numbers, by which many vectors are compared quickly.",
+                        output_field=BitField(length=384),
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "conversation embedding",
                 "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(role__in=["user", "assistant"]), name="embedding_role"
+                        condition=models.Q(("role__in", ["user", "assistant"])),
+                        name="embedding_role",
                     ),
                     models.UniqueConstraint(
-                        fields=["message", "embedding_model", "piece"],
-                        condition=models.Q(message__isnull=False),
+                        condition=models.Q(("message__isnull", False)),
+                        fields=("message", "embedding_model", "piece"),
                         name="embedding_piece",
                     ),
                 ],
                 "indexes": [
-                    pgvector.django.HnswIndex(
-                        fields=["embedding"],
-                        name="embedding_hnsw",
-                        m=16,
+                    HnswIndex(
                         ef_construction=64,
+                        fields=["embedding"],
+                        m=16,
+                        name="embedding_hnsw",
                         opclasses=["vector_cosine_ops"],
                     ),
                     models.Index(
                         fields=["tenant_id", "agent_id", "user_id", "-created_at"],
-                        include=["embedding_model"],
+                        include=("embedding_model",),
                         name="embedding_scope",
+                    ),
+                    models.Index(fields=["-created_at", "id"], name="embedding_newest"),
+                    models.Index(
+                        condition=models.Q(("message__isnull", False)),
+                        fields=["tenant_id", "agent_id", "user_id", "embedding_model"],
+                        include=("id", "quantized"),
+                        name="embedding_quantized",
                     ),
                 ],
             },
         ),
-        VectorStoragePlain("memory_conversationembedding"),
         migrations.CreateModel(
             name="PendingEmbedding",
             fields=[
-                ("tenant_id", tenant_id()),
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
                 (
                     "message",
                     models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
+                        on_delete=deletion.PROTECT,
                         primary_key=True,
                         related_name="pending_embedding",
                         serialize=False,
@@ -271,57 +379,66 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "attempts",
-                    models.PositiveIntegerField(
-                        db_default=0, default=0, help_text="How often it was tried by itself."
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=models.Func(function="now", output_field=models.DateTimeField()),
+                        help_text="When it was accepted.",
                     ),
                 ),
-                (
-                    "last_error",
-                    models.TextField(
-                        blank=True, db_default="", default="", help_text="Why it failed last."
-                    ),
-                ),
-                ("due_at", server_time("When it will be tried (again).")),
-                ("created_at", server_time("When it was accepted.")),
                 (
                     "recall_trace",
                     models.JSONField(
                         blank=True,
-                        null=True,
                         help_text="What was recalled for this reply; becomes a recall event.",
+                        null=True,
                     ),
                 ),
             ],
             options={
                 "verbose_name": "pending embedding",
-                "indexes": [models.Index(fields=["due_at"], name="pending_embedding_due")],
             },
         ),
         migrations.CreateModel(
             name="Scope",
             fields=[
-                ("tenant_id", tenant_id()),
-                ("agent_id", agent_id()),
-                ("user_id", user_id()),
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                ("id", models.BigIntegerField(primary_key=True, serialize=False)),
             ],
             options={
                 "verbose_name": "scope",
                 "constraints": [
-                    models.UniqueConstraint(fields=["agent_id", "user_id"], name="scope_agent_user")
+                    models.UniqueConstraint(fields=("agent_id", "user_id"), name="scope_agent_user")
                 ],
             },
         ),
         migrations.CreateModel(
             name="Posting",
             fields=[
-                ("tenant_id", tenant_id()),
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
                 (
                     "pk",
                     models.CompositePrimaryKey(
                         "scope_id",
-                        "h",
+                        "lexeme_hash",
                         "message_number",
                         blank=True,
                         editable=False,
@@ -330,46 +447,56 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("scope_id", models.BigIntegerField(help_text="Scope.id")),
-                ("h", models.BigIntegerField(help_text="64-bit hash of the lexeme.")),
+                ("lexeme_hash", models.BigIntegerField(help_text="64-bit hash of the lexeme.")),
                 ("message_number", models.BigIntegerField(help_text="Message.number")),
                 (
-                    "w",
-                    memory.fields.RealField(
-                        help_text="Saturated weight of the lexeme in the message's context."
-                    ),
-                ),
-                (
-                    "own",
-                    models.BooleanField(
-                        help_text="Said in the message itself, not only around it."
-                    ),
+                    "weight",
+                    fields.RealField(help_text="Saturated weight of the lexeme in the message."),
                 ),
             ],
-            options={"verbose_name": "posting"},
-        ),
-        # Django's composite key cannot carry columns; a search reads these from the index alone.
-        migrations.RunSQL(
-            "ALTER TABLE memory_posting DROP CONSTRAINT memory_posting_pkey,"
-            " ADD PRIMARY KEY (scope_id, h, message_number) INCLUDE (w, own, tenant_id)",
-            "ALTER TABLE memory_posting DROP CONSTRAINT memory_posting_pkey,"
-            " ADD PRIMARY KEY (scope_id, h, message_number)",
+            options={
+                "verbose_name": "posting",
+                "indexes": [models.Index(fields=["lexeme_hash"], name="posting_word")],
+            },
         ),
         migrations.CreateModel(
             name="RecallEvent",
             fields=[
-                ("tenant_id", tenant_id()),
-                ("agent_id", agent_id()),
-                ("user_id", user_id()),
-                ("id", server_uuid()),
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
                 (
                     "reply",
                     models.OneToOneField(
                         blank=True,
+                        help_text="The reply that was written with these memories.",
                         null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
+                        on_delete=deletion.PROTECT,
                         related_name="recall_event",
                         to="memory.message",
-                        help_text="The reply that was written with these memories.",
                     ),
                 ),
                 ("query", models.TextField(help_text="What was asked of memory.")),
@@ -383,38 +510,80 @@ class Migration(migrations.Migration):
                     models.JSONField(help_text="What the language model was given, as given."),
                 ),
                 ("abstained", models.BooleanField(help_text="Nothing was worth giving.")),
-                (
-                    "embedding_model",
-                    models.TextField(help_text="Model and digest of its weights."),
-                ),
+                ("embedding_model", models.TextField(help_text="Model and digest of its weights.")),
                 ("milliseconds", models.FloatField(help_text="Time that the recall took.")),
-                ("created_at", server_time("When it was stored.")),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=models.Func(function="now", output_field=models.DateTimeField()),
+                        help_text="When it was stored.",
+                    ),
+                ),
+                (
+                    "facts",
+                    models.JSONField(
+                        db_default=models.Value([], output_field=models.JSONField()),
+                        default=list,
+                        help_text="Facts that were found, with their similarity, and why some were not given.",
+                    ),
+                ),
+                (
+                    "prompt",
+                    models.JSONField(
+                        help_text="The prompt as it was sent, with the tokens of each section and how much was left out; none for replies from before prompts were kept.",
+                        null=True,
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "recall event",
                 "indexes": [
                     models.Index(
                         fields=["agent_id", "user_id", "created_at"], name="recall_event_scope"
-                    )
+                    ),
+                    models.Index(
+                        fields=["-created_at", "id"],
+                        include=("tenant_id", "abstained"),
+                        name="recall_event_newest",
+                    ),
+                    models.Index(fields=["user_id", "created_at", "id"], name="recall_event_user"),
                 ],
             },
         ),
         migrations.CreateModel(
             name="WindowClear",
             fields=[
-                ("tenant_id", tenant_id()),
-                ("agent_id", agent_id()),
-                ("user_id", user_id()),
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 (
                     "last_number",
                     models.BigIntegerField(
-                        help_text=(
-                            "Number of the newest message of the conversation when it was cleared."
-                        )
+                        help_text="Number of the newest message of the conversation when it was cleared."
                     ),
                 ),
-                ("created_at", server_time("When it was cleared.")),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=models.Func(function="now", output_field=models.DateTimeField()),
+                        help_text="When it was cleared.",
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "cleared window",
@@ -423,9 +592,1136 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="IndexedMessage",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "message_number",
+                    models.BigIntegerField(
+                        help_text="Message.number", primary_key=True, serialize=False
+                    ),
+                ),
+                ("scope_id", models.BigIntegerField(help_text="Scope.id")),
+                ("message_id", models.UUIDField(help_text="Message.id", unique=True)),
+                ("session", models.BigIntegerField(help_text="Hash of the thread and the day.")),
+                ("created_at", models.DateTimeField(help_text="When it was said.")),
+                (
+                    "subject",
+                    models.BigIntegerField(
+                        help_text="Hash of the first word of the speaker's name."
+                    ),
+                ),
+                ("by_user", models.BooleanField(help_text="Said by the user, not by the agent.")),
+                ("words", models.IntegerField(help_text="Number of its words.")),
+                ("has_time", models.BooleanField(help_text="Holds a word of time.")),
+                (
+                    "asks",
+                    models.BooleanField(db_default=False, help_text="Only asks, and says nothing."),
+                ),
+                ("lexemes", models.IntegerField(db_default=0, help_text="Number of its lexemes.")),
+                (
+                    "packed_row",
+                    models.GeneratedField(
+                        db_column="card",
+                        db_persist=True,
+                        expression=fields.Packed(
+                            models.Func("message_number", function="int8send"),
+                            models.Func("message_id", function="uuid_send"),
+                            models.Func("session", function="int8send"),
+                            models.Func("created_at", function="timestamptz_send"),
+                            models.Func("subject", function="int8send"),
+                            models.Func("words", function="int4send"),
+                            models.Func("has_time", function="boolsend"),
+                            models.Func("asks", function="boolsend"),
+                            models.Func("by_user", function="boolsend"),
+                        ),
+                        help_text="All of that as it is sent, for a whole scope to be one value.",
+                        output_field=models.BinaryField(),
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "indexed message",
+                "indexes": [
+                    models.Index(
+                        fields=["scope_id", "session", "created_at", "message_number"],
+                        include=("packed_row", "words", "lexemes", "tenant_id"),
+                        name="indexed_message_turns",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="MemoryEntry",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "memory_id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="The agent that knows it; none: all agents do.",
+                        null=True,
+                        verbose_name="agent",
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        blank=True,
+                        help_text="The user whom it is about; none: nobody's.",
+                        null=True,
+                        verbose_name="user",
+                    ),
+                ),
+                ("content", models.TextField(help_text="The fact, in words.")),
+                ("content_digest", fields.DigestField("content")),
+                (
+                    "metadata",
+                    models.JSONField(
+                        blank=True,
+                        db_default=models.Value({}, output_field=models.JSONField()),
+                        default=dict,
+                        help_text="What searches can be narrowed by.",
+                    ),
+                ),
+                (
+                    "embedding",
+                    VectorField(dimensions=384, help_text="all-MiniLM-L6-v2, 384 dimensions."),
+                ),
+                (
+                    "embedding_model",
+                    models.TextField(
+                        help_text="Model and digest of its weights. Only vectors of one model can be compared."
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=models.Func(
+                            function="clock_timestamp", output_field=models.DateTimeField()
+                        ),
+                        help_text="When it was stored first.",
+                    ),
+                ),
+                (
+                    "updated_at",
+                    models.DateTimeField(
+                        db_default=models.Func(
+                            function="clock_timestamp", output_field=models.DateTimeField()
+                        ),
+                        help_text="When it was changed last.",
+                    ),
+                ),
+                (
+                    "valid_from",
+                    models.DateTimeField(
+                        db_default=models.Func(
+                            function="clock_timestamp", output_field=models.DateTimeField()
+                        ),
+                        help_text="Since when it has been so.",
+                    ),
+                ),
+                (
+                    "valid_to",
+                    models.DateTimeField(
+                        blank=True, help_text="Until when it was so; open while it is.", null=True
+                    ),
+                ),
+                (
+                    "expires_at",
+                    models.DateTimeField(
+                        blank=True, help_text="From then on it is not found any more.", null=True
+                    ),
+                ),
+                (
+                    "supersedes",
+                    models.UUIDField(
+                        blank=True,
+                        editable=False,
+                        help_text="The version that this one replaced.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "version_of",
+                    models.UUIDField(
+                        blank=True,
+                        editable=False,
+                        help_text="The entry that this is an old version of.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "asserter",
+                    models.TextField(
+                        blank=True, db_default="", default="", help_text="Who stated it, by name."
+                    ),
+                ),
+                (
+                    "confidence",
+                    fields.RealField(
+                        blank=True, help_text="Confidence of the language model, 0 to 1.", null=True
+                    ),
+                ),
+                (
+                    "is_multi_valued",
+                    models.BooleanField(
+                        db_default=True,
+                        default=True,
+                        help_text="Whether several values of the slot can be valid at once.",
+                        verbose_name="multi-valued",
+                    ),
+                ),
+                (
+                    "kind",
+                    models.TextField(
+                        choices=[
+                            ("observed", "stated in a message"),
+                            ("inferred", "concluded from messages"),
+                            ("entered", "entered by a person or a program"),
+                        ],
+                        db_default="entered",
+                        default="entered",
+                        help_text="Whether it was stated in a message, concluded, or entered.",
+                    ),
+                ),
+                (
+                    "learned_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="When the earliest message of its evidence was sent. Empty: when it was stored.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "replaces",
+                    models.UUIDField(
+                        blank=True,
+                        editable=False,
+                        help_text="The fact that this one supersedes, or would supersede if it is confirmed.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "retracted_at",
+                    models.DateTimeField(blank=True, help_text="When it was retracted.", null=True),
+                ),
+                (
+                    "review_reason",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Why a person is to review it, such as conflict or health.",
+                    ),
+                ),
+                (
+                    "run_id",
+                    models.UUIDField(
+                        blank=True,
+                        editable=False,
+                        help_text="The extraction run that proposed it.",
+                        null=True,
+                        verbose_name="extraction run",
+                    ),
+                ),
+                (
+                    "slot",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The attribute of the subject, in snake_case, such as home_city. Empty: none.",
+                    ),
+                ),
+                (
+                    "state",
+                    models.TextField(
+                        choices=[
+                            ("proposed", "proposed"),
+                            ("active", "active"),
+                            ("superseded", "superseded"),
+                            ("retracted", "retracted"),
+                            ("rejected", "rejected"),
+                        ],
+                        db_default="active",
+                        default="active",
+                        help_text="Only active facts are given to agents.",
+                    ),
+                ),
+                (
+                    "subject",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Whom or what the fact is about, by name.",
+                    ),
+                ),
+                (
+                    "valid_from_precision",
+                    models.TextField(
+                        blank=True,
+                        choices=[
+                            ("", "moment"),
+                            ("day", "day"),
+                            ("month", "month"),
+                            ("year", "year"),
+                        ],
+                        db_default="",
+                        default="",
+                        help_text="How exactly “valid from” is known.",
+                    ),
+                ),
+                (
+                    "valid_to_precision",
+                    models.TextField(
+                        blank=True,
+                        choices=[
+                            ("", "moment"),
+                            ("day", "day"),
+                            ("month", "month"),
+                            ("year", "year"),
+                        ],
+                        db_default="",
+                        default="",
+                        help_text="How exactly “valid until” is known.",
+                    ),
+                ),
+                (
+                    "value",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The value of the slot, such as Oslo.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "fact",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("valid_to__isnull", True),
+                            ("valid_to__gte", models.F("valid_from")),
+                            _connector="OR",
+                        ),
+                        name="fact_valid_from_before_to",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("version_of__isnull", True)),
+                        fields=("content_digest", "agent_id", "user_id"),
+                        name="fact_content",
+                        nulls_distinct=False,
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "state__in",
+                                ["proposed", "active", "superseded", "retracted", "rejected"],
+                            )
+                        ),
+                        name="fact_state",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("kind__in", ["observed", "inferred", "entered"])),
+                        name="fact_kind",
+                    ),
+                ],
+                "indexes": [
+                    HnswIndex(
+                        ef_construction=64,
+                        fields=["embedding"],
+                        m=16,
+                        name="fact_hnsw",
+                        opclasses=["vector_cosine_ops"],
+                    ),
+                    models.Index(
+                        fields=["tenant_id", "agent_id", "user_id", "-created_at"],
+                        name="fact_scope",
+                    ),
+                    models.Index(fields=["tenant_id", "-created_at"], name="fact_newest"),
+                    models.Index(
+                        condition=models.Q(("version_of__isnull", False)),
+                        fields=["version_of", "valid_from"],
+                        name="fact_versions",
+                    ),
+                    models.Index(
+                        condition=models.Q(("version_of__isnull", True)),
+                        fields=["user_id"],
+                        include=("tenant_id",),
+                        name="fact_user",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("version_of__isnull", True), models.Q(("slot", ""), _negated=True)
+                        ),
+                        fields=["user_id", "agent_id", "slot"],
+                        include=("tenant_id",),
+                        name="fact_slot",
+                    ),
+                    models.Index(
+                        condition=models.Q(("state", "proposed"), ("version_of__isnull", True)),
+                        fields=["created_at", "memory_id"],
+                        include=("tenant_id",),
+                        name="fact_proposed",
+                    ),
+                    models.Index(
+                        condition=models.Q(("run_id__isnull", False)),
+                        fields=["run_id"],
+                        name="fact_run",
+                    ),
+                ],
+                "permissions": [
+                    ("review_memoryentry", "Can confirm, reject, retract and restore facts")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="MemoryAttribute",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "memory",
+                    models.ForeignKey(
+                        help_text="The fact.",
+                        on_delete=deletion.CASCADE,
+                        related_name="attributes",
+                        to="memory.memoryentry",
+                    ),
+                ),
+                (
+                    "key",
+                    models.TextField(
+                        db_collation="C",
+                        help_text="Path of the value; the keys of inner objects follow a dot.",
+                    ),
+                ),
+                (
+                    "kind",
+                    models.TextField(
+                        help_text="text, number, literal (true, false, null), object or list."
+                    ),
+                ),
+                (
+                    "text",
+                    models.TextField(
+                        db_collation="C",
+                        help_text="A text (a long one abridged), or a literal.",
+                        null=True,
+                    ),
+                ),
+                ("number", models.FloatField(help_text="A number.", null=True)),
+            ],
+            options={
+                "verbose_name": "fact attribute",
+                "indexes": [
+                    models.Index(
+                        fields=["key", "kind", "text", "memory"],
+                        include=("tenant_id",),
+                        name="fact_attribute_text",
+                    ),
+                    models.Index(
+                        condition=models.Q(("number__isnull", False)),
+                        fields=["key", "number", "memory"],
+                        include=("tenant_id",),
+                        name="fact_attribute_number",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="MessageAttribute",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "key",
+                    models.TextField(
+                        db_collation="C",
+                        help_text="Path of the value; the keys of inner objects follow a dot.",
+                    ),
+                ),
+                (
+                    "kind",
+                    models.TextField(
+                        help_text="text, number, literal (true, false, null), object or list."
+                    ),
+                ),
+                (
+                    "text",
+                    models.TextField(
+                        db_collation="C",
+                        help_text="A text (a long one abridged), or a literal.",
+                        null=True,
+                    ),
+                ),
+                ("number", models.FloatField(help_text="A number.", null=True)),
+                (
+                    "message",
+                    models.ForeignKey(
+                        help_text="The message.",
+                        on_delete=deletion.PROTECT,
+                        related_name="attributes",
+                        to="memory.message",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "message attribute",
+                "indexes": [
+                    models.Index(
+                        fields=["key", "kind", "text", "message"],
+                        include=("tenant_id",),
+                        name="message_attribute_text",
+                    ),
+                    models.Index(
+                        condition=models.Q(("number__isnull", False)),
+                        fields=["key", "number", "message"],
+                        include=("tenant_id",),
+                        name="message_attribute_number",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ConversationItem",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid.uuid4, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "number",
+                    fields.IdentityField(help_text="Order of insertion.", unique=True),
+                ),
+                (
+                    "thread_id",
+                    models.TextField(help_text="The conversation.", verbose_name="thread"),
+                ),
+                (
+                    "item",
+                    models.TextField(
+                        help_text="JSON, as text: what jsonb cannot hold is kept, too."
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=models.Func(function="now", output_field=models.DateTimeField()),
+                        help_text="When it was added.",
+                    ),
+                ),
+                (
+                    "message",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="What it says, in the transcript. Empty: it is not remembered.",
+                        null=True,
+                        on_delete=deletion.PROTECT,
+                        related_name="items",
+                        to="memory.message",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "conversation item",
+                "indexes": [
+                    models.Index(
+                        fields=["agent_id", "user_id", "thread_id", "created_at", "number"],
+                        name="conversation_item_thread",
+                    ),
+                    models.Index(fields=["user_id"], name="conversation_item_user"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="FactEvent",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "number",
+                    fields.IdentityField(help_text="Order of insertion.", unique=True),
+                ),
+                (
+                    "action",
+                    models.TextField(
+                        choices=[
+                            ("enter", "entered"),
+                            ("propose", "proposed"),
+                            ("confirm", "confirmed"),
+                            ("change", "changed"),
+                            ("supersede", "superseded"),
+                            ("retract", "retracted"),
+                            ("reject", "rejected"),
+                            ("restore", "restored"),
+                        ],
+                        help_text="The change.",
+                    ),
+                ),
+                (
+                    "author_kind",
+                    models.TextField(
+                        choices=[
+                            ("person", "person"),
+                            ("program", "program with an API key"),
+                            ("operator", "operator's command"),
+                            ("run", "extraction run"),
+                            ("system", "the platform"),
+                        ],
+                        help_text="The kind of the author.",
+                    ),
+                ),
+                (
+                    "author_id",
+                    models.TextField(
+                        blank=True,
+                        default="",
+                        help_text="Id of the person, the API key or the extraction run.",
+                    ),
+                ),
+                (
+                    "author_name",
+                    models.TextField(blank=True, default="", help_text="Name of the author."),
+                ),
+                (
+                    "reason",
+                    models.TextField(blank=True, default="", help_text="The author's reason."),
+                ),
+                (
+                    "other_id",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="The fact that superseded this one, or was superseded.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=models.Func(
+                            function="clock_timestamp", output_field=models.DateTimeField()
+                        ),
+                        help_text="When it happened.",
+                    ),
+                ),
+                (
+                    "memory",
+                    models.ForeignKey(
+                        db_index=False,
+                        help_text="The fact.",
+                        on_delete=deletion.CASCADE,
+                        related_name="events",
+                        to="memory.memoryentry",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "event of a fact",
+                "verbose_name_plural": "events of facts",
+                "indexes": [models.Index(fields=["memory", "number"], name="fact_event_fact")],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "action__in",
+                                [
+                                    "enter",
+                                    "propose",
+                                    "confirm",
+                                    "change",
+                                    "supersede",
+                                    "retract",
+                                    "reject",
+                                    "restore",
+                                ],
+                            )
+                        ),
+                        name="fact_event_action",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="FactEvidence",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "start",
+                    models.PositiveIntegerField(
+                        help_text="First character of the quote in the message."
+                    ),
+                ),
+                (
+                    "end",
+                    models.PositiveIntegerField(
+                        help_text="Position after the last character of the quote."
+                    ),
+                ),
+                ("quote", models.TextField(help_text="The words of the message, verbatim.")),
+                (
+                    "source_digest",
+                    models.BinaryField(
+                        help_text="Keyed digest of the message's user, time and text: copies have the same."
+                    ),
+                ),
+                (
+                    "run_id",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="The extraction run that found it.",
+                        null=True,
+                        verbose_name="extraction run",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=models.Func(
+                            function="clock_timestamp", output_field=models.DateTimeField()
+                        ),
+                        help_text="When it was stored.",
+                    ),
+                ),
+                (
+                    "memory",
+                    models.ForeignKey(
+                        db_index=False,
+                        help_text="The fact, or the old version of it that was stated.",
+                        on_delete=deletion.CASCADE,
+                        related_name="evidence",
+                        to="memory.memoryentry",
+                    ),
+                ),
+                (
+                    "message",
+                    models.ForeignKey(
+                        help_text="The message.",
+                        on_delete=deletion.PROTECT,
+                        related_name="fact_evidence",
+                        to="memory.message",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "evidence of a fact",
+                "verbose_name_plural": "evidence of facts",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("run_id__isnull", False)),
+                        fields=["run_id"],
+                        name="fact_evidence_run",
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("memory", "message", "start", "end"), name="fact_evidence_quote"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("end__gt", models.F("start"))), name="fact_evidence_end"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="RecallExclusion",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "start",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="First character of the excluded words. Empty: the whole message is excluded.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "end",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Position after the last character of the excluded words.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "memory_id",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="The corrected fact, or its old version. Empty: the message was excluded by itself.",
+                        null=True,
+                        verbose_name="corrected fact",
+                    ),
+                ),
+                (
+                    "reason",
+                    models.TextField(blank=True, default="", help_text="The author's reason."),
+                ),
+                (
+                    "author_kind",
+                    models.TextField(
+                        choices=[
+                            ("person", "person"),
+                            ("program", "program with an API key"),
+                            ("operator", "operator's command"),
+                            ("run", "extraction run"),
+                            ("system", "the platform"),
+                        ],
+                        help_text="The kind of the author.",
+                    ),
+                ),
+                (
+                    "author_id",
+                    models.TextField(
+                        blank=True,
+                        default="",
+                        help_text="Id of the person, the API key or the extraction run.",
+                    ),
+                ),
+                (
+                    "author_name",
+                    models.TextField(blank=True, default="", help_text="Name of the author."),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=models.Func(
+                            function="clock_timestamp", output_field=models.DateTimeField()
+                        ),
+                        help_text="When it was excluded.",
+                    ),
+                ),
+                (
+                    "message",
+                    models.ForeignKey(
+                        db_index=False,
+                        help_text="The message.",
+                        on_delete=deletion.PROTECT,
+                        related_name="recall_exclusions",
+                        to="memory.message",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "recall exclusion",
+                "indexes": [
+                    models.Index(fields=["agent_id", "user_id"], name="recall_exclusion_scope"),
+                    models.Index(
+                        condition=models.Q(("memory_id__isnull", False)),
+                        fields=["memory_id"],
+                        name="recall_exclusion_fact",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("message", "memory_id", "start", "end"),
+                        name="recall_exclusion_words",
+                        nulls_distinct=False,
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("end__isnull", True), ("start__isnull", True)),
+                            models.Q(("end__gt", models.F("start")), ("start__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="recall_exclusion_end",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="PersonName",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "user_id",
+                        "name",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user whose messages have the name.", verbose_name="user"
+                    ),
+                ),
+                ("name", models.TextField(help_text="The name, as the messages have it.")),
+                (
+                    "folded",
+                    models.TextField(
+                        help_text="The name without case and accents, to be searched."
+                    ),
+                ),
+                (
+                    "first_seen",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When the message that brought it was sent.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "name of a person",
+                "verbose_name_plural": "names of people",
+            },
+        ),
+        migrations.CreateModel(
+            name="RecallMark",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "relevance",
+                    models.TextField(
+                        choices=[
+                            ("relevant", "Relevant"),
+                            ("not_relevant", "Not relevant"),
+                            ("unsure", "Unsure"),
+                        ],
+                        help_text="The reviewer's opinion.",
+                    ),
+                ),
+                (
+                    "probability",
+                    models.FloatField(
+                        help_text="Probability that the memory is relevant by the product's own calibration."
+                    ),
+                ),
+                (
+                    "author_kind",
+                    models.TextField(
+                        choices=[
+                            ("person", "person"),
+                            ("program", "program with an API key"),
+                            ("operator", "operator's command"),
+                            ("run", "extraction run"),
+                            ("system", "the platform"),
+                        ],
+                        help_text="The kind of the author.",
+                    ),
+                ),
+                (
+                    "author_id",
+                    models.TextField(
+                        blank=True, default="", help_text="Id of the person or the API key."
+                    ),
+                ),
+                (
+                    "author_name",
+                    models.TextField(blank=True, default="", help_text="Name of the author."),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=models.Func(
+                            function="clock_timestamp", output_field=models.DateTimeField()
+                        ),
+                        help_text="When it was marked.",
+                    ),
+                ),
+                (
+                    "message",
+                    models.ForeignKey(
+                        help_text="The memory.",
+                        on_delete=deletion.PROTECT,
+                        related_name="marks_as_memory",
+                        to="memory.message",
+                    ),
+                ),
+                (
+                    "reply",
+                    models.ForeignKey(
+                        db_index=False,
+                        help_text="The reply that the memory was recalled for.",
+                        on_delete=deletion.PROTECT,
+                        related_name="recall_marks",
+                        to="memory.message",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "recall mark",
+                "indexes": [
+                    models.Index(fields=["agent_id", "user_id"], name="recall_mark_scope"),
+                    models.Index(fields=["-created_at", "id"], name="recall_mark_newest"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("reply", "message"), name="recall_mark_memory"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("relevance__in", ["relevant", "not_relevant", "unsure"])
+                        ),
+                        name="recall_mark_relevance",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("probability__gte", 0), ("probability__lte", 1)),
+                        name="recall_mark_probability",
+                    ),
+                ],
+            },
+        ),
+        VectorStoragePlain("memory_conversationembedding"),
+        VectorStoragePlain("memory_memoryentry"),
+        # Django's composite key cannot carry columns; a search reads these from the index alone.
+        migrations.RunSQL(
+            "ALTER TABLE memory_posting DROP CONSTRAINT memory_posting_pkey, ADD PRIMARY KEY (scope_id, lexeme_hash, message_number) INCLUDE (weight, tenant_id)",
+            "ALTER TABLE memory_posting DROP CONSTRAINT memory_posting_pkey, ADD PRIMARY KEY (scope_id, lexeme_hash, message_number)",
+        ),
         *(
-            operation
-            for table, privileges in TABLES.items()
-            for operation in (ForceRowLevelSecurity(table), GrantToApp(table, *privileges))
+            migrations.RunSQL(
+                f"ALTER TABLE {table} SET (autovacuum_vacuum_insert_scale_factor = 0.05)",
+                f"ALTER TABLE {table} RESET (autovacuum_vacuum_insert_scale_factor)",
+            )
+            for table in VACUUMED_EARLY
+        ),
+        *protect_tables(PRIVILEGES),
+        CommentOnTables(
+            tables={
+                "ConversationEmbedding": "The vector of one piece of a message, or of a text stored directly. Append-only.",
+                "ConversationItem": "What a framework keeps of a run: a message, a tool's call, its result. Never changed.",
+                "FactEvent": "A change of a fact's state, and its author. Never changed, and deleted with the fact.",
+                "FactEvidence": "The words of a message that a fact rests on. Never changed.",
+                "IndexedMessage": "What recall weighs of a message beside its words and vectors. Append-only.",
+                "MemoryAttribute": "One value of a fact's metadata, where a b-tree can find it.",
+                "MemoryEntry": "A fact. An update keeps its id, and keeps the earlier state as a version.",
+                "Message": "One turn of the transcript, verbatim, written before anything else happens. Append-only.",
+                "MessageAttribute": "One value of a message's metadata, where a b-tree can find it. Append-only.",
+                "PendingEmbedding": "A message whose vectors and words are still to be written; removed when they are.",
+                "PersonName": "A name that messages of a user have had, so that people are found by it. Append-only.",
+                "Posting": "The weight of one lexeme in one message: the lexical index. Append-only.",
+                "RecallEvent": 'What was recalled for a reply, and why: the answer to "why did it say that?". Append-only.',
+                "RecallExclusion": "A message, or some words of it, that recall leaves out until the exclusion is removed.",
+                "RecallMark": "A reviewer's mark on a memory that was recalled for a reply, given or left out.",
+                "Scope": "The integer that stands for an agent and a user in the index of recall. Append-only.",
+                "WindowClear": "A window that was cleared on purpose: nothing up to here comes back. Append-only.",
+            },
         ),
     ]

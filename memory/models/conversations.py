@@ -365,14 +365,11 @@ class Posting(TenantModel):
     the other columns too (see the migration), so that a search reads nothing but the index.
     """
 
-    pk = models.CompositePrimaryKey("scope_id", "h", "message_number")
+    pk = models.CompositePrimaryKey("scope_id", "lexeme_hash", "message_number")
     scope_id = models.BigIntegerField(help_text="Scope.id")
-    h = models.BigIntegerField(help_text="64-bit hash of the lexeme.")
+    lexeme_hash = models.BigIntegerField(help_text="64-bit hash of the lexeme.")
     message_number = models.BigIntegerField(help_text="Message.number")
-    w = RealField(help_text="Saturated weight of the lexeme in the message.")
-    own = models.BooleanField(
-        default=True, help_text="Always true: the message itself holds the lexeme."
-    )
+    weight = RealField(help_text="Saturated weight of the lexeme in the message.")
 
     personal_data = PersonalData(
         where=OF_SCOPES,
@@ -386,17 +383,18 @@ class Posting(TenantModel):
         verbose_name = "posting"
         indexes = [
             # A word in all scopes: `memory.browse.search`. Equal hashes are stored once.
-            models.Index(fields=["h"], name="posting_word"),
+            models.Index(fields=["lexeme_hash"], name="posting_word"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.h} in message {self.message_number}"
+        return f"{self.lexeme_hash} in message {self.message_number}"
 
 
 _SELECT_INDEX: Final = f"""
     SELECT (to_jsonb(indexed) - ARRAY['tenant_id', 'message_number', 'card']) || jsonb_build_object(
         'postings', (
-            SELECT jsonb_agg(jsonb_build_array(h, w, own) ORDER BY h) FROM memory_posting
+            SELECT jsonb_agg(jsonb_build_array(lexeme_hash, weight) ORDER BY lexeme_hash)
+            FROM memory_posting
             WHERE scope_id = indexed.scope_id AND message_number = indexed.message_number
         )
     )
@@ -417,13 +415,13 @@ _INSERT_INDEX: Final = (
     ON CONFLICT DO NOTHING
     """,
     """
-    INSERT INTO memory_posting (scope_id, h, message_number, w, own)
+    INSERT INTO memory_posting (scope_id, lexeme_hash, message_number, weight)
     SELECT (item ->> 'scope_id')::bigint, (posting ->> 0)::bigint, message.number,
-           (posting ->> 1)::real, (posting ->> 2)::boolean
+           (posting ->> 1)::real
     FROM jsonb_array_elements(%(rows)s::jsonb) AS item
     JOIN memory_message AS message ON message.id = (item ->> 'message_id')::uuid,
     jsonb_array_elements(coalesce(nullif(item -> 'postings', 'null'), '[]')) AS posting
-    WHERE (posting ->> 2)::boolean
+    WHERE coalesce((posting ->> 2)::boolean, true)  -- archives of before 0.1.0 have a third value
     ON CONFLICT DO NOTHING
     """,
 )

@@ -162,8 +162,9 @@ WITH entries AS MATERIALIZED (
         LIMIT %(whole_scope)s + 1
     ) AS entry
 ), posting AS (
-    SELECT h, message_number, w FROM memory_posting
-    WHERE scope_id = %(scope)s AND h = ANY (%(terms)s::bigint[]) AND (SELECT fits FROM entries)
+    SELECT lexeme_hash, message_number, weight FROM memory_posting
+    WHERE scope_id = %(scope)s AND lexeme_hash = ANY (%(terms)s::bigint[])
+      AND (SELECT fits FROM entries)
       {posting_until}
 )
 SELECT messages, fits, few_words, packed_rows, (SELECT {postings} FROM posting), NULL::bytea
@@ -249,25 +250,26 @@ _TURNS_OF_CANDIDATES = """
 WITH {facts}, size AS MATERIALIZED (
 {size}
 ), counted AS MATERIALIZED (
-    SELECT h, df, ln(
+    SELECT lexeme_hash, df, ln(
                1 + ((SELECT messages FROM size) + %(prior)s - df + .5::float8) / (df + .5::float8)
            ) AS idf,
            (df < %(most_counted)s AND sum(df) OVER rarest_first <= %(candidate_postings)s)
            OR row_number() OVER rarest_first = 1 AS rare
-    FROM unnest(%(terms)s::bigint[]) AS asked (h), LATERAL (
+    FROM unnest(%(terms)s::bigint[]) AS asked (lexeme_hash), LATERAL (
         SELECT count(*)::float8 AS df FROM (
             SELECT FROM memory_posting AS posting
-            WHERE scope_id = %(scope)s AND posting.h = asked.h
+            WHERE scope_id = %(scope)s AND posting.lexeme_hash = asked.lexeme_hash
             LIMIT %(most_counted)s
         ) AS few
     ) AS bounded
     WHERE df > 0
-    WINDOW rarest_first AS (ORDER BY df, h)
+    WINDOW rarest_first AS (ORDER BY df, lexeme_hash)
 ), by_rare_words AS MATERIALIZED (
-    SELECT message_number, sum(w * idf) AS weight
+    SELECT message_number, sum(weight * idf) AS weight
     FROM counted, LATERAL (
-        SELECT message_number, w FROM memory_posting
-        WHERE scope_id = %(scope)s AND memory_posting.h = counted.h {posting_until}
+        SELECT message_number, weight FROM memory_posting
+        WHERE scope_id = %(scope)s AND memory_posting.lexeme_hash = counted.lexeme_hash
+          {posting_until}
         LIMIT %(candidate_postings)s
     ) AS held
     WHERE rare
@@ -277,9 +279,9 @@ WITH {facts}, size AS MATERIALIZED (
     FROM (
         SELECT message_number, weight FROM by_rare_words
         UNION ALL
-        SELECT message_number, w * idf FROM counted, LATERAL (
-            SELECT message_number, w FROM memory_posting
-            WHERE scope_id = %(scope)s AND memory_posting.h = counted.h
+        SELECT message_number, weight * idf FROM counted, LATERAL (
+            SELECT message_number, weight FROM memory_posting
+            WHERE scope_id = %(scope)s AND memory_posting.lexeme_hash = counted.lexeme_hash
               AND message_number = ANY (ARRAY(SELECT message_number FROM by_rare_words))
             OFFSET 0
         ) AS held
@@ -330,8 +332,8 @@ WITH {facts}, size AS MATERIALIZED (
            coalesce(string_agg(message_id::text, ',') FILTER (WHERE near > 0), '') AS ids
     FROM entry
 ), posting AS (
-    SELECT h, message_number, w FROM memory_posting
-    WHERE scope_id = %(scope)s AND h = ANY (ARRAY(SELECT h FROM counted))
+    SELECT lexeme_hash, message_number, weight FROM memory_posting
+    WHERE scope_id = %(scope)s AND lexeme_hash = ANY (ARRAY(SELECT lexeme_hash FROM counted))
       AND message_number = ANY (ARRAY(SELECT message_number FROM entry))
 )
 SELECT messages, fits, few_words, packed_rows, (SELECT {postings} FROM posting),
@@ -364,8 +366,8 @@ _COLUMNS = {
     "turn": "message_number, message_id, session, created_at, words, lexemes, card",
     "packed_rows": "coalesce(string_agg(card || int4send(lexemes), ''), '')",
     "near": _sent("near"),
-    "counted": _sent("h", "df"),
-    "postings": _sent("h", "message_number", "w"),
+    "counted": _sent("lexeme_hash", "df"),
+    "postings": _sent("lexeme_hash", "message_number", "weight"),
     "pieces": _sent("message_id", "cosine"),
     "columns": """number, external_id, thread_id, role, name, content, CASE
         WHEN metadata IS NULL THEN '{}'

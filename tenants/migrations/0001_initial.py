@@ -1,18 +1,89 @@
-"""Tenants and domains, in the public schema."""
+"""The public schema: tenants, their domains, jobs and the operators' log, each behind its policy.
+
+The public schema is last on every search_path: its rows are hidden from connections that are in a tenant.
+"""
 
 import uuid
 
-import django.core.validators
-import django.db.models.deletion
+from django.core import validators
 from django.db import migrations, models
+from django.db.models import deletion
 from django.db.models.functions import Cast, Concat, Now, Replace
 
-LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+from tenants.operations.comments import CommentOnTables
+from tenants.operations.policies import (
+    GrantToApp,
+    HideFromTenants,
+    LetTenantsClaim,
+    LetWorkersClaim,
+)
+from tenants.postgresql.expressions import CURRENT_TENANT, CurrentTenant
+from tenants.roles import APP_ROLE, OWNER_ROLE
+
+# Rows of the operators, and which of them a tenant sees.
+HIDDEN = {
+    "auth_group": "false",
+    "auth_group_permissions": "false",
+    "auth_user": "false",
+    "auth_user_groups": "false",
+    "auth_user_user_permissions": "false",
+    "django_admin_log": "false",
+    "django_session": "false",
+    "tenants_tenant": "id = {current_tenant}",
+    "tenants_domain": "tenant_id = {current_tenant}",
+    "tenants_operatorevent": "false",
+    # A tenant may read which migrations a state has. The owner runs the SQL of this table.
+    "tenants_schemastate": "true",
+    "tenants_worker": "false",
+}
+# What the application may do besides SELECT. Operators rename, suspend and resume a tenant, and ask
+# for its migration and deletion; the rest is the owner's. Postgres numbers the claims, because a
+# tenant could take the numbers of others.
+PRIVILEGES = {
+    "tenants_tenant": [
+        "INSERT",
+        "UPDATE (name, state, migration_asked_at, deletion_asked_at, state_before, quotas, usage)",
+    ],
+    "tenants_domain": ["INSERT", "UPDATE (domain, is_primary, tenant_id)", "DELETE"],
+    "tenants_operatorevent": ["INSERT"],
+    "tenants_workspaceclaim": ["INSERT (channel, workspace, tenant_id, created_at)", "DELETE"],
+    "tenants_job": [
+        "UPDATE (worker, lease, leased_until, lane, traceparent, attempt_traceparent)",
+    ],
+    "auth_user": [
+        "INSERT",
+        "UPDATE (password, last_login, is_superuser, username, first_name, last_name, email, is_staff, is_active, date_joined)",
+        "DELETE",
+    ],
+    "auth_group": ["INSERT", "UPDATE (name)", "DELETE"],
+    "auth_group_permissions": ["INSERT", "DELETE"],
+    "auth_user_groups": ["INSERT", "DELETE"],
+    "auth_user_user_permissions": ["INSERT", "DELETE"],
+    # Rows are deleted with the person who made them.
+    "django_admin_log": ["INSERT", "DELETE"],
+    "django_session": ["INSERT", "UPDATE (session_data, expire_date)", "DELETE"],
+}
+# The policies above say who sees a row, which for a DELETE is all that Postgres asks.
+OPERATORS_DELETE = f"AS RESTRICTIVE FOR DELETE USING ((SELECT {CURRENT_TENANT}) IS NULL)"
+# Functions of the owner return the jobs of workers that have ended.
+NO_TENANT = "NULLIF(current_setting('app.current_tenant', true), '') IS NULL"
+
+
+def policy(table, name, clauses):
+    return migrations.RunSQL(
+        f"CREATE POLICY {name} ON public.{table} {clauses}", f"DROP POLICY {name} ON public.{table}"
+    )
 
 
 class Migration(migrations.Migration):
     initial = True
-    dependencies = []
+
+    dependencies = [
+        ("admin", "0003_logentry_add_action_flag_choices"),
+        ("auth", "0012_alter_user_first_name_max_length"),
+        ("contenttypes", "0002_remove_content_type_name"),
+        ("sessions", "0001_initial"),
+    ]
 
     operations = [
         migrations.CreateModel(
@@ -31,21 +102,15 @@ class Migration(migrations.Migration):
                         max_length=63,
                         unique=True,
                         validators=[
-                            django.core.validators.RegexValidator(
-                                rf"^{LABEL}\Z",
+                            validators.RegexValidator(
+                                "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\\Z",
                                 "Use lower-case letters, digits and inner hyphens, at most 63.",
                             )
                         ],
                     ),
                 ),
-                (
-                    "name",
-                    models.CharField(help_text="Name that people read.", max_length=200),
-                ),
-                (
-                    "schema_name",
-                    models.CharField(editable=False, max_length=63, unique=True),
-                ),
+                ("name", models.CharField(help_text="Name that people read.", max_length=200)),
+                ("schema_name", models.CharField(editable=False, max_length=63, unique=True)),
                 (
                     "state",
                     models.CharField(
@@ -53,6 +118,7 @@ class Migration(migrations.Migration):
                             ("provisioning", "Provisioning"),
                             ("active", "Active"),
                             ("suspended", "Suspended"),
+                            ("restoring", "Restoring"),
                         ],
                         default="provisioning",
                         help_text="Only an active tenant is served.",
@@ -63,25 +129,136 @@ class Migration(migrations.Migration):
                     "created_at",
                     models.DateTimeField(db_default=Now(), editable=False),
                 ),
+                (
+                    "migrated_at",
+                    models.DateTimeField(editable=False, help_text="When that was.", null=True),
+                ),
+                (
+                    "migrated_to",
+                    models.CharField(
+                        db_default="",
+                        default="",
+                        editable=False,
+                        help_text="State in which its schema was left last.",
+                        max_length=33,
+                    ),
+                ),
+                (
+                    "provisioning_error",
+                    models.TextField(
+                        db_default="",
+                        default="",
+                        editable=False,
+                        help_text="Why its schema could not be made or migrated.",
+                    ),
+                ),
+                (
+                    "provisioning_failed_at",
+                    models.DateTimeField(editable=False, help_text="When that was.", null=True),
+                ),
+                (
+                    "migration_asked_at",
+                    models.DateTimeField(
+                        editable=False,
+                        help_text="When an operator asked for its schema to be made or migrated, until it is tried.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "server",
+                    models.CharField(
+                        db_default="default",
+                        editable=False,
+                        help_text="Database server that has its schema.",
+                        max_length=32,
+                    ),
+                ),
+                (
+                    "moving_to",
+                    models.CharField(
+                        db_default="",
+                        default="",
+                        editable=False,
+                        help_text="Database server to which it is being moved; it is not served meanwhile.",
+                        max_length=32,
+                    ),
+                ),
+                (
+                    "deletion_asked_at",
+                    models.DateTimeField(
+                        editable=False,
+                        help_text="When an operator asked for its deletion; empty: it stays.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "delete_at",
+                    models.DateTimeField(
+                        editable=False,
+                        help_text="When it is deleted for good, unless it is restored before. The owner's worker sets it.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "state_before",
+                    models.CharField(
+                        db_default="",
+                        default="",
+                        editable=False,
+                        help_text="State to which it returns when its deletion is taken back, or its backup is restored; empty: neither is going on.",
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "backed_up_at",
+                    models.DateTimeField(
+                        editable=False,
+                        help_text="As of when its last backup is; empty: there is none.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "quotas",
+                    models.JSONField(
+                        db_default=models.Value({}, output_field=models.JSONField()),
+                        default=dict,
+                        editable=False,
+                        help_text="Its limits by quota: soft, hard or both. Without them: unlimited.",
+                    ),
+                ),
+                (
+                    "usage",
+                    models.JSONField(
+                        db_default=models.Value({}, output_field=models.JSONField()),
+                        default=dict,
+                        editable=False,
+                        help_text="What it used when that was measured last, and the limits it reached.",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["slug"],
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(
-                            schema_name=Concat(
-                                models.Value("t_"),
-                                Replace(
-                                    Cast("id", models.CharField()),
-                                    models.Value("-"),
-                                    models.Value(""),
+                            (
+                                "schema_name",
+                                Concat(
+                                    models.Value("t_"),
+                                    Replace(
+                                        Cast("id", models.CharField()),
+                                        models.Value("-"),
+                                        models.Value(""),
+                                    ),
                                 ),
                             )
                         ),
                         name="tenant_schema_is_named_after_its_id",
                     ),
                     models.CheckConstraint(
-                        condition=models.Q(state__in=["provisioning", "active", "suspended"]),
+                        condition=models.Q(
+                            ("state__in", ["provisioning", "active", "suspended", "restoring"])
+                        ),
                         name="tenant_state_is_known",
                     ),
                 ],
@@ -105,8 +282,8 @@ class Migration(migrations.Migration):
                         max_length=253,
                         unique=True,
                         validators=[
-                            django.core.validators.RegexValidator(
-                                rf"^{LABEL}(\.{LABEL})*\Z",
+                            validators.RegexValidator(
+                                "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*\\Z",
                                 "Give a lower-case host name, without a port.",
                             )
                         ],
@@ -115,12 +292,367 @@ class Migration(migrations.Migration):
                 (
                     "tenant",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
+                        on_delete=deletion.CASCADE,
                         related_name="domains",
                         to="tenants.tenant",
                     ),
                 ),
             ],
-            options={"ordering": ["domain"]},
+            options={
+                "ordering": ["domain"],
+            },
+        ),
+        migrations.CreateModel(
+            name="WorkspaceClaim",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("channel", models.CharField(help_text="slack …", max_length=32)),
+                (
+                    "workspace",
+                    models.CharField(help_text="The channel's own id of it.", max_length=255),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=deletion.CASCADE,
+                        related_name="claims",
+                        to="tenants.tenant",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=Now(), editable=False),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("channel", "workspace"), name="workspace_has_a_tenant"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="OperatorEvent",
+            fields=[
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=Now(), help_text="When."),
+                ),
+                (
+                    "actor_kind",
+                    models.TextField(
+                        choices=[
+                            ("person", "operator in the admin"),
+                            ("command", "operator's command"),
+                            ("unknown", "nobody who is known"),
+                        ],
+                        help_text="Who, of which kind.",
+                    ),
+                ),
+                (
+                    "actor_id",
+                    models.TextField(
+                        blank=True, default="", help_text="Id of the operator who was logged in."
+                    ),
+                ),
+                (
+                    "actor",
+                    models.TextField(
+                        help_text="Their name at that time; of a command, the account that ran it."
+                    ),
+                ),
+                (
+                    "action",
+                    models.TextField(
+                        choices=[
+                            ("list", "listed"),
+                            ("view", "looked at"),
+                            ("search", "searched"),
+                            ("create", "created"),
+                            ("edit", "edited"),
+                            ("suspend", "suspended"),
+                            ("resume", "resumed"),
+                            ("delete", "deleted"),
+                            ("restore", "restored"),
+                            ("login", "logged in"),
+                            ("logout", "logged out"),
+                            ("login_failed", "failed to log in"),
+                            ("refuse", "was refused"),
+                        ],
+                        help_text="What they did.",
+                    ),
+                ),
+                ("subject", models.TextField(help_text="With what: tenant, user, group …")),
+                (
+                    "subject_id",
+                    models.TextField(blank=True, default="", help_text="Which one, if it was one."),
+                ),
+                (
+                    "name",
+                    models.TextField(blank=True, default="", help_text="What that was called."),
+                ),
+                (
+                    "address",
+                    models.GenericIPAddressField(
+                        blank=True, help_text="Where the request came from.", null=True
+                    ),
+                ),
+                (
+                    "detail",
+                    models.JSONField(
+                        blank=True,
+                        db_default=models.Value({}, output_field=models.JSONField()),
+                        default=dict,
+                        help_text="What was asked for; of a change, before and after.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "operation",
+                "verbose_name_plural": "operators' log",
+            },
+        ),
+        migrations.CreateModel(
+            name="SchemaState",
+            fields=[
+                (
+                    "name",
+                    models.CharField(
+                        help_text="What migrated_to is of such a tenant.",
+                        max_length=33,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("migrations", models.JSONField(help_text="Migrations that such a schema has.")),
+                (
+                    "code",
+                    models.CharField(
+                        db_default="",
+                        default="",
+                        help_text="Digest of the code that the recording was made with.",
+                        max_length=32,
+                    ),
+                ),
+                (
+                    "recording",
+                    models.JSONField(help_text="The SQL that makes such a schema.", null=True),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="Job",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "tenant_id",
+                        "kind",
+                        "key",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "tenant_id",
+                    models.UUIDField(
+                        db_default=CurrentTenant(),
+                        help_text="Whose work it is.",
+                    ),
+                ),
+                ("kind", models.TextField(help_text="What is to be done: reply …")),
+                (
+                    "key",
+                    models.UUIDField(help_text="With what: the id of a message, for most kinds."),
+                ),
+                (
+                    "attempts",
+                    models.PositiveIntegerField(
+                        db_default=0, default=0, help_text="How often it was begun."
+                    ),
+                ),
+                (
+                    "begun_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="When a worker began with it; empty when none is at work.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "error_code",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Why it failed last, for programs.",
+                    ),
+                ),
+                (
+                    "last_error",
+                    models.TextField(
+                        blank=True, db_default="", default="", help_text="Why it failed last."
+                    ),
+                ),
+                (
+                    "due_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="From when on it may be tried (again).",
+                    ),
+                ),
+                (
+                    "sweep_at",
+                    models.DateTimeField(
+                        blank=True,
+                        db_default=Now(),
+                        help_text="From when on a worker may claim it; empty while it waits for a person.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "failed_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="When it was given up; empty while it is still tried.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "held_for",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Whom it waits for, such as a person; empty while it is tried.",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When it was put here.",
+                    ),
+                ),
+                (
+                    "worker",
+                    models.UUIDField(
+                        blank=True, help_text="Worker process that leases it.", null=True
+                    ),
+                ),
+                (
+                    "lease",
+                    models.PositiveIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="How often it was leased: the token of a lease.",
+                    ),
+                ),
+                (
+                    "leased_until",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="When another worker may lease it in any case.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "lane",
+                    models.UUIDField(
+                        blank=True, help_text="Of leased jobs of one lane there is one.", null=True
+                    ),
+                ),
+                (
+                    "traceparent",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The span that enqueued it, as W3C writes it.",
+                    ),
+                ),
+                (
+                    "attempt_traceparent",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The span of its last attempt, as W3C writes it.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "job",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(
+                            ("failed_at__isnull", True), ("sweep_at__isnull", False)
+                        ),
+                        fields=["kind", "tenant_id", "sweep_at"],
+                        name="job_turns",
+                    ),
+                    models.Index(
+                        condition=models.Q(("worker__isnull", False)),
+                        fields=["worker"],
+                        name="job_worker",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("lane__isnull", False)),
+                        fields=("tenant_id", "kind", "lane"),
+                        name="job_lane",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Worker",
+            fields=[
+                ("id", models.UUIDField(primary_key=True, serialize=False)),
+                (
+                    "expires_at",
+                    models.DateTimeField(help_text="When its leases end, unless it renews them."),
+                ),
+            ],
+        ),
+        *(HideFromTenants(table, own_rows) for table, own_rows in HIDDEN.items()),
+        LetTenantsClaim("tenants_workspaceclaim"),
+        LetWorkersClaim("tenants_job"),
+        *(GrantToApp(table, *privileges) for table, privileges in PRIVILEGES.items()),
+        policy("tenants_tenant", "operators_delete", OPERATORS_DELETE),
+        policy("tenants_domain", "operators_delete", OPERATORS_DELETE),
+        policy(
+            "tenants_job",
+            "workers_return",
+            f"FOR UPDATE TO {OWNER_ROLE} USING ({NO_TENANT}) WITH CHECK ({NO_TENANT})",
+        ),
+        policy(
+            "tenants_job", "workers_return_look", f"FOR SELECT TO {OWNER_ROLE} USING ({NO_TENANT})"
+        ),
+        # Functions of the owner's alone reach it.
+        migrations.RunSQL(
+            f"REVOKE ALL ON public.tenants_worker FROM {APP_ROLE}",
+            f"GRANT SELECT ON public.tenants_worker TO {APP_ROLE}",
+        ),
+        CommentOnTables(
+            tables={
+                "Domain": "A host name that serves a tenant.",
+                "Job": "Work of a tenant that waits for a worker. One table for all tenants and kinds of work.",
+                "OperatorEvent": "Who did what with tenants and operators, when and from where. Append-only.",
+                "SchemaState": "A state that tenants' schemas are or were in; of this code's also the SQL that makes it.",
+                "Tenant": "A customer: one schema, one set of users, agents and memories, unseen by all others.",
+                "Worker": "A worker process that leases jobs, until it expires.",
+                "WorkspaceClaim": "That a workspace of a channel (a Slack team) is a tenant's. It can be one tenant's alone.",
+            },
         ),
     ]

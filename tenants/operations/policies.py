@@ -6,7 +6,7 @@ qualified with it, so that a table which a tenant lacks is an error and not publ
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db import router
@@ -178,6 +178,20 @@ class GrantToApp(TableOperation):
 
     def describe(self) -> str:
         return f"Grant {', '.join(self.privileges)} on {self.table} to {APP_ROLE}"
+
+
+def protect_tables(privileges: Mapping[str, Sequence[str]]) -> list[TableOperation]:
+    """Return the operations that protect new tables and grant what the application may do.
+
+    Args:
+        privileges: by table, what the application may do besides SELECT, as GrantToApp takes it.
+    """
+    operations: list[TableOperation] = []
+    for table, granted in privileges.items():
+        operations.append(ForceRowLevelSecurity(table))
+        if granted:
+            operations.append(GrantToApp(table, granted))
+    return operations
 
 
 class VectorStoragePlain(TableOperation):

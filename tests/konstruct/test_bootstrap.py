@@ -18,8 +18,8 @@ from tests import database
 pytestmark = pytest.mark.slow
 
 NAME = f"bootstrapped_{database.WORKER}"
-# How versions without migration 0007 of `tenants` enter a tenant.
-OLD_STATEMENT = "SELECT set_config('app.current_tenant', '', false)"
+# What would let SQL enter a tenant.
+ENTERS = "SELECT set_config('app.current_tenant', '', false)"
 # The newest release that is too old; Debian 12 has it.
 TOO_OLD = Path("/usr/lib/postgresql/15/bin")
 
@@ -67,35 +67,10 @@ def state() -> list[tuple[object, ...]]:
     )
 
 
-def migrated(*names: str) -> None:
-    """Let the database say that these migrations of `tenants` are applied."""
-    ask("owner", "CREATE TABLE IF NOT EXISTS public.django_migrations (app text, name text)")
-    for name in names:
-        ask("owner", f"INSERT INTO public.django_migrations VALUES ('tenants', '{name}')")
-
-
 def test_an_empty_database_is_closed_at_once(created: None) -> None:
     assert (bootstrap().returncode, bootstrap().stderr) == (0, "")
-    with psycopg.connect(embedded.database_url("app", NAME)) as app:
-        assert open_privileges(app.cursor()) == []
-
-
-def test_the_old_version_serves_until_it_is_migrated_and_replaced(created: None) -> None:
-    """The order of docs/operations.md: script, migrate, new processes, script."""
-    assert bootstrap("--set", "keep_old_code=1").returncode == 0
-    migrated("0001_initial", "0004_claim_workspaces")
-    with psycopg.connect(embedded.database_url("app", NAME), autocommit=True) as old_process:
-        first = bootstrap()
-        assert (first.returncode, first.stderr.count("\n")) == (0, 2)
-        assert first.stderr.startswith("konstruct: SQL can enter any tenant")
-        migrated("0007_let_tenants_lock_and_note")
-        assert bootstrap("--set", "keep_old_code=1").stderr == first.stderr
-        assert old_process.execute(OLD_STATEMENT).fetchall() == [("",)]
-        assert ask("app", OLD_STATEMENT) == [("",)]
-    last = bootstrap()
-    assert (last.returncode, last.stderr) == (0, "")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        ask("app", OLD_STATEMENT)
+        ask("app", ENTERS)
     with psycopg.connect(embedded.database_url("app", NAME)) as app:
         assert open_privileges(app.cursor()) == []
 

@@ -1,30 +1,41 @@
-"""API keys, behind the tenant's policy. They are revoked, not deleted: who had access stays."""
+"""API keys and idempotency records, each table with its policy and grants."""
 
 import uuid
 
-import django.contrib.postgres.functions
-import django.core.validators
-import django.db.models.functions.datetime
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
+from django.core import validators
 from django.db import migrations, models
+from django.db.models import deletion
+from django.db.models.functions import Now
 
-from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp
+from tenants.operations.comments import CommentOnTables
+from tenants.operations.policies import protect_tables
 from tenants.postgresql.expressions import CurrentTenant
+
+# What the application may do besides SELECT. A table with INSERT alone is append-only.
+PRIVILEGES = {"api_apikey": ["INSERT", "UPDATE"], "api_creation": ["INSERT"]}
 
 
 class Migration(migrations.Migration):
     initial = True
 
-    dependencies = []
+    dependencies = [
+        ("orchestrator", "0001_initial"),
+    ]
 
     operations = [
         migrations.CreateModel(
             name="ApiKey",
             fields=[
-                ("tenant_id", models.UUIDField(db_default=CurrentTenant(), editable=False)),
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
                 (
                     "id",
                     models.UUIDField(
-                        db_default=django.contrib.postgres.functions.RandomUUID(),
+                        db_default=RandomUUID(),
                         default=uuid.uuid4,
                         editable=False,
                         primary_key=True,
@@ -36,7 +47,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         help_text="Which program uses it, for people.",
                         max_length=120,
-                        validators=[django.core.validators.ProhibitNullCharactersValidator()],
+                        validators=[validators.ProhibitNullCharactersValidator()],
                     ),
                 ),
                 (
@@ -56,7 +67,7 @@ class Migration(migrations.Migration):
                 (
                     "created_at",
                     models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(),
+                        db_default=Now(),
                         editable=False,
                         help_text="When it was made.",
                     ),
@@ -75,13 +86,139 @@ class Migration(migrations.Migration):
                         blank=True, editable=False, help_text="When it was revoked.", null=True
                     ),
                 ),
+                (
+                    "scopes",
+                    ArrayField(
+                        base_field=models.TextField(
+                            choices=[
+                                ("read", "read: look, and search"),
+                                ("write", "write: send, make and edit"),
+                                (
+                                    "erase",
+                                    "erase: delete facts, clear windows and sessions, request erasures",
+                                ),
+                            ]
+                        ),
+                        help_text="What it may do.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "agent",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        help_text="The one agent that there is for this key. Empty: all of them.",
+                        null=True,
+                        on_delete=deletion.PROTECT,
+                        related_name="api_keys",
+                        to="orchestrator.agent",
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        blank=True,
+                        help_text="The one end user whom this key may speak for and read of. Empty: all of them.",
+                        null=True,
+                        validators=[
+                            validators.RegexValidator(
+                                "^[^\\S\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069]*[^\\s\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069][^\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069]*\\Z",
+                                "Give text that is not blank, without control characters such as line breaks.",
+                            ),
+                            validators.MaxLengthValidator(255),
+                        ],
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "last_used_at",
+                    models.DateTimeField(
+                        blank=True,
+                        editable=False,
+                        help_text="When it was last used, to within a few minutes.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "created_by",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        editable=False,
+                        help_text="Id of the person who made it. Empty: an operator's command made it.",
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "API key",
                 "ordering": ["-created_at"],
-                "constraints": [models.UniqueConstraint(fields=("prefix",), name="api_key_prefix")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("prefix",), name="api_key_prefix"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("scopes__contained_by", ["read", "write", "erase"]),
+                            ("scopes__len__gt", 0),
+                        ),
+                        name="api_key_scopes",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("user_id", ""), _negated=True),
+                        name="api_key_user",
+                        violation_error_message="user_id: Name a user, or none at all.",
+                    ),
+                ],
             },
         ),
-        ForceRowLevelSecurity("api_apikey"),
-        GrantToApp("api_apikey", "INSERT", "UPDATE"),
+        migrations.CreateModel(
+            name="IdempotencyRecord",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "operation",
+                        "key",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("operation", models.TextField(help_text="Method and path of the request.")),
+                (
+                    "key",
+                    models.CharField(
+                        help_text="Caller, and digest of the Idempotency-Key.", max_length=255
+                    ),
+                ),
+                (
+                    "digest",
+                    models.CharField(help_text="SHA-256 of the request's body.", max_length=64),
+                ),
+                ("made", models.UUIDField(help_text="Id of what it made.")),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When it was made.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "idempotency record",
+                "db_table": "api_creation",
+            },
+        ),
+        *protect_tables(PRIVILEGES),
+        CommentOnTables(
+            tables={
+                "ApiKey": "A program's access to its tenant's API.",
+                "IdempotencyRecord": "What a POST with an Idempotency-Key made: the same again makes nothing. Append-only.",
+            },
+        ),
     ]

@@ -1,26 +1,34 @@
-"""Slack workspaces and the outbox of posts, behind the tenant's policy.
-
-Neither is removed by the application: a workspace that was disconnected stays without its token,
-and a delivery says what is shown of its message.
-"""
+"""Channels: what arrives, what is shown where, and Slack, each table with its policy and grants."""
 
 import uuid
 
-import django.contrib.postgres.fields
-import django.contrib.postgres.functions
-import django.db.models.deletion
-import django.db.models.functions.datetime
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
 from django.db import migrations, models
+from django.db.models import deletion
+from django.db.models.functions import Now
 
-import tenants.postgresql.expressions
-from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp
+from tenants.operations.comments import CommentOnTables
+from tenants.operations.policies import protect_tables
+from tenants.postgresql.expressions import CurrentTenant
+
+# What the application may do besides SELECT. A table with INSERT alone is append-only.
+PRIVILEGES = {
+    "channels_delivery": ["INSERT", "UPDATE"],
+    "channels_slackinstallation": ["INSERT", "UPDATE"],
+    "channels_slackuser": ["INSERT", "UPDATE"],
+    "channels_arrival": ["INSERT", "UPDATE", "DELETE"],
+    "channels_slackmember": ["INSERT", "UPDATE", "DELETE"],
+}
 
 
 class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("memory", "0009_drop_index_message_time"),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("memory", "0001_initial"),
         ("orchestrator", "0001_initial"),
     ]
 
@@ -30,14 +38,12 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "tenant_id",
-                    models.UUIDField(
-                        db_default=tenants.postgresql.expressions.CurrentTenant(), editable=False
-                    ),
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
                 ),
                 (
                     "message",
                     models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
+                        on_delete=deletion.PROTECT,
                         primary_key=True,
                         related_name="delivery",
                         serialize=False,
@@ -55,74 +61,29 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default=models.Value([], output_field=models.JSONField()),
                         default=list,
-                        help_text="The posts that show it: their ids, and digests of what "
-                        "they show.",
+                        help_text="The posts that show it: their ids, and digests of what they show.",
                     ),
                 ),
                 (
                     "intent",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="The post that was about to be made: it may stand though we do "
-                        "not know its id.",
-                        null=True,
-                    ),
-                ),
-                (
-                    "version",
-                    models.PositiveBigIntegerField(
-                        db_default=1,
-                        default=1,
-                        help_text="Counts the changes of what is to be shown.",
-                    ),
-                ),
-                (
-                    "attempts",
-                    models.PositiveIntegerField(
-                        db_default=0, default=0, help_text="How often it has failed."
-                    ),
-                ),
-                (
-                    "last_error",
-                    models.TextField(
-                        blank=True, db_default="", default="", help_text="Why it failed last."
-                    ),
-                ),
-                (
-                    "due_at",
-                    models.DateTimeField(
-                        blank=True,
-                        db_default=django.db.models.functions.datetime.Now(),
-                        help_text="From when on it may be tried (again); empty while what is "
-                        "shown is right.",
-                        null=True,
-                    ),
-                ),
-                (
-                    "ring_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(),
-                        help_text="When the sweeper rings for a worker (again).",
-                    ),
-                ),
-                (
-                    "failed_at",
-                    models.DateTimeField(
-                        blank=True,
-                        help_text="When it was given up; empty while it is still tried.",
+                        help_text="The post that was about to be made: it may stand though we do not know its id.",
                         null=True,
                     ),
                 ),
                 (
                     "delivered_at",
                     models.DateTimeField(
-                        blank=True, help_text="When what was shown was right last.", null=True
+                        blank=True,
+                        help_text="Since when the channel shows the message's present state. Empty: a job is to show it.",
+                        null=True,
                     ),
                 ),
                 (
                     "created_at",
                     models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(),
+                        db_default=Now(),
                         help_text="When the message was accepted.",
                     ),
                 ),
@@ -131,29 +92,21 @@ class Migration(migrations.Migration):
                 "verbose_name": "delivery",
                 "verbose_name_plural": "deliveries",
                 "indexes": [
-                    models.Index(
-                        condition=models.Q(("due_at__isnull", False), ("failed_at__isnull", True)),
-                        fields=["ring_at"],
-                        name="delivery_ring",
-                    )
+                    models.Index(fields=["created_at", "message"], name="delivery_created")
                 ],
             },
         ),
-        ForceRowLevelSecurity("channels_delivery"),
-        GrantToApp("channels_delivery", "INSERT", "UPDATE"),
         migrations.CreateModel(
             name="SlackInstallation",
             fields=[
                 (
                     "tenant_id",
-                    models.UUIDField(
-                        db_default=tenants.postgresql.expressions.CurrentTenant(), editable=False
-                    ),
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
                 ),
                 (
                     "id",
                     models.UUIDField(
-                        db_default=django.contrib.postgres.functions.RandomUUID(),
+                        db_default=RandomUUID(),
                         default=uuid.uuid4,
                         editable=False,
                         primary_key=True,
@@ -183,25 +136,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "sealed_token",
-                    models.TextField(
-                        blank=True,
-                        db_default="",
-                        default="",
-                        editable=False,
-                        help_text="The bot's token, encrypted; empty once it is disconnected.",
-                    ),
-                ),
-                (
                     "scopes",
-                    django.contrib.postgres.fields.ArrayField(
+                    ArrayField(
                         base_field=models.TextField(),
                         blank=True,
                         db_default=models.Value(
                             [],
-                            output_field=django.contrib.postgres.fields.ArrayField(
-                                base_field=models.TextField(), size=None
-                            ),
+                            output_field=ArrayField(base_field=models.TextField(), size=None),
                         ),
                         default=list,
                         help_text="What Slack lets the bot do.",
@@ -221,7 +162,7 @@ class Migration(migrations.Migration):
                 (
                     "installed_at",
                     models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(),
+                        db_default=Now(),
                         help_text="When it was connected (last).",
                     ),
                 ),
@@ -240,10 +181,22 @@ class Migration(migrations.Migration):
                 (
                     "agent",
                     models.ForeignKey(
+                        db_index=False,
                         help_text="Who answers there.",
-                        on_delete=django.db.models.deletion.PROTECT,
+                        on_delete=deletion.PROTECT,
                         related_name="slack_installations",
                         to="orchestrator.agent",
+                    ),
+                ),
+                (
+                    "encrypted_token",
+                    models.TextField(
+                        blank=True,
+                        db_column="sealed_token",
+                        db_default="",
+                        default="",
+                        editable=False,
+                        help_text="The bot's token, encrypted; empty once it is disconnected.",
                     ),
                 ),
             ],
@@ -257,11 +210,11 @@ class Migration(migrations.Migration):
                             models.Q(
                                 ("ended_at__isnull", True),
                                 ("state", "connected"),
-                                models.Q(("sealed_token", ""), _negated=True),
+                                models.Q(("encrypted_token", ""), _negated=True),
                             ),
                             models.Q(
+                                ("encrypted_token", ""),
                                 ("ended_at__isnull", False),
-                                ("sealed_token", ""),
                                 ("state", "disconnected"),
                             ),
                             _connector="OR",
@@ -271,6 +224,163 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        ForceRowLevelSecurity("channels_slackinstallation"),
-        GrantToApp("channels_slackinstallation", "INSERT", "UPDATE"),
+        migrations.CreateModel(
+            name="SlackUser",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.CharField(help_text="Slack's id of the workspace.", max_length=255),
+                ),
+                ("slack_id", models.CharField(help_text="Slack's id of the user.", max_length=255)),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="Whose memory what they say becomes.", verbose_name="user"
+                    ),
+                ),
+                (
+                    "name",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="What they are called there.",
+                    ),
+                ),
+                (
+                    "looked_up_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When Slack was asked.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "Slack user",
+                "constraints": [
+                    models.UniqueConstraint(fields=("workspace", "slack_id"), name="slack_user")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Arrival",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("channel", models.TextField(help_text="slack …")),
+                (
+                    "workspace",
+                    models.TextField(
+                        help_text="Where in the channel. One after the other is taken in."
+                    ),
+                ),
+                (
+                    "key",
+                    models.CharField(
+                        help_text="What it is once, however often it is told.", max_length=255
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When it arrived.",
+                    ),
+                ),
+                (
+                    "event",
+                    models.JSONField(
+                        db_column="heard", help_text="What was said, by whom, and where."
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "arrival",
+                "constraints": [models.UniqueConstraint(fields=("key",), name="arrival_key")],
+            },
+        ),
+        migrations.CreateModel(
+            name="SlackMember",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "slack_id",
+                    models.CharField(
+                        help_text="Slack's id of the person: Profile, Copy member ID, such as U024BE7LH.",
+                        max_length=50,
+                        verbose_name="Slack user",
+                    ),
+                ),
+                (
+                    "installation",
+                    models.ForeignKey(
+                        db_index=False,
+                        help_text="The workspace.",
+                        on_delete=deletion.CASCADE,
+                        to="channels.slackinstallation",
+                        verbose_name="workspace",
+                    ),
+                ),
+                (
+                    "member",
+                    models.ForeignKey(
+                        db_index=False,
+                        help_text="What they do in Slack is recorded as this member, with this member's permissions.",
+                        on_delete=deletion.DO_NOTHING,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "Slack account of the team",
+                "verbose_name_plural": "Slack accounts of the team",
+                "ordering": ["slack_id"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("installation", "slack_id"), name="slack_member"
+                    )
+                ],
+            },
+        ),
+        *protect_tables(PRIVILEGES),
+        CommentOnTables(
+            tables={
+                "Arrival": "An event of a channel: stored before the channel is answered, removed when it is processed.",
+                "Delivery": "A message that is shown in a channel: where it is shown, and by which posts.",
+                "SlackInstallation": "A Slack workspace of the tenant's, the agent that answers there, and the right to speak.",
+                "SlackMember": "Which member of the team a Slack user is, so that they can answer users from Slack.",
+                "SlackUser": "What somebody is called in a Slack workspace, looked up now and then.",
+            },
+        ),
     ]

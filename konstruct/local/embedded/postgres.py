@@ -289,7 +289,7 @@ def _run_bootstrap(database: str) -> None:
     url = paths.database_url("superuser", database)
     psql: list[str | Path] = [binaries() / "psql", "--no-psqlrc", "--quiet"]
     ran = subprocess.run(
-        [*psql, "--set", "keep_old_code=0", "--dbname", url, "--file", BOOTSTRAP],
+        [*psql, "--dbname", url, "--file", BOOTSTRAP],
         env={
             **Service.environment,
             "KONSTRUCT_OWNER_PASSWORD": paths.password_of("owner"),

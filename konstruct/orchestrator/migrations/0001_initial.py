@@ -1,48 +1,68 @@
-"""Agents, and the outbox of replies, behind the tenant's policy.
-
-An agent is not deleted: its memory would be nobody's. The outbox is worked off, so its rows are.
-"""
+"""Agents, their tools and teams, and the work on replies, each table with its policy and grants."""
 
 import uuid
 
-import django.contrib.postgres.functions
-import django.core.validators
-import django.db.models.deletion
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
+from django.core import validators
 from django.db import migrations, models
+from django.db.models import deletion
+from django.db.models.functions import Now
 
-from tenants.operations.policies import ForceRowLevelSecurity, GrantToApp
+from tenants.operations.comments import CommentOnTables
+from tenants.operations.policies import protect_tables
 from tenants.postgresql.expressions import CurrentTenant
 
-UUID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
-
-
-def tenant_id():
-    return models.UUIDField(db_default=CurrentTenant(), editable=False)
-
-
-def text(help_text):
-    return models.TextField(blank=True, db_default="", default="", help_text=help_text)
-
-
-def server_time(**options):
-    now = models.Func(function="now", output_field=models.DateTimeField())
-    return models.DateTimeField(db_default=now, **options)
+# What the application may do besides SELECT. A table with INSERT alone is append-only.
+PRIVILEGES = {
+    "orchestrator_agent": ["INSERT", "UPDATE"],
+    "orchestrator_channelidentity": ["INSERT", "UPDATE (user_id, name, linked_at, linked_by)"],
+    "orchestrator_escalation": [
+        "INSERT",
+        "UPDATE (resolved_at, resolved_by, note, outcome, assigned_to)",
+    ],
+    "orchestrator_toolcall": ["INSERT", "UPDATE (state, decided_at, decided_by, done_at, result)"],
+    "orchestrator_moveofpast": ["INSERT", "UPDATE (user_id, requested_by, last_error, done_at)"],
+    "orchestrator_answeroptions": ["INSERT", "DELETE"],
+    "orchestrator_extractioncursor": ["INSERT", "UPDATE", "DELETE"],
+    "orchestrator_extractionrun": ["INSERT", "UPDATE"],
+    "orchestrator_modelcall": ["INSERT", "UPDATE"],
+    "orchestrator_dailyactivity": ["INSERT", "DELETE"],
+    "orchestrator_dailyusage": ["INSERT", "UPDATE", "DELETE"],
+    "orchestrator_replyreview": ["INSERT", "UPDATE (mark, note, reviewer_name, created_at)"],
+    "orchestrator_savedview": ["INSERT", "UPDATE", "DELETE"],
+    "orchestrator_teamtimezone": ["INSERT", "UPDATE", "DELETE"],
+    "orchestrator_notificationrecipient": ["INSERT", "UPDATE", "DELETE"],
+    "orchestrator_notification": ["INSERT", "UPDATE", "DELETE"],
+    "orchestrator_agentversion": ["INSERT"],
+    "orchestrator_savedquestion": ["INSERT", "UPDATE (content)", "DELETE"],
+    "orchestrator_questionanswer": ["INSERT", "DELETE"],
+}
 
 
 class Migration(migrations.Migration):
     initial = True
 
-    dependencies = [("memory", "0001_initial")]
+    dependencies = [
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("memory", "0001_initial"),
+        # The view of pending replies is in the public schema.
+        ("tenants", "0002_functions"),
+    ]
 
     operations = [
         migrations.CreateModel(
             name="Agent",
             fields=[
-                ("tenant_id", tenant_id()),
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
                 (
                     "id",
                     models.UUIDField(
-                        db_default=django.contrib.postgres.functions.RandomUUID(),
+                        db_default=RandomUUID(),
                         default=uuid.uuid4,
                         editable=False,
                         primary_key=True,
@@ -52,23 +72,45 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        help_text="How programs and people call it. Unique in the tenant, and not "
-                        "a UUID.",
+                        help_text="How programs and people call it. Unique in the tenant, and not a UUID.",
                         max_length=120,
-                        validators=[django.core.validators.ProhibitNullCharactersValidator()],
+                        validators=[validators.ProhibitNullCharactersValidator()],
                     ),
                 ),
-                ("system_prompt", text("What it is for and how it works. Opens every prompt.")),
-                ("identity", text("Who it is: “You are Ada, the librarian …”")),
-                ("persona", text("How it speaks: tone, language, manners.")),
+                (
+                    "system_prompt",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="What it is for and how it works. Opens every prompt.",
+                    ),
+                ),
+                (
+                    "identity",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Who it is: “You are Ada, the librarian …”",
+                    ),
+                ),
+                (
+                    "persona",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="How it speaks: tone, language, manners.",
+                    ),
+                ),
                 (
                     "model",
                     models.CharField(
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Model name for the LLM pool. Blank: LLM_MODEL, or the pool "
-                        "decides by tier.",
+                        help_text="Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier.",
                         max_length=200,
                     ),
                 ),
@@ -107,8 +149,7 @@ class Migration(migrations.Migration):
                     "recall_top_k",
                     models.PositiveSmallIntegerField(
                         blank=True,
-                        help_text="At most this many memories go into a prompt, 1 to 100. Blank: "
-                        "as measured (10).",
+                        help_text="At most this many memories go into a prompt, 1 to 100. Blank: as measured (10).",
                         null=True,
                     ),
                 ),
@@ -117,16 +158,14 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=True,
                         default=True,
-                        help_text="Leave out what is probably beside the question, all of it if "
-                        "need be.",
+                        help_text="Leave out what is probably beside the question, all of it if need be.",
                     ),
                 ),
                 (
                     "recall_open_at",
                     models.FloatField(
                         blank=True,
-                        help_text="With the gate: the best memory must be relevant with "
-                        "this probability, 0 to 1, else none is given. Blank: as measured.",
+                        help_text="Own threshold instead of the preset's, 0 to 1: the best memory must have this value of the gate, else none is given. Blank: the preset's.",
                         null=True,
                     ),
                 ),
@@ -134,8 +173,7 @@ class Migration(migrations.Migration):
                     "recall_keep_at",
                     models.FloatField(
                         blank=True,
-                        help_text="With the gate: each memory must be relevant with this "
-                        "probability, 0 to 1. Blank: as measured.",
+                        help_text="Own threshold instead of the preset's, 0 to 1: each memory must have this value of the gate. Blank: the preset's.",
                         null=True,
                     ),
                 ),
@@ -143,8 +181,7 @@ class Migration(migrations.Migration):
                     "recall_neighbours",
                     models.PositiveSmallIntegerField(
                         blank=True,
-                        help_text="Turns before and after a memory that are given along with it, 0 "
-                        "to 10. Blank: as measured (0).",
+                        help_text="Turns before and after a memory that are given along with it, 0 to 10. Blank: as measured (0).",
                         null=True,
                     ),
                 ),
@@ -153,11 +190,200 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         blank=True,
                         default=dict,
-                        help_text="Weights of the ranking that differ from the measured ones, such "
-                        'as {"time": 1}.',
+                        help_text='Weights of the ranking that differ from the measured ones, such as {"time": 1}.',
                     ),
                 ),
-                ("created_at", server_time(editable=False, help_text="When it was made.")),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=models.Func(function="now", output_field=models.DateTimeField()),
+                        editable=False,
+                        help_text="When it was made.",
+                    ),
+                ),
+                (
+                    "escalate_after_failures",
+                    models.PositiveSmallIntegerField(
+                        blank=True,
+                        help_text="A person is called when so many replies in a row were given up in a thread. Blank: never.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "escalate_on",
+                    ArrayField(
+                        base_field=models.TextField(),
+                        blank=True,
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.TextField(), size=None),
+                        ),
+                        default=list,
+                        help_text="Words or phrases with which a message calls for a person, beside plain requests such as “talk to a human”, which always do.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "tools",
+                    ArrayField(
+                        base_field=models.TextField(),
+                        blank=True,
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.TextField(), size=None),
+                        ),
+                        default=list,
+                        help_text="What it may do beside answering: remember_fact keeps a fact about the user, who is asked first.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "hands_to",
+                    ArrayField(
+                        base_field=models.UUIDField(),
+                        blank=True,
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.UUIDField(), size=None),
+                        ),
+                        default=list,
+                        help_text="Agents to which its language model may hand a conversation, by the tool hand_to_agent.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "hand_over_on",
+                    models.JSONField(
+                        blank=True,
+                        db_default=models.Value({}, output_field=models.JSONField()),
+                        default=dict,
+                        help_text='Words or phrases with which a message is for another agent, each with that agent\'s id: {"invoice": "0b6ef0bd-…"}.',
+                    ),
+                ),
+                (
+                    "hand_back_on",
+                    ArrayField(
+                        base_field=models.TextField(),
+                        blank=True,
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.TextField(), size=None),
+                        ),
+                        default=list,
+                        help_text="Words or phrases with which a conversation that was handed to it goes back to the agent before.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "accepts_client_instructions",
+                    models.BooleanField(
+                        db_default=True,
+                        default=True,
+                        help_text="Follow the system and developer messages that an application sends through OpenAI's interface, after the agent's own instructions. Those of a bound key are never followed.",
+                        verbose_name="accepts instructions of applications",
+                    ),
+                ),
+                (
+                    "max_completion_tokens",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Tokens that one answer of the language model may have. An application may ask for fewer. Blank: no limit but the model's own.",
+                        null=True,
+                        verbose_name="most tokens of an answer",
+                    ),
+                ),
+                (
+                    "extraction_batch_size",
+                    models.PositiveSmallIntegerField(
+                        db_default=40,
+                        default=40,
+                        help_text="Messages that one request to the language model covers at most, 1 to 200. A conversation with so many new messages is not waited for.",
+                    ),
+                ),
+                (
+                    "extraction_idle_seconds",
+                    models.PositiveIntegerField(
+                        db_default=600,
+                        default=600,
+                        help_text="A conversation is quiet after so many seconds without a message.",
+                    ),
+                ),
+                (
+                    "extraction_max_tokens_per_day",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Tokens that extraction may use for this agent on a day (UTC). Blank: no limit.",
+                        null=True,
+                        verbose_name="most tokens for facts a day",
+                    ),
+                ),
+                (
+                    "extraction_model",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Model that extracts facts. Blank: the agent's model.",
+                        max_length=200,
+                    ),
+                ),
+                (
+                    "extracts_facts",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Extract facts from conversations when they are quiet, with a language model, or by a few rules if there is none.",
+                        verbose_name="extracts facts",
+                    ),
+                ),
+                (
+                    "fact_review",
+                    models.CharField(
+                        choices=[
+                            ("none", "none: use all facts at once"),
+                            (
+                                "doubtful",
+                                "doubtful: conflicts, conclusions, sensitive topics, low confidence",
+                            ),
+                            ("all", "all"),
+                        ],
+                        db_default="doubtful",
+                        default="doubtful",
+                        help_text="Which extracted facts a person confirms before agents use them.",
+                        max_length=20,
+                        verbose_name="review of facts",
+                    ),
+                ),
+                (
+                    "fact_review_by_slot",
+                    models.JSONField(
+                        blank=True,
+                        db_default=models.Value({}, output_field=models.JSONField()),
+                        default=dict,
+                        help_text='Other rules for single slots, such as {"diet": "all", "hobby": "none"}.',
+                        verbose_name="review by slot",
+                    ),
+                ),
+                (
+                    "recall_preset",
+                    models.CharField(
+                        choices=[
+                            (
+                                "precise",
+                                "precise: fewer memories, fewer that are beside the question",
+                            ),
+                            ("balanced", "balanced"),
+                            (
+                                "thorough",
+                                "thorough: more memories, more that are beside the question",
+                            ),
+                        ],
+                        db_default="balanced",
+                        default="balanced",
+                        help_text="With the gate: how sure recall must be. Choosing a preset clears the agent's own thresholds.",
+                        max_length=20,
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "agent",
@@ -169,10 +395,15 @@ class Migration(migrations.Migration):
                         violation_error_message="This tenant has an agent of that name already.",
                     ),
                     models.CheckConstraint(
-                        condition=models.Q(("name__iregex", UUID_PATTERN), _negated=True),
+                        condition=models.Q(
+                            (
+                                "name__iregex",
+                                "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+                            ),
+                            _negated=True,
+                        ),
                         name="agent_name_is_no_id",
-                        violation_error_message="This name reads as an id. Choose one that is not "
-                        "a UUID.",
+                        violation_error_message="This name reads as an id. Choose one that is not a UUID.",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("model_tier__in", ["fast", "reasoning"])),
@@ -182,19 +413,552 @@ class Migration(migrations.Migration):
                         condition=models.Q(("recall_mode__in", ["hybrid", "vector"])),
                         name="agent_recall_mode",
                     ),
+                    models.CheckConstraint(
+                        condition=models.Q(("escalate_after_failures", 0), _negated=True),
+                        name="agent_escalate_after_failures",
+                        violation_error_message="escalate_after_failures: Give 1 or more, or leave it out.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("max_completion_tokens", 0), _negated=True),
+                        name="agent_max_completion_tokens",
+                        violation_error_message="max_completion_tokens: Give 1 or more, or leave it out.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("fact_review__in", ["none", "doubtful", "all"])),
+                        name="agent_fact_review",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("extraction_batch_size__range", (1, 200))),
+                        name="agent_extraction_batch_size",
+                        violation_error_message="extraction_batch_size: Give 1 to 200.",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("recall_preset__in", ["precise", "balanced", "thorough"])
+                        ),
+                        name="agent_recall_preset",
+                    ),
                 ],
             },
         ),
-        ForceRowLevelSecurity("orchestrator_agent"),
-        GrantToApp("orchestrator_agent", "INSERT", "UPDATE"),
+        migrations.CreateModel(
+            name="ChannelIdentity",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("channel", models.TextField(help_text="slack …")),
+                (
+                    "workspace",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Where in the channel, if it has such.",
+                    ),
+                ),
+                (
+                    "native_id",
+                    models.TextField(
+                        help_text="As the channel knows them there.", verbose_name="id"
+                    ),
+                ),
+                (
+                    "own_id",
+                    models.TextField(
+                        help_text="The user whom they are by themselves; no other identity has the same.",
+                        verbose_name="own user id",
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(help_text="The user as whom they speak.", verbose_name="user"),
+                ),
+                (
+                    "name",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="What the channel calls them.",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When they were heard first.",
+                    ),
+                ),
+                (
+                    "linked_at",
+                    models.DateTimeField(
+                        blank=True, help_text="Since when they speak as somebody else.", null=True
+                    ),
+                ),
+                (
+                    "linked_by",
+                    models.TextField(
+                        blank=True, db_default="", default="", help_text="Who linked them."
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "identity",
+                "verbose_name_plural": "identities",
+                "ordering": ["-created_at"],
+                "indexes": [
+                    models.Index(fields=["user_id"], name="identity_user"),
+                    models.Index(fields=["-created_at", "id"], name="identity_newest"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("channel", "workspace", "native_id"), name="identity_native"
+                    ),
+                    models.UniqueConstraint(fields=("own_id",), name="identity_own"),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Escalation",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "thread_id",
+                    models.TextField(
+                        help_text="The conversation, as the channel knows it.",
+                        verbose_name="thread",
+                    ),
+                ),
+                ("channel", models.TextField(help_text="Where it takes place: rest, slack …")),
+                (
+                    "message_id",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="The message that asked for it: its reply says that a person will answer.",
+                        null=True,
+                        verbose_name="message",
+                    ),
+                ),
+                (
+                    "opened_by",
+                    models.TextField(
+                        choices=[
+                            ("user", "the user asked for it"),
+                            ("rule", "a rule of the agent's"),
+                            ("agent", "an agent's language model"),
+                            ("program", "a program"),
+                            ("person", "a person in the admin"),
+                        ],
+                        help_text="On whose account.",
+                    ),
+                ),
+                (
+                    "opened_by_name",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Their name, if it was a program or person.",
+                    ),
+                ),
+                ("reason", models.TextField(help_text="Why, in words.")),
+                (
+                    "opened_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="Since when.",
+                    ),
+                ),
+                (
+                    "resolved_at",
+                    models.DateTimeField(
+                        blank=True, help_text="Until when; empty while it is open.", null=True
+                    ),
+                ),
+                (
+                    "resolved_by",
+                    models.TextField(
+                        blank=True, db_default="", default="", help_text="Who resolved it."
+                    ),
+                ),
+                (
+                    "note",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Note on the outcome, for the record.",
+                    ),
+                ),
+                (
+                    "to_agent_id",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="The agent that answers instead; empty where a person answers.",
+                        null=True,
+                        verbose_name="to agent",
+                    ),
+                ),
+                (
+                    "from_agent_id",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="The agent that answered before, to which a handover can be handed back.",
+                        null=True,
+                        verbose_name="from agent",
+                    ),
+                ),
+                (
+                    "outcome",
+                    models.TextField(
+                        blank=True,
+                        choices=[
+                            ("", "open, or resolved before outcomes were kept"),
+                            ("resolved", "resolved: the thread's own agent answers again"),
+                            ("handed_on", "handed on to an agent"),
+                            ("handed_back", "handed back to the agent before"),
+                            ("to_person", "a person was asked for"),
+                        ],
+                        db_default="",
+                        default="",
+                        help_text="How it ended: resolved, handed on, handed back, or a person was asked for.",
+                    ),
+                ),
+                (
+                    "assigned_to",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Username of the colleague who takes care of it; empty: unassigned.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "escalation",
+                "ordering": ["-opened_at"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("resolved_at__isnull", True)),
+                        fields=["thread_id"],
+                        name="escalation_thread",
+                    ),
+                    models.Index(fields=["-opened_at", "id"], name="escalation_newest"),
+                    models.Index(fields=["user_id", "-opened_at"], name="escalation_user"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("resolved_at__isnull", True)),
+                        fields=("agent_id", "user_id", "thread_id"),
+                        name="escalation_one_open",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("opened_by__in", ["user", "rule", "agent", "program", "person"])
+                        ),
+                        name="escalation_opened_by",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ToolCall",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "thread_id",
+                    models.TextField(
+                        help_text="The conversation of the message.", verbose_name="thread"
+                    ),
+                ),
+                (
+                    "round",
+                    models.PositiveSmallIntegerField(
+                        help_text="Which answer of the language model asked for it, from 0."
+                    ),
+                ),
+                (
+                    "position",
+                    models.PositiveSmallIntegerField(help_text="Its place in that answer, from 0."),
+                ),
+                ("call_id", models.TextField(help_text="What the language model calls it.")),
+                ("name", models.TextField(help_text="Which tool.", verbose_name="tool")),
+                (
+                    "arguments",
+                    models.JSONField(help_text="What it is to be done with, as it was asked for."),
+                ),
+                (
+                    "question",
+                    models.TextField(
+                        blank=True, db_default="", default="", help_text="What the user is asked."
+                    ),
+                ),
+                (
+                    "state",
+                    models.TextField(
+                        choices=[
+                            ("waiting", "waits for consent"),
+                            ("with_program", "with the program whose tool it is"),
+                            ("approved", "approved, and about to be done"),
+                            ("denied", "denied"),
+                            ("expired", "nobody answered in time"),
+                            ("done", "done"),
+                            ("failed", "failed"),
+                        ],
+                        help_text="How far it is.",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When it was asked for.",
+                    ),
+                ),
+                (
+                    "expires_at",
+                    models.DateTimeField(
+                        help_text="Until when consent, or a program's result, can be given."
+                    ),
+                ),
+                (
+                    "decided_at",
+                    models.DateTimeField(blank=True, help_text="When it was decided.", null=True),
+                ),
+                (
+                    "decided_by",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Who decided it, and by which way.",
+                    ),
+                ),
+                (
+                    "done_at",
+                    models.DateTimeField(
+                        blank=True, help_text="When it was done, or failed.", null=True
+                    ),
+                ),
+                (
+                    "result",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="What the language model was told of it.",
+                    ),
+                ),
+                (
+                    "message",
+                    models.ForeignKey(
+                        db_index=False,
+                        help_text="The message that it is to help to answer.",
+                        on_delete=deletion.PROTECT,
+                        related_name="tool_calls",
+                        to="memory.message",
+                    ),
+                ),
+                (
+                    "asked_by_id",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="The agent that asked for it, where the thread was handed to another than its own; what it does is done for that agent.",
+                        null=True,
+                        verbose_name="asked by",
+                    ),
+                ),
+                (
+                    "content",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="What the agent said before it asked; with the first call of an answer.",
+                        verbose_name="said before",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "tool call",
+                "ordering": ["-created_at"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state", "waiting")),
+                        fields=["expires_at"],
+                        name="tool_call_overdue",
+                    ),
+                    models.Index(
+                        condition=models.Q(("state", "waiting")),
+                        fields=["thread_id"],
+                        name="tool_call_thread",
+                    ),
+                    models.Index(fields=["-created_at", "id"], name="tool_call_newest"),
+                    models.Index(fields=["user_id", "-created_at"], name="tool_call_user"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("message", "round", "position"), name="tool_call_place"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "state__in",
+                                [
+                                    "waiting",
+                                    "with_program",
+                                    "approved",
+                                    "denied",
+                                    "expired",
+                                    "done",
+                                    "failed",
+                                ],
+                            )
+                        ),
+                        name="tool_call_state",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="HistoryMerge",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("from_user", models.TextField(help_text="As whom it was said.")),
+                ("user_id", models.TextField(help_text="Whose it becomes.", verbose_name="user")),
+                ("requested_by", models.TextField(help_text="Who linked the two.")),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When that was.",
+                    ),
+                ),
+                (
+                    "moved",
+                    models.JSONField(
+                        blank=True,
+                        db_default=models.Value({}, output_field=models.JSONField()),
+                        default=dict,
+                        help_text="How much was moved, by table.",
+                    ),
+                ),
+                (
+                    "last_error",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Why it could not be finished yet.",
+                    ),
+                ),
+                (
+                    "done_at",
+                    models.DateTimeField(blank=True, help_text="When it was done.", null=True),
+                ),
+            ],
+            options={
+                "verbose_name": "history merge",
+                "indexes": [models.Index(fields=["user_id"], name="move_user")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("done_at__isnull", True)),
+                        fields=("from_user",),
+                        name="move_one_open",
+                    )
+                ],
+                "db_table": "orchestrator_moveofpast",
+            },
+        ),
         migrations.CreateModel(
             name="PendingReply",
             fields=[
-                ("tenant_id", tenant_id()),
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
                 (
                     "message",
                     models.OneToOneField(
-                        on_delete=django.db.models.deletion.PROTECT,
+                        db_constraint=False,
+                        on_delete=deletion.PROTECT,
                         primary_key=True,
                         related_name="pending_reply",
                         serialize=False,
@@ -204,12 +968,48 @@ class Migration(migrations.Migration):
                 (
                     "attempts",
                     models.PositiveIntegerField(
-                        db_default=0, default=0, help_text="How often it has failed."
+                        db_default=0, default=0, help_text="How often it was begun."
                     ),
                 ),
-                ("last_error", text("Why it failed last.")),
-                ("due_at", server_time(help_text="From when on it may be tried (again).")),
-                ("ring_at", server_time(help_text="When the sweeper rings for a worker (again).")),
+                (
+                    "begun_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="When a worker began with it; empty when none is at work.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "error_code",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Why it failed last, for programs.",
+                    ),
+                ),
+                (
+                    "last_error",
+                    models.TextField(
+                        blank=True, db_default="", default="", help_text="Why it failed last."
+                    ),
+                ),
+                (
+                    "due_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="From when on it may be tried (again).",
+                    ),
+                ),
+                (
+                    "sweep_at",
+                    models.DateTimeField(
+                        blank=True,
+                        db_default=Now(),
+                        help_text="From when on a worker may claim it; empty while it waits for a person.",
+                        null=True,
+                    ),
+                ),
                 (
                     "failed_at",
                     models.DateTimeField(
@@ -218,20 +1018,1464 @@ class Migration(migrations.Migration):
                         null=True,
                     ),
                 ),
-                ("created_at", server_time(help_text="When it was accepted.")),
+                (
+                    "held_for",
+                    models.TextField(
+                        blank=True,
+                        choices=[
+                            ("", "nobody"),
+                            ("person", "a person, who answers in this thread"),
+                            ("consent", "the user's consent to a tool call"),
+                        ],
+                        db_default="",
+                        default="",
+                        help_text="Whom it waits for: a person, or the user's consent; empty while it is tried.",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When it was put here.",
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "pending reply",
                 "verbose_name_plural": "pending replies",
-                "indexes": [
-                    models.Index(
-                        condition=models.Q(("failed_at__isnull", True)),
-                        fields=["ring_at"],
-                        name="pending_reply_ring",
+                "db_table": "orchestrator_pendingreply",
+                "managed": False,
+            },
+        ),
+        migrations.CreateModel(
+            name="AnswerOptions",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "message",
+                    models.OneToOneField(
+                        help_text="The message that is to be answered.",
+                        on_delete=deletion.PROTECT,
+                        primary_key=True,
+                        related_name="answer_options",
+                        serialize=False,
+                        to="memory.message",
+                    ),
+                ),
+                (
+                    "options",
+                    models.JSONField(
+                        help_text="By the names of OpenAI's API: tools, response_format, temperature, max_tokens …"
+                    ),
+                ),
+                (
+                    "instructions",
+                    ArrayField(
+                        base_field=models.TextField(),
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.TextField(), size=None),
+                        ),
+                        default=list,
+                        help_text="The program's system and developer messages, in their order.",
+                        size=None,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "answer options",
+                "verbose_name_plural": "answer options",
+            },
+        ),
+        migrations.CreateModel(
+            name="ExtractionCursor",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "thread_id",
+                    models.TextField(help_text="The conversation.", verbose_name="thread"),
+                ),
+                (
+                    "last_number",
+                    models.BigIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Number of the last message that was processed.",
+                    ),
+                ),
+                (
+                    "processed_at",
+                    models.DateTimeField(
+                        blank=True, help_text="When the last run ended.", null=True
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "extraction",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("user_id", "agent_id", "thread_id"), name="extraction_cursor_thread"
                     )
                 ],
             },
         ),
-        ForceRowLevelSecurity("orchestrator_pendingreply"),
-        GrantToApp("orchestrator_pendingreply", "INSERT", "UPDATE", "DELETE"),
+        migrations.CreateModel(
+            name="ExtractionRun",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "thread_id",
+                    models.TextField(help_text="The conversation.", verbose_name="thread"),
+                ),
+                (
+                    "state",
+                    models.TextField(
+                        choices=[
+                            ("running", "running"),
+                            ("preview", "preview"),
+                            ("applied", "applied"),
+                            ("failed", "failed"),
+                            ("rolled_back", "rolled back"),
+                        ],
+                        db_default="running",
+                        default="running",
+                        help_text="A preview changes no facts.",
+                    ),
+                ),
+                (
+                    "message_ids",
+                    ArrayField(
+                        base_field=models.UUIDField(),
+                        help_text="The messages that were processed, in their order.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "replay_of",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="The run of which this one repeats the input.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "requested_by",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Who asked for it. Empty: the platform.",
+                    ),
+                ),
+                (
+                    "model",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The language model. Empty: the rules.",
+                    ),
+                ),
+                (
+                    "endpoint",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Address of the language model.",
+                    ),
+                ),
+                (
+                    "response_format",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="json_schema, json_object or text: what the endpoint supports.",
+                    ),
+                ),
+                (
+                    "prompt_digest",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="SHA-256 of the instructions.",
+                    ),
+                ),
+                (
+                    "output",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The answer of the model, verbatim.",
+                    ),
+                ),
+                (
+                    "prompt_tokens",
+                    models.PositiveIntegerField(db_default=0, default=0, help_text="Tokens sent."),
+                ),
+                (
+                    "completion_tokens",
+                    models.PositiveIntegerField(
+                        db_default=0, default=0, help_text="Tokens received."
+                    ),
+                ),
+                (
+                    "cost",
+                    models.DecimalField(
+                        db_default=0,
+                        decimal_places=6,
+                        default=0,
+                        help_text="By LLM_PRICE_….",
+                        max_digits=12,
+                    ),
+                ),
+                (
+                    "result",
+                    models.JSONField(
+                        db_default=models.Value({}, output_field=models.JSONField()),
+                        default=dict,
+                        help_text="Counts: proposed, active, confirmed, superseded, and refused by reason.",
+                    ),
+                ),
+                (
+                    "candidates",
+                    models.JSONField(
+                        db_default=models.Value([], output_field=models.JSONField()),
+                        default=list,
+                        help_text="Each candidate with its outcome and the fact that it led to.",
+                    ),
+                ),
+                (
+                    "error",
+                    models.TextField(
+                        blank=True, db_default="", default="", help_text="Why it failed."
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When it began.",
+                    ),
+                ),
+                (
+                    "ended_at",
+                    models.DateTimeField(blank=True, help_text="When it ended.", null=True),
+                ),
+            ],
+            options={
+                "verbose_name": "extraction run",
+                "indexes": [
+                    models.Index(fields=["-created_at", "id"], name="extraction_run_newest"),
+                    models.Index(fields=["user_id", "-created_at"], name="extraction_run_user"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "state__in",
+                                ["running", "preview", "applied", "failed", "rolled_back"],
+                            )
+                        ),
+                        name="extraction_run_state",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ModelCall",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        blank=True, help_text="The agent.", null=True, verbose_name="agent"
+                    ),
+                ),
+                (
+                    "purpose",
+                    models.TextField(
+                        help_text="What the call is for, such as reply or extraction."
+                    ),
+                ),
+                (
+                    "model",
+                    models.TextField(blank=True, default="", help_text="The language model."),
+                ),
+                (
+                    "outcome",
+                    models.TextField(
+                        blank=True,
+                        choices=[("", "unknown"), ("done", "done"), ("failed", "failed")],
+                        db_default="",
+                        default="",
+                        help_text="Empty: the process ended before the answer came.",
+                    ),
+                ),
+                (
+                    "prompt_tokens",
+                    models.PositiveIntegerField(db_default=0, default=0, help_text="Tokens sent."),
+                ),
+                (
+                    "completion_tokens",
+                    models.PositiveIntegerField(
+                        db_default=0, default=0, help_text="Tokens received."
+                    ),
+                ),
+                (
+                    "cost",
+                    models.DecimalField(
+                        db_default=0,
+                        decimal_places=6,
+                        default=0,
+                        help_text="By LLM_PRICE_….",
+                        max_digits=12,
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When it was sent.",
+                    ),
+                ),
+                (
+                    "requests",
+                    models.PositiveSmallIntegerField(
+                        db_default=1,
+                        default=1,
+                        help_text="HTTP requests that were sent: a failed one is repeated up to twice.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "call of a language model",
+                "verbose_name_plural": "calls of language models",
+                "indexes": [
+                    models.Index(
+                        fields=["created_at", "agent_id"],
+                        include=("tenant_id",),
+                        name="model_call_time",
+                    ),
+                    models.Index(
+                        fields=["created_at"],
+                        condition=models.Q(outcome=""),
+                        name="model_call_unknown",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("outcome__in", ["", "done", "failed"])),
+                        name="model_call_outcome",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="DailyUsage",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("day", models.DateField(help_text="The day (UTC).")),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="The agent of calls of language models.",
+                        null=True,
+                        verbose_name="agent",
+                    ),
+                ),
+                (
+                    "purpose",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Of the calls, such as reply.",
+                    ),
+                ),
+                (
+                    "model",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The language model that was called.",
+                    ),
+                ),
+                (
+                    "slot",
+                    models.PositiveSmallIntegerField(
+                        db_default=0, default=0, help_text="Which of the rows that are added up."
+                    ),
+                ),
+                (
+                    "messages",
+                    models.PositiveBigIntegerField(
+                        db_default=0, default=0, help_text="Messages of users that were accepted."
+                    ),
+                ),
+                (
+                    "replies",
+                    models.PositiveBigIntegerField(
+                        db_default=0, default=0, help_text="Replies of agents that were written."
+                    ),
+                ),
+                (
+                    "memories",
+                    models.PositiveBigIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Messages, replies, imported turns and facts, together.",
+                    ),
+                ),
+                (
+                    "calls",
+                    models.PositiveBigIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Calls of language models with a known outcome.",
+                    ),
+                ),
+                (
+                    "failed",
+                    models.PositiveBigIntegerField(
+                        db_default=0, default=0, help_text="Calls of language models that failed."
+                    ),
+                ),
+                (
+                    "prompt_tokens",
+                    models.PositiveBigIntegerField(
+                        db_default=0, default=0, help_text="Tokens sent."
+                    ),
+                ),
+                (
+                    "completion_tokens",
+                    models.PositiveBigIntegerField(
+                        db_default=0, default=0, help_text="Tokens received."
+                    ),
+                ),
+                (
+                    "cost",
+                    models.DecimalField(
+                        db_default=0,
+                        decimal_places=6,
+                        default=0,
+                        help_text="By LLM_PRICE_….",
+                        max_digits=18,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "usage by day",
+                "verbose_name_plural": "usage by day",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("day", "agent_id", "purpose", "model", "slot"),
+                        name="daily_usage_slot",
+                        nulls_distinct=False,
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="DailyActivity",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("day", models.DateField(help_text="The day (UTC).")),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        blank=True, help_text="The agent.", null=True, verbose_name="agent"
+                    ),
+                ),
+                (
+                    "channel",
+                    models.TextField(
+                        blank=True, db_default="", default="", help_text="The channel."
+                    ),
+                ),
+                (
+                    "messages",
+                    models.PositiveIntegerField(
+                        db_default=0, default=0, help_text="Users' messages."
+                    ),
+                ),
+                (
+                    "replies",
+                    models.PositiveIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Replies of agents that have a recall event.",
+                    ),
+                ),
+                (
+                    "from_facts",
+                    models.PositiveIntegerField(
+                        db_default=0, default=0, help_text="Replies with facts in their prompt."
+                    ),
+                ),
+                (
+                    "from_memories",
+                    models.PositiveIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Replies with recalled messages and without facts.",
+                    ),
+                ),
+                (
+                    "from_turns",
+                    models.PositiveIntegerField(
+                        db_default=0, default=0, help_text="Replies with recent turns alone."
+                    ),
+                ),
+                (
+                    "from_nothing",
+                    models.PositiveIntegerField(
+                        db_default=0, default=0, help_text="Replies without any of them."
+                    ),
+                ),
+                (
+                    "prompt_tokens",
+                    models.BigIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Tokens sent, as the language model reported them.",
+                    ),
+                ),
+                (
+                    "completion_tokens",
+                    models.BigIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Tokens received, as the language model reported them.",
+                    ),
+                ),
+                (
+                    "reply_times",
+                    ArrayField(
+                        base_field=models.PositiveIntegerField(),
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(
+                                base_field=models.PositiveIntegerField(), size=None
+                            ),
+                        ),
+                        default=list,
+                        help_text="Numbers of replies by their time: activity.py has the limits.",
+                        size=None,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "daily activity",
+                "verbose_name_plural": "daily activity",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("day", "agent_id", "channel"),
+                        name="daily_activity_day",
+                        nulls_distinct=False,
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="ReplyReview",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        help_text="The agent whose memory this is.", verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "mark",
+                    models.TextField(
+                        choices=[("right", "right"), ("wrong", "wrong"), ("unsure", "unsure")],
+                        help_text="right, wrong or unsure.",
+                    ),
+                ),
+                (
+                    "note",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The reviewer's note; may be empty.",
+                    ),
+                ),
+                (
+                    "reviewer_kind",
+                    models.TextField(help_text="person, or program with an API key."),
+                ),
+                ("reviewer_id", models.TextField(help_text="Id of the person, or of the API key.")),
+                ("reviewer_name", models.TextField(help_text="Their name at that time.")),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When the mark was set.",
+                    ),
+                ),
+                (
+                    "reply",
+                    models.ForeignKey(
+                        db_index=False,
+                        help_text="The reply.",
+                        on_delete=deletion.PROTECT,
+                        related_name="reviews",
+                        to="memory.message",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "reply review",
+                "indexes": [
+                    models.Index(fields=["-created_at", "id"], name="reply_review_newest"),
+                    models.Index(fields=["user_id", "-created_at"], name="reply_review_user"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("reply", "reviewer_kind", "reviewer_id"),
+                        name="reply_review_reviewer",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("mark__in", ["right", "wrong", "unsure"])),
+                        name="reply_review_mark",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="SavedView",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("page", models.TextField(help_text="The list, by its model: memory.message …")),
+                (
+                    "name",
+                    models.CharField(
+                        help_text="Name of the view.",
+                        max_length=80,
+                        validators=[validators.ProhibitNullCharactersValidator()],
+                    ),
+                ),
+                (
+                    "query",
+                    models.TextField(
+                        help_text="Filters and order as parameters of an address; no user's id and no search words."
+                    ),
+                ),
+                (
+                    "owner_id",
+                    models.BigIntegerField(help_text="Id of the member of the team who saved it."),
+                ),
+                (
+                    "is_shared",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Whether all members of the team see it.",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When it was saved.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "saved view",
+                "permissions": [("export_list", "Can export the rows of lists as CSV and JSON")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("page", "owner_id", "name"), name="saved_view_name"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="TeamTimeZone",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "member_id",
+                    models.BigIntegerField(
+                        blank=True,
+                        help_text="Id of the member of the team. Empty: of all others.",
+                        null=True,
+                    ),
+                ),
+                ("name", models.TextField(help_text="The time zone, such as Europe/Berlin.")),
+            ],
+            options={
+                "verbose_name": "time zone",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("member_id",), name="team_time_zone_member", nulls_distinct=False
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="NotificationRecipient",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "destination",
+                    models.TextField(
+                        choices=[
+                            ("member", "mail to a member of the team"),
+                            ("mail", "mail to another address"),
+                            ("slack", "Slack channel"),
+                        ],
+                        db_default="member",
+                        default="member",
+                        help_text="Where notifications are sent.",
+                    ),
+                ),
+                (
+                    "email",
+                    models.EmailField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The address.",
+                        max_length=254,
+                        verbose_name="address",
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Slack's id of a connected workspace.",
+                        max_length=50,
+                    ),
+                ),
+                (
+                    "slack_channel",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Slack's id of the channel, such as C024BE7LR. Invite the bot to it.",
+                        max_length=50,
+                        verbose_name="Slack channel",
+                    ),
+                ),
+                (
+                    "events",
+                    ArrayField(
+                        base_field=models.TextField(
+                            choices=[
+                                ("escalation_opened", "A user waits for a person"),
+                                ("escalation_waits", "A user waits too long for a person"),
+                                (
+                                    "consent_waits",
+                                    "A tool call waits too long for the user's consent",
+                                ),
+                                ("job_failed", "A reply, delivery or other job failed for good"),
+                                ("erasure_due", "An erasure was requested and is not done"),
+                                ("review_queue", "Many proposed facts wait for a review"),
+                                ("quota_reached", "A quota is reached, or nearly"),
+                            ]
+                        ),
+                        help_text="What is notified.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "wait_minutes",
+                    models.PositiveIntegerField(
+                        db_default=15,
+                        default=15,
+                        help_text="After how many minutes a user waits too long for a person, a tool call for consent, and an erasure for its end.",
+                        verbose_name="minutes that are too long",
+                    ),
+                ),
+                (
+                    "review_threshold",
+                    models.PositiveIntegerField(
+                        db_default=20,
+                        default=20,
+                        help_text="From how many proposed facts on, once a day (UTC).",
+                        verbose_name="proposed facts",
+                    ),
+                ),
+                (
+                    "digest_minutes",
+                    models.PositiveIntegerField(
+                        db_default=5,
+                        default=5,
+                        help_text="At most one notification in so many minutes, which lists all that is new. 0: at once.",
+                        verbose_name="minutes between two notifications",
+                    ),
+                ),
+                (
+                    "quiet_from",
+                    models.TimeField(
+                        blank=True,
+                        help_text="Nothing is sent from this time of day on …",
+                        null=True,
+                    ),
+                ),
+                (
+                    "quiet_until",
+                    models.TimeField(
+                        blank=True, help_text="… until this one. It is sent then.", null=True
+                    ),
+                ),
+                (
+                    "time_zone",
+                    models.TextField(
+                        db_default="UTC",
+                        default="UTC",
+                        help_text="Of these times, such as Europe/Berlin.",
+                    ),
+                ),
+                (
+                    "includes_question",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Include what the user wrote last. Otherwise there is a link, and nothing of a conversation.",
+                        verbose_name="include the question",
+                    ),
+                ),
+                (
+                    "is_active",
+                    models.BooleanField(
+                        db_default=True,
+                        default=True,
+                        help_text="Whether anything is sent.",
+                        verbose_name="active",
+                    ),
+                ),
+                (
+                    "last_sent_at",
+                    models.DateTimeField(
+                        blank=True,
+                        editable=False,
+                        help_text="When a notification was sent last.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        editable=False,
+                        help_text="Since when. Jobs that failed before are not notified.",
+                    ),
+                ),
+                (
+                    "member",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        help_text="The member of the team, at the address of their account.",
+                        null=True,
+                        on_delete=deletion.DO_NOTHING,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "notification recipient",
+                "verbose_name_plural": "notifications",
+                "ordering": ["created_at", "id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("destination", "member"), ("member__isnull", False)),
+                            models.Q(
+                                ("destination", "mail"), models.Q(("email", ""), _negated=True)
+                            ),
+                            models.Q(
+                                ("destination", "slack"),
+                                models.Q(("workspace", ""), _negated=True),
+                                models.Q(("slack_channel", ""), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="notification_destination",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("quiet_from__isnull", True), ("quiet_until__isnull", True)),
+                            models.Q(("quiet_from__isnull", False), ("quiet_until__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="notification_quiet_hours",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("wait_minutes__range", (1, 10080)),
+                            ("digest_minutes__lte", 10080),
+                            ("review_threshold__range", (1, 10000)),
+                        ),
+                        name="notification_limits",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Notification",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "event",
+                    models.TextField(
+                        choices=[
+                            ("escalation_opened", "A user waits for a person"),
+                            ("escalation_waits", "A user waits too long for a person"),
+                            ("consent_waits", "A tool call waits too long for the user's consent"),
+                            ("job_failed", "A reply, delivery or other job failed for good"),
+                            ("erasure_due", "An erasure was requested and is not done"),
+                            ("review_queue", "Many proposed facts wait for a review"),
+                            ("quota_reached", "A quota is reached, or nearly"),
+                        ],
+                        help_text="Of what.",
+                    ),
+                ),
+                (
+                    "subject_id",
+                    models.UUIDField(help_text="The escalation, tool call, job or erasure."),
+                ),
+                ("occurred_at", models.DateTimeField(help_text="Since when it is so.")),
+                (
+                    "agent_id",
+                    models.UUIDField(
+                        blank=True, help_text="The agent.", null=True, verbose_name="agent"
+                    ),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The user that it is about.",
+                        verbose_name="user",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When it was noticed.",
+                    ),
+                ),
+                (
+                    "batch",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="Those that are sent together. Empty: not yet begun.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "sent_at",
+                    models.DateTimeField(blank=True, help_text="When it was sent.", null=True),
+                ),
+                (
+                    "recipient",
+                    models.ForeignKey(
+                        db_index=False,
+                        help_text="Who.",
+                        on_delete=deletion.CASCADE,
+                        to="orchestrator.notificationrecipient",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "notification",
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("sent_at__isnull", True)),
+                        fields=["recipient", "created_at"],
+                        name="notification_pending",
+                    ),
+                    models.Index(fields=["user_id"], name="notification_user"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("recipient", "event", "subject_id", "occurred_at"),
+                        name="notification_once",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="AgentVersion",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("agent_id", models.UUIDField(help_text="The agent.", verbose_name="agent")),
+                (
+                    "number",
+                    models.PositiveIntegerField(help_text="1 for the first version of the agent."),
+                ),
+                (
+                    "settings",
+                    models.JSONField(
+                        help_text="All settings of the agent, by the names of its columns."
+                    ),
+                ),
+                (
+                    "changed",
+                    ArrayField(
+                        base_field=models.TextField(),
+                        blank=True,
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.TextField(), size=None),
+                        ),
+                        default=list,
+                        help_text="Names of the settings that differ from the version before.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "restores",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Number of the version that this one restores.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "note",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="What the author says of the change.",
+                    ),
+                ),
+                (
+                    "author",
+                    models.TextField(
+                        help_text="Kind and id of the author, such as person:7; system: for the platform."
+                    ),
+                ),
+                (
+                    "author_name",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Name of the author at that time.",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When the agent changed.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "version of an agent",
+                "verbose_name_plural": "versions of agents",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("agent_id", "number"), name="agent_version_number"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="SavedQuestion",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(help_text="The agent that is asked.", verbose_name="agent"),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        blank=True,
+                        help_text="The person who asks. Empty: nobody.",
+                        null=True,
+                        verbose_name="person",
+                    ),
+                ),
+                ("content", models.TextField(help_text="The message.", verbose_name="question")),
+                (
+                    "expected",
+                    ArrayField(
+                        base_field=models.TextField(),
+                        blank=True,
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.TextField(), size=None),
+                        ),
+                        default=list,
+                        help_text="Words or phrases that the answer should have, all of them.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When it was saved.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "saved question",
+                "indexes": [
+                    models.Index(fields=["agent_id", "created_at"], name="saved_question_agent")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="QuestionAnswer",
+            fields=[
+                (
+                    "tenant_id",
+                    models.UUIDField(db_default=CurrentTenant(), editable=False),
+                ),
+                (
+                    "id",
+                    models.UUIDField(
+                        db_default=RandomUUID(),
+                        default=uuid.uuid4,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                (
+                    "agent_id",
+                    models.UUIDField(help_text="The agent that answered.", verbose_name="agent"),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        blank=True,
+                        help_text="The person who asked. Empty: nobody.",
+                        null=True,
+                        verbose_name="person",
+                    ),
+                ),
+                (
+                    "version",
+                    models.PositiveIntegerField(
+                        help_text="Number of the agent's version. 0: before its first version."
+                    ),
+                ),
+                (
+                    "content",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The answer; may be empty.",
+                        verbose_name="answer",
+                    ),
+                ),
+                (
+                    "steps",
+                    ArrayField(
+                        base_field=models.TextField(),
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.TextField(), size=None),
+                        ),
+                        default=list,
+                        help_text="What was decided, and why.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "problem",
+                    models.TextField(
+                        blank=True, db_default="", default="", help_text="Why there is no answer."
+                    ),
+                ),
+                (
+                    "is_expected",
+                    models.BooleanField(
+                        help_text="Whether it has all expected words. Empty: none are expected.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "message_ids",
+                    ArrayField(
+                        base_field=models.UUIDField(),
+                        db_default=models.Value(
+                            [],
+                            output_field=ArrayField(base_field=models.UUIDField(), size=None),
+                        ),
+                        default=list,
+                        help_text="The messages that the prompt had: recalled ones and recent turns.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "source_count",
+                    models.PositiveIntegerField(
+                        db_default=0,
+                        default=0,
+                        help_text="Recalled messages and facts in the prompt.",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=Now(),
+                        help_text="When it was answered.",
+                    ),
+                ),
+                (
+                    "question",
+                    models.ForeignKey(
+                        db_index=False,
+                        help_text="The question.",
+                        on_delete=deletion.CASCADE,
+                        related_name="answers",
+                        to="orchestrator.savedquestion",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "answer to a saved question",
+                "verbose_name_plural": "answers to saved questions",
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("question", "version"), name="question_answer_version"
+                    )
+                ],
+            },
+        ),
+        *protect_tables(PRIVILEGES),
+        CommentOnTables(
+            tables={
+                "Agent": "An AI agent of a tenant: who it is, which model speaks for it, and how it remembers.",
+                "AgentVersion": "The settings of an agent after a change. Never changed.",
+                "AnswerOptions": "What the program that sent a message asks of its answer, until there is one.",
+                "ChannelIdentity": "Somebody as a channel knows them, and the user whose memory what they say becomes.",
+                "DailyActivity": "Counts of one ended day (UTC), agent and channel.",
+                "Escalation": "That a person or another agent answers in a thread, from when it was opened until it ends.",
+                "ExtractionCursor": "Up to which message facts were extracted from a conversation.",
+                "ExtractionRun": "One request for the facts of a part of a conversation, with its answer and its result.",
+                "HistoryMerge": "That what was said as one user is to become another's. The owner's process does it.",
+                "DailyUsage": "What was used on a day: messages, memories, calls, tokens, money.",
+                "ModelCall": "A request to a language model, recorded before it is sent.",
+                "Notification": "That a recipient is notified of an event, once. It has nothing of what was said.",
+                "NotificationRecipient": "A person or a Slack channel, of what they are notified, and when.",
+                "QuestionAnswer": "What an agent answers to a saved question in one of its versions.",
+                "ReplyReview": "A reviewer's mark on a reply. A reviewer has one mark on each reply.",
+                "SavedQuestion": "A question that an agent is asked again after each change.",
+                "SavedView": "The filters and the order of a list, for one member of the team or for all of them.",
+                "TeamTimeZone": "The time zone of a member of the team, or of all who have chosen none.",
+                "ToolCall": "Something that an agent asked to do while it answered a message.",
+            },
+        ),
     ]

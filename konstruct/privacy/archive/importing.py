@@ -37,6 +37,8 @@ BATCH_ROWS: Final = 500
 BATCH_LENGTH: Final = 2**24
 # Kinds with values that LangGraph has encoded.
 ENCODED: Final = frozenset({"checkpoint_blobs", "checkpoint_writes"})
+# Columns that archives of before 0.1.0 have.
+REMOVED: Final = frozenset({"ring_at"})
 # As Postgres writes bytes; it would read other ways to write them too.
 _BYTES: Final = re.compile(r"\\x(?:[0-9a-f]{2})*")
 # Columns of a table, and whether an insert can give a value.
@@ -224,7 +226,7 @@ def _refuse_others(cursor: Any, kind: Kind, table: str, items: list[dict[str, An
 def _columns(cursor: Any, kind: Kind, table: str, item: dict[str, Any]) -> list[str]:
     cursor.execute(_COLUMNS, [table])
     known: dict[str, bool] = dict(cursor.fetchall())
-    if unknown := item.keys() - known:
+    if unknown := item.keys() - known - REMOVED:
         raise ArchiveRefused(
             f"its {kind.name} have {', '.join(sorted(unknown))}, which this version does not know:"
             " update Konstruct, and migrate, to import it"

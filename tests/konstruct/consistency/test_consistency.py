@@ -168,12 +168,13 @@ def test_a_message_that_nobody_would_embed_is_put_back(tenant_a: Tenant, agent: 
 @pytest.mark.parametrize(
     ("damage", "finding"),
     [
-        ("DELETE FROM memory_posting WHERE ctid = (SELECT ctid FROM memory_posting WHERE own"
+        ("DELETE FROM memory_posting WHERE ctid = (SELECT ctid FROM memory_posting"
          " LIMIT 1)", indexing.WORDS_DIFFER),
-        ("INSERT INTO memory_posting (scope_id, h, message_number, w, own) SELECT scope_id, 1,"
-         " message_number, 1, true FROM memory_indexedmessage LIMIT 1", indexing.WORDS_DIFFER),
-        ("INSERT INTO memory_posting (scope_id, h, message_number, w, own)"
-         " VALUES (1, 1, 987654321, 1, true)", indexing.NO_MESSAGE),
+        ("INSERT INTO memory_posting (scope_id, lexeme_hash, message_number, weight)"
+         " SELECT scope_id, 1, message_number, 1 FROM memory_indexedmessage"
+         " LIMIT 1", indexing.WORDS_DIFFER),
+        ("INSERT INTO memory_posting (scope_id, lexeme_hash, message_number, weight)"
+         " VALUES (1, 1, 987654321, 1)", indexing.NO_MESSAGE),
         ("UPDATE memory_indexedmessage SET scope_id = 1 WHERE by_user", indexing.WRONG_SCOPE),
         ("DELETE FROM memory_conversationembedding WHERE role = 'user'", indexing.NO_VECTOR),
     ],

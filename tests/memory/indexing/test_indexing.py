@@ -19,9 +19,9 @@ from tenants.models import Tenant
 from tests.memory.said import AGENT, START, say
 
 
-def weights_of(message: Message) -> dict[int, tuple[float, bool]]:
+def weights_of(message: Message) -> dict[int, float]:
     rows = Posting.objects.filter(message_number=message.number)
-    return {posting.h: (posting.w, posting.own) for posting in rows}
+    return {posting.lexeme_hash: posting.weight for posting in rows}
 
 
 def test_a_message_has_vectors_words_and_features(tenant_a: Tenant) -> None:
@@ -52,7 +52,7 @@ def test_a_message_has_vectors_words_and_features(tenant_a: Tenant) -> None:
         # ann lee, sister zoe live lisbon two cat, move togeth train last spring; @user, the date
         assert indexed.lexemes == 2 + 6 + 5 + 1 + 3
         for lexeme in ("sister", "lisbon", "ann", "march", "2024", "@user"):
-            assert weights_of(message)[lexical.lexeme_hash(lexeme)][1] is True
+            assert weights_of(message)[lexical.lexeme_hash(lexeme)] > 0
 
 
 def test_indexing_twice_changes_nothing(tenant_a: Tenant) -> None:
@@ -117,7 +117,7 @@ def test_document_frequencies_are_exact_under_concurrent_writers(tenant_a: Tenan
     )
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         cursor.execute(
-            "SELECT h, count(*) FROM memory_posting WHERE own AND scope_id = %s GROUP BY h",
+            "SELECT lexeme_hash, count(*) FROM memory_posting WHERE scope_id = %s GROUP BY 1",
             [scope_number(AGENT, "ann")],
         )
         assert dict(cursor.fetchall()) == expected

@@ -92,7 +92,9 @@ def test_a_search_for_words_reads_the_index_alone(inside):
     ((definition,),) = query(
         "SELECT pg_get_indexdef(%s::regclass)", f"{inside.schema_name}.memory_posting_pkey"
     )
-    assert definition.endswith("(scope_id, h, message_number) INCLUDE (w, own, tenant_id)")
+    assert definition.endswith(
+        "(scope_id, lexeme_hash, message_number) INCLUDE (weight, tenant_id)"
+    )
 
 
 def test_every_table_forces_its_policy(inside):

@@ -15,13 +15,6 @@ CONTRACTS = re.compile(
 # say so here, and in docs/operations.md.
 KNOWN = {
     "contenttypes.0002_remove_content_type_name": "Django's; no version of ours knew the column",
-    "api.0002_scope_and_bind_keys": "processes of before can make no API key",
-    "memory.0002_index_messages_for_recall": "ids of scopes are written anew, few rows",
-    "memory.0010_pack_what_recall_weighs": "recall waits while the index is written anew",
-    "memory.0011_quantize_vectors": "recall waits while the vectors are written anew",
-    "memory.0025_move_retries_to_jobs": "processes of before can enqueue no embedding",
-    "channels.0010_move_retries_to_jobs": "processes of before can enqueue no delivery",
-    "orchestrator.0010_move_replies_to_the_outbox": "a view has the table's name",
 }
 
 

@@ -7,6 +7,7 @@ from io import StringIO
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
+from django.db.migrations.recorder import MigrationRecorder
 
 from tenants.context import connection, tenant_scope
 from tenants.locking import MIGRATE_ALL
@@ -69,6 +70,20 @@ def test_every_schema_is_migrated_the_public_one_first() -> None:
     assert (err, failure) == ([], None)
 
 
+def test_a_database_of_before_0_1_0_is_refused() -> None:
+    old = MigrationRecorder(connection)
+    old.record_applied("tenants", "0002_hide_operators_from_tenants")
+    try:
+        out, err, failure = migrate()
+    finally:
+        old.record_unapplied("tenants", "0002_hide_operators_from_tenants")
+    assert (out, err) == ([], [])
+    assert failure is not None
+    assert failure.returncode == 3
+    assert "was made by a version before 0.1.0" in str(failure)
+    assert "import it into a new database (import_memory)" in str(failure)
+
+
 def test_one_tenants_failure_does_not_stop_the_others(tenant_b: Tenant) -> None:
     tenant_c = provisioning.create_tenant(slug="tenant-c")
     break_schema(tenant_c)
@@ -81,7 +96,7 @@ def test_one_tenants_failure_does_not_stop_the_others(tenant_b: Tenant) -> None:
     (line,) = err
     assert line.startswith("[1/1] tenant-0  FAILED")
     assert line.endswith(
-        "isolation.0001_protect_django_tables: ProgrammingError:"
+        "isolation.0001_initial: ProgrammingError:"
         f' relation "{tenant_c.schema_name}.django_session" does not exist'
     )
     assert str(failure).startswith("1 of 3 tenants not migrated: tenant-0.")
@@ -125,7 +140,7 @@ def test_a_tenant_that_never_served_is_no_failure_of_the_run(
     out, err, failure = migrate(parallel=2)
     assert failure is None
     assert out[1] == "1 tenants  up to date"
-    assert out[2].startswith("[1/2] tenant-a        2 applied")
+    assert out[2].startswith("[1/2] tenant-a        1 applied")
     assert err[0].startswith("[2/2] a-never-served  FAILED")
     assert err[0].endswith('relation "memory_message" already exists')
     assert err[1].startswith("Not set up yet: a-never-served. The owner's worker goes on trying;")
@@ -186,7 +201,7 @@ def test_back_and_forth_one_app_in_every_schema(tenant_a: Tenant, tenant_b: Tena
         " AND tablename IN ('auth_user', 'django_session', 'django_migrations')"
     )
     out, *_ = migrate("isolation", "zero")
-    assert [line.split("  ")[1] for line in out] == ["2 applied"] * 3
+    assert [line.split("  ")[1] for line in out] == ["1 applied"] * 3
     assert run(unprotected) == [(6,)]
     with tenant_scope(tenant_a.id):
         assert "tenant_id" not in {
@@ -196,7 +211,7 @@ def test_back_and_forth_one_app_in_every_schema(tenant_a: Tenant, tenant_b: Tena
             )
         }
     out, *_ = migrate("isolation")
-    assert [line.split("  ")[1] for line in out] == ["2 applied"] * 3
+    assert [line.split("  ")[1] for line in out] == ["1 applied"] * 3
     assert run(unprotected) == [(0,)]
     migrate()
     assert migrate(tenant=True)[0] == ["2 tenants  up to date"]
@@ -209,7 +224,7 @@ def test_check_tells_whether_there_is_something_to_do(tenant_b: Tenant) -> None:
         out, _, failure = migrate(check_unapplied=True)
     finally:
         applied, *_ = migrate()
-    assert [line.split("  ")[1] for line in applied] == ["up to date", "up to date", "2 applied"]
+    assert [line.split("  ")[1] for line in applied] == ["up to date", "up to date", "1 applied"]
     assert without_seconds(out) == [
         ["public", "up to date"],
         ["1 tenants", "not up to date: tenant-b"],

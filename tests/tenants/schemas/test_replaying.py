@@ -10,7 +10,6 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group
-from django.contrib.contenttypes.models import ContentType
 from django.db.migrations import RunPython
 
 from tenants import transaction
@@ -21,7 +20,7 @@ from tenants.schemas.executor import AtomicExecutor, MigrateSchema
 from tenants.schemas.recording import record, recording
 from tenants.schemas.rls_enforcement import enforce_rls
 from tests.tenants.schemas.catalogs import catalog, rows
-from tests.tenants.schemas.histories import since, undo
+from tests.tenants.schemas.histories import undo
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -81,7 +80,7 @@ def test_a_new_schema_equals_djangos(expected: Expected) -> None:
     assert rows(made) == expected.rows
 
 
-@pytest.mark.parametrize("every", [18, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.long)])
 def test_an_upgrade_from_an_earlier_state_equals_djangos(expected: Expected, every: int) -> None:
     tenant = Tenant.objects.create(slug="earlier", name="in each of its states")
     seen = []
@@ -104,11 +103,11 @@ def test_an_upgrade_from_an_earlier_state_equals_djangos(expected: Expected, eve
                 connection.set_schema(tenant.schema_name)
                 seen.append(number)
         transaction.set_rollback(True)
-    assert len(seen) >= 70 // every
+    assert len(seen) >= len(plan) // every
 
 
 @pytest.mark.parametrize(
-    "migrations", [10, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 60, 4))]
+    "migrations", [5, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 14, 3))]
 )
 def test_backwards_and_forwards_again(by_django: Make, migrations: int) -> None:
     expected, tenant = by_django("by-django"), provisioning.create_tenant(slug="by-replay")
@@ -122,20 +121,6 @@ def test_backwards_and_forwards_again(by_django: Make, migrations: int) -> None:
         enforce_rls(connection)
         assert catalog(tenant) == catalog(expected)
         transaction.set_rollback(True)
-
-
-def test_a_model_that_is_renamed_keeps_its_content_type() -> None:
-    tenant = provisioning.create_tenant(slug="behind")
-    with transaction.atomic():
-        with tenant_scope(tenant.id):
-            before = ContentType.objects.get(app_label="api", model="idempotencyrecord").pk
-        undo(tenant, since("api", "0007_rename_idempotency_record"))
-        connection.set_schema(tenant.schema_name)
-        assert not ContentType.objects.filter(model="idempotencyrecord").exists()
-        upgrade(tenant)
-        after = ContentType.objects.get(app_label="api", model="idempotencyrecord").pk
-        transaction.set_rollback(True)
-    assert before == after
 
 
 def test_it_is_recorded_once_for_a_code_and_leaves_no_schema(
@@ -172,14 +157,14 @@ def test_python_that_makes_rows_runs_for_each_tenant(monkeypatch: pytest.MonkeyP
 
     earlier, later = (
         import_module(f"tenants.audit.migrations.{name}").Migration
-        for name in ("0003_name_what_people_decide", "0006_comment_on_tables")
+        for name in ("0001_initial", "0002_drop_an_unused_index")
     )
     monkeypatch.setattr(earlier, "operations", [*earlier.operations, RunPython(make_up)])
     monkeypatch.setattr(later, "operations", [*later.operations, RunPython(look)])
     made = record()
-    assert [step.name for step in made.steps if not step.can_be_replayed(empty=True)] == [
-        "0003_name_what_people_decide"
-    ]
+    assert [
+        (step.app, step.name) for step in made.steps if not step.can_be_replayed(empty=True)
+    ] == [("audit", "0001_initial")]
     monkeypatch.setattr(migrating, "recording", lambda: made)
     names = []
     for slug in ("one", "two"):

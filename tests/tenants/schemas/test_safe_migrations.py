@@ -33,11 +33,6 @@ from django.db.migrations.state import ProjectState
 
 from tenants.operations.indexes import AddIndexConcurrently, RemoveIndexConcurrently
 
-# Migrations from before 0.1.0, of databases that nobody had in use: by the last number of each app.
-BEFORE_RELEASE = {
-    "memory": 32, "orchestrator": 26, "channels": 11, "api": 10, "tenants": 23, "audit": 11,
-    "isolation": 2,
-}  # fmt: skip
 CONTRACTS = (AlterModelTable, DeleteModel, RemoveField, RenameField, RenameModel)
 
 
@@ -114,8 +109,7 @@ def _migrations() -> Iterable[tuple[str, Migration, ProjectState]]:
     }
     for app, name in sorted(loader.disk_migrations):
         migration = loader.disk_migrations[app, name]
-        released = "0001_initial" in name or int(name[:4]) <= BEFORE_RELEASE.get(app, 0)
-        if app in ours and not released:
+        if app in ours and name != "0001_initial":
             parents = [key for key in migration.dependencies if key[1] != "__first__"]
             yield app, migration, loader.project_state(parents)
 

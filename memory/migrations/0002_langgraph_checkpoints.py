@@ -1,12 +1,13 @@
 """LangGraph's tables, version 9 (langgraph-checkpoint-postgres 3), with tenant, policy and grants.
 
 LangGraph's own setup() builds its indexes concurrently, so outside of a transaction, and knows of
-no tenants. These are the same tables, made empty; it finds version 9 and has nothing left to do.
+no tenants. These are the same tables, made empty; it finds version 9 and has nothing left to do. Its
+indexes on `thread_id` are left out, because the primary keys begin with the thread.
 """
 
 from django.db import migrations
 
-from tenants.operations.policies import AddTenantColumn, ForceRowLevelSecurity, GrantToApp
+from tenants.operations.policies import AddTenantColumn, protect_tables
 
 CREATE = """
 CREATE TABLE checkpoint_migrations (v integer PRIMARY KEY);
@@ -23,7 +24,6 @@ CREATE TABLE checkpoints (
     run_id text GENERATED ALWAYS AS (metadata ->> 'run_id') STORED,
     PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id)
 );
-CREATE INDEX checkpoints_thread_id_idx ON checkpoints (thread_id);
 CREATE INDEX checkpoints_run_id_idx ON checkpoints (run_id) WHERE run_id IS NOT NULL;
 
 CREATE TABLE checkpoint_blobs (
@@ -35,7 +35,6 @@ CREATE TABLE checkpoint_blobs (
     blob bytea,
     PRIMARY KEY (thread_id, checkpoint_ns, channel, version)
 );
-CREATE INDEX checkpoint_blobs_thread_id_idx ON checkpoint_blobs (thread_id);
 
 CREATE TABLE checkpoint_writes (
     thread_id text NOT NULL,
@@ -49,11 +48,10 @@ CREATE TABLE checkpoint_writes (
     task_path text NOT NULL DEFAULT '',
     PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx)
 );
-CREATE INDEX checkpoint_writes_thread_id_idx ON checkpoint_writes (thread_id);
 """
 DROP = "DROP TABLE checkpoint_writes, checkpoint_blobs, checkpoints, checkpoint_migrations"
 
-TABLES = {
+PRIVILEGES = {
     "checkpoint_migrations": [],
     "checkpoints": ["INSERT", "UPDATE", "DELETE"],
     "checkpoint_blobs": ["INSERT", "UPDATE", "DELETE"],
@@ -61,20 +59,13 @@ TABLES = {
 }
 
 
-def protections():
-    for table, privileges in TABLES.items():
-        yield AddTenantColumn(table)
-        yield ForceRowLevelSecurity(table)
-        if privileges:
-            yield GrantToApp(table, *privileges)
-
-
 class Migration(migrations.Migration):
-    dependencies = [("memory", "0003_facts")]
+    dependencies = [("memory", "0001_initial")]
 
     operations = [
         migrations.RunSQL(CREATE, DROP),
-        *protections(),
+        *(AddTenantColumn(table) for table in PRIVILEGES),
+        *protect_tables(PRIVILEGES),
         migrations.RunSQL(
             "INSERT INTO checkpoint_migrations (v) SELECT generate_series(0, 9)",
             migrations.RunSQL.noop,
