@@ -255,6 +255,11 @@ export class TooManyRequests extends Problem {
   static override readonly kind: string = "too-many-requests";
 }
 
+/** 402 or 429: a quota of the tenant is used up; 429 until `retryAfter`. */
+export class QuotaExceeded extends Problem {
+  static override readonly kind: string = "quota-exceeded";
+}
+
 /** 500: the server's fault. */
 export class ServerError extends Problem {
   static override readonly kind: string = "internal-error";

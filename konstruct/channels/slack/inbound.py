@@ -32,7 +32,6 @@ from konstruct.channels.slack.events import (
 )
 from konstruct.channels.slack.installations import CHANNEL, end
 from konstruct.channels.slack.users import is_name_outdated, known_users, learn_name
-from konstruct.orchestrator import usage
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.identities.channel_identities import user_of
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
@@ -88,7 +87,7 @@ def receive_event(envelope: Envelope) -> WebhookResult:
         # A shortcut: the inbox and the transcript store each message once without it.
         if _is_cached(seen_key):
             return WebhookResult(EventOutcome.SEEN)
-        result = _receive_event(tenant.id, envelope)
+        result = _receive_event(tenant, envelope)
         if result.outcome is not EventOutcome.LIMITED:
             _cache(seen_key, SEEN_SECONDS)
         return result
@@ -110,7 +109,7 @@ def serving_tenant(workspace: str) -> Tenant | None:
     return claim.tenant
 
 
-def _receive_event(tenant_id: UUID, envelope: Envelope) -> WebhookResult:
+def _receive_event(tenant: Tenant, envelope: Envelope) -> WebhookResult:
     if envelope.event.get("type") in ("app_uninstalled", "tokens_revoked"):
         is_ended = _end_installation(envelope)
         return WebhookResult(EventOutcome.ENDED if is_ended else EventOutcome.IGNORED)
@@ -118,7 +117,7 @@ def _receive_event(tenant_id: UUID, envelope: Envelope) -> WebhookResult:
     # An overheard message can only be for the agent if its thread is engaged.
     if event is None or (event.kind is Addressed.OVERHEARD and event.begins_a_thread):
         return WebhookResult(EventOutcome.IGNORED)
-    limit = take_from(tenant_id, request_buckets(usage.tenant_row().quotas, CHANNEL))
+    limit = take_from(tenant.id, request_buckets(tenant.quotas, CHANNEL))
     if not limit.allowed:
         return WebhookResult(EventOutcome.LIMITED, limit.retry_after)
     enqueued = inbox.enqueue(

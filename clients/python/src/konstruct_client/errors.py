@@ -271,6 +271,12 @@ class TooManyRequests(Problem):
     kind = "too-many-requests"
 
 
+class QuotaExceeded(Problem):
+    """402 or 429: a quota of the tenant is used up; 429 until `retry_after`."""
+
+    kind = "quota-exceeded"
+
+
 class ServerError(Problem):
     """500: the server's fault."""
 
