@@ -62,6 +62,8 @@ class Prometheus:
         """Return the time series of an expression."""
         with suppress(httpx.TransportError):
             answer = httpx.get(f"{self.url}/api/v1/query", params={"query": expression}, timeout=30)
+            if answer.status_code == 503:
+                return []  # it is starting
             document = answer.json()
             assert document["status"] == "success", (expression, document)
             return list(document["data"]["result"])

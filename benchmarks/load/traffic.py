@@ -35,7 +35,9 @@ STOP_SECONDS = 120
 # Until everything is done that was accepted, from the moment at which no fewer messages wait.
 SETTLE_SECONDS = 240
 # What a stream may end with: the reply comes later, and is counted in the end.
-INTERRUPTIONS = ("urn:konstruct:problem:reply-interrupted",)
+INTERRUPTIONS = tuple(
+    f"urn:konstruct:problem:{kind}" for kind in ("reply-interrupted", "unavailable")
+)
 _runs = itertools.count(1)
 
 SAID = (

@@ -298,7 +298,8 @@ class EndUser(FastHttpUser):
                     self.be_refused(response, status)
                     if not is_first:
                         continue  # an earlier try may have been accepted
-                    _uncertain.discard(token)
+                    if status == 429:  # a 503 can come from a Postgres that was lost at a commit
+                        _uncertain.discard(token)
                     return None
                 if status in (200, 201, 202, 204, 302):
                     response.success()
