@@ -29,7 +29,7 @@ POOL_SIZE ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run stop migrate quick pooled test repeat alone servers long fuzz survival coverage \
-	pictures lint style types types-of-client migrations format wheel typescript docs sbom lock
+	messages pictures lint style types types-of-client migrations format wheel typescript docs sbom lock
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name text; do \
@@ -105,6 +105,9 @@ survival: setup ## messages for MINUTES while processes and stores are killed, b
 
 coverage: setup ## the tests of `make test`, and what none of them runs through
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)" -p tests.plugins.coverage
+
+messages: setup ## new texts of pages into konstruct/locale, and the files that Django reads; then translate what is empty
+	$(IN_TEST_HOME) $(BIN)/python -m tests.konstruct.admin.catalogues
 
 pictures: setup ## every page of the admin in a browser, into docs/images
 	mkdir -p docs/images

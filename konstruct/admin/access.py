@@ -7,6 +7,8 @@ from django.contrib.auth import get_user_model
 from django.db.models import Model, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.list_tools import ListToolsAdmin
@@ -147,10 +149,10 @@ class AgentNameAdmin(AuditedAdmin):
         rows: QuerySet[Any] = super().get_queryset(request)
         return rows.annotate(**names)
 
-    @display(description="Agent")
+    @display(description=_("Agent"))
     def agent(self, row: Any) -> str:
         """The agent's name, or its id if there is no such agent any more."""
-        return row.agent_name or str(row.agent_id or "all agents")
+        return row.agent_name or str(row.agent_id or gettext("all agents"))
 
 
 class AgentRowsAdmin(AgentNameAdmin, AuditedReadOnlyAdmin):

@@ -12,6 +12,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.dateparse import parse_date
 from django.utils.http import urlencode
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.choosing import as_uuid
 from konstruct.orchestrator.activity import MAX_DAYS, Activity, Day, activity
@@ -76,7 +78,7 @@ Value = Callable[[Day], Any]
 class Series:
     """One line, or the bars of one colour, of a chart, and the list of its rows."""
 
-    name: str
+    name: Any
     value: Value
     colour: str
     model: str
@@ -90,7 +92,7 @@ class Series:
 class Chart:
     """A chart: its series are stacked bars, or lines."""
 
-    title: str
+    title: Any
     headline: Value
     series: tuple[Series, ...]
     kind: str = "bar"
@@ -103,7 +105,7 @@ REPLIES: Final = {"role__exact": "assistant"}
 
 
 def _series(
-    name: str, value: Value, colour: str, model: str = MESSAGES, time: str = "created_at", **of: str
+    name: Any, value: Value, colour: str, model: str = MESSAGES, time: str = "created_at", **of: str
 ) -> Series:
     return Series(name, value, colour, model, time, of)
 
@@ -111,7 +113,7 @@ def _series(
 def _mark(mark: str, colour: str) -> Series:
     marked = {"mark__exact": mark}
     review = "orchestrator_replyreview"
-    return _series(mark.capitalize(), attrgetter(mark), colour, review, **marked)
+    return _series(_(mark.capitalize()), attrgetter(mark), colour, review, **marked)
 
 
 def _seconds(share: float) -> Value:
@@ -123,34 +125,37 @@ def _seconds(share: float) -> Value:
 
 
 MESSAGES_CHART: Final = Chart(
-    "Messages",
+    _("Messages"),
     attrgetter("messages"),
-    (_series("Messages", attrgetter("messages"), "primary-600", role__exact="user"),),
+    (_series(_("Messages"), attrgetter("messages"), "primary-600", role__exact="user"),),
 )
 SOURCES_CHART: Final = Chart(
-    "Replies by source",
+    _("Replies by source"),
     attrgetter("replies"),
     (
-        _series("From facts", attrgetter("from_facts"), "green-600", source="facts"),
+        _series(_("From facts"), attrgetter("from_facts"), "green-600", source="facts"),
         _series(
-            "From recalled messages", attrgetter("from_memories"), "primary-600", source="memories"
+            _("From recalled messages"),
+            attrgetter("from_memories"),
+            "primary-600",
+            source="memories",
         ),
-        _series("From recent turns alone", attrgetter("from_turns"), "blue-400", source="turns"),
-        _series("From nothing", attrgetter("from_nothing"), "orange-400", source="nothing"),
+        _series(_("From recent turns alone"), attrgetter("from_turns"), "blue-400", source="turns"),
+        _series(_("From nothing"), attrgetter("from_nothing"), "orange-400", source="nothing"),
     ),
 )
 ESCALATIONS_CHART: Final = Chart(
-    "Escalations",
+    _("Escalations"),
     attrgetter("escalations"),
     (
         _series(
-            *("Escalations", attrgetter("escalations"), "orange-600", ESCALATIONS, "opened_at"),
+            *(_("Escalations"), attrgetter("escalations"), "orange-600", ESCALATIONS, "opened_at"),
             to="person",
         ),
     ),
 )
 TIMES_CHART: Final = Chart(
-    "Reply time",
+    _("Reply time"),
     _seconds(0.95),
     (
         _series("p50", _seconds(0.5), "primary-600", **REPLIES),
@@ -160,19 +165,19 @@ TIMES_CHART: Final = Chart(
     unit="s",
 )
 TOKENS_CHART: Final = Chart(
-    "Tokens",
+    _("Tokens"),
     attrgetter("tokens"),
     (
-        _series("Sent for replies", attrgetter("prompt_tokens"), "primary-600", **REPLIES),
-        _series("Received for replies", attrgetter("completion_tokens"), "blue-400", **REPLIES),
+        _series(_("Sent for replies"), attrgetter("prompt_tokens"), "primary-600", **REPLIES),
+        _series(_("Received for replies"), attrgetter("completion_tokens"), "blue-400", **REPLIES),
         _series(
-            *("Extraction of facts", attrgetter("extraction_tokens"), "green-600"),
+            *(_("Extraction of facts"), attrgetter("extraction_tokens"), "green-600"),
             "orchestrator_extractionrun",
         ),
     ),
 )
 MARKS_CHART: Final = Chart(
-    "Reviewers' marks",
+    _("Reviewers' marks"),
     lambda day: day.right + day.wrong + day.unsure,
     (_mark("right", "green-600"), _mark("wrong", "red-600"), _mark("unsure", "orange-400")),
 )
@@ -210,7 +215,7 @@ def _shown(
     days, earlier = list(found.days.items()), list(found.before.values())
     datasets = [
         {
-            "label": each.name,
+            "label": str(each.name),
             "data": [each.value(day) for _, day in days],
             "backgroundColor": f"var(--color-{each.colour})",
             "borderColor": f"var(--color-{each.colour})",
@@ -226,7 +231,7 @@ def _shown(
         datasets.append(
             {
                 "type": "line",
-                "label": "Days before",
+                "label": gettext("Days before"),
                 "data": [chart.headline(day) for day in earlier],
                 "borderColor": "var(--color-base-400)",
                 "borderDash": [4, 4],

@@ -10,6 +10,7 @@ from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 
 from konstruct.admin.access import note
 from konstruct.admin.charts import Chosen, charts_of, days_of
@@ -51,7 +52,7 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         return {**context, "limits": _limits()}
     note(request, Action.VIEW, "dashboard", asked=request.GET.dict())
     names = agent_names()
-    today = {**context, "title": "Today", "sections": list(_sections(request, names))}
+    today = {**context, "title": gettext("Today"), "sections": list(_sections(request, names))}
     if not request.user.has_perm(READ):
         return today
     chosen = Chosen.of(request)
@@ -85,7 +86,7 @@ def by_day(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/activity.html",
-        title="Activity by day",
+        title=gettext("Activity by day"),
         columns=columns,
         rows=rows,
         query=urlencode(chosen.parameters),
@@ -98,12 +99,12 @@ def _limits() -> list[tuple[str, str, int, int]]:
     slots = settings.JOB_SLOTS
     at_model, of_mem0 = settings.LLM_MAX_CONCURRENT, settings.MEM0_CONCURRENCY
     return [
-        ("Replies", "REPLY_CONCURRENCY", *slots["replies"]),
-        ("Deliveries", "DELIVERY_CONCURRENCY", *slots["deliveries"]),
-        ("Embeddings", "EMBEDDING_CONCURRENCY", *slots["embeddings"]),
-        ("Extractions", "EXTRACTION_CONCURRENCY", *slots["extractions"]),
-        ("Requests to the language model", "LLM_MAX_CONCURRENT", at_model, at_model // 10),
-        ("Extractions for mem0's API", "MEM0_CONCURRENCY", of_mem0, of_mem0 // 4),
+        (gettext("Replies"), "REPLY_CONCURRENCY", *slots["replies"]),
+        (gettext("Deliveries"), "DELIVERY_CONCURRENCY", *slots["deliveries"]),
+        (gettext("Embeddings"), "EMBEDDING_CONCURRENCY", *slots["embeddings"]),
+        (gettext("Extractions"), "EXTRACTION_CONCURRENCY", *slots["extractions"]),
+        (gettext("Requests to the language model"), "LLM_MAX_CONCURRENT", at_model, at_model // 10),
+        (gettext("Extractions for mem0's API"), "MEM0_CONCURRENCY", of_mem0, of_mem0 // 4),
     ]
 
 
@@ -111,15 +112,15 @@ def _figures() -> list[tuple[str, str, str]]:
     """Return how much there is of everything, each with its list."""
     amounts = statistics.amounts()
     figures = (
-        ("Messages", "messages", reverse("admin:conversations")),
-        ("People", "people", reverse("admin:people")),
-        ("Embedded pieces", "pieces", _list("memory_conversationembedding")),
-        ("Facts", "facts", f"{_list('memory_memoryentry')}?state=now"),
+        (gettext("Messages"), "messages", reverse("admin:conversations")),
+        (gettext("People"), "people", reverse("admin:people")),
+        (gettext("Embedded pieces"), "pieces", _list("memory_conversationembedding")),
+        (gettext("Facts"), "facts", f"{_list('memory_memoryentry')}?state=now"),
     )
     size = filesizeformat(statistics.size_in_bytes())
     return [
         *((label, str(amounts[name]), link) for label, name, link in figures),
-        ("On disk", size, _list("memory_message")),
+        (gettext("On disk"), size, _list("memory_message")),
     ]
 
 
@@ -130,10 +131,10 @@ def _sections(request: HttpRequest, names: Mapping[UUID, str]) -> Iterator[dict[
         yield _escalations(request, counts["orchestrator.escalation"], names)
     if request.user.has_perm("orchestrator.view_toolcall"):
         yield _section(
-            "Waiting for consent",
+            gettext("Waiting for consent"),
             counts["orchestrator.toolcall"],
             f"{_list('orchestrator_toolcall')}?state__exact=waiting",
-            "No tool call waits for the consent of a person.",
+            gettext("No tool call waits for the consent of a person."),
             [
                 {
                     "title": call.question or call.name,
@@ -147,10 +148,10 @@ def _sections(request: HttpRequest, names: Mapping[UUID, str]) -> Iterator[dict[
     if request.user.has_perm(REVIEW):
         review = reverse("admin:fact_review")
         yield _section(
-            "Proposed facts",
+            gettext("Proposed facts"),
             counts["fact_review"],
             review,
-            "No fact waits for a review.",
+            gettext("No fact waits for a review."),
             [
                 {
                     "title": fact.content,
@@ -167,12 +168,22 @@ def _sections(request: HttpRequest, names: Mapping[UUID, str]) -> Iterator[dict[
         replies = f"{_list('orchestrator_pendingreply')}?state=failed"
         jobs = failed_jobs(request, SHOWN)
         yield _section(
-            "Failed", max(failed, len(jobs)), replies, "No reply, delivery or job has failed.", jobs
+            gettext("Failed"),
+            max(failed, len(jobs)),
+            replies,
+            gettext("No reply, delivery or job has failed."),
+            jobs,
         )
     if request.user.has_perm("audit.view_erasurerequest"):
         count = counts["audit.erasurerequest"] + counts.get("audit.messageerasure", 0)
         erasures = _list("audit_erasurerequest")
-        yield _section("Erasures", count, erasures, "No erasure waits or runs.", _erasures(request))
+        yield _section(
+            gettext("Erasures"),
+            count,
+            erasures,
+            gettext("No erasure waits or runs."),
+            _erasures(request),
+        )
 
 
 def _section(
@@ -187,9 +198,13 @@ def _escalations(request: HttpRequest, count: int, names: Mapping[UUID, str]) ->
     if mine:
         rows = rows.filter(assigned_to=request.user.get_username())
     query = "state=open&to=person" + ("&assigned=me" if mine else "")
-    empty = "No escalation is assigned to you." if mine else "No conversation waits for a person."
+    empty = (
+        gettext("No escalation is assigned to you.")
+        if mine
+        else gettext("No conversation waits for a person.")
+    )
     section = _section(
-        "Escalations",
+        gettext("Escalations"),
         count,
         f"{_list('orchestrator_escalation')}?{query}",
         empty,
@@ -223,7 +238,9 @@ def _erasures(request: HttpRequest) -> list[dict[str, Any]]:
         found += open_ones.order_by("created_at", "pk")[:SHOWN]
     return [
         {
-            "title": "Person" if isinstance(row, ErasureRequest) else "Message or conversation",
+            "title": gettext("Person")
+            if isinstance(row, ErasureRequest)
+            else gettext("Message or conversation"),
             "link": reverse(
                 f"admin:{row._meta.label_lower.replace('.', '_')}_change", args=[row.pk]
             ),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import Agent
@@ -45,29 +46,29 @@ def first_steps(request: HttpRequest) -> list[Step]:
     agent = Agent.objects.order_by("created_at").values_list("name", flat=True).first()
     return [
         Step(
-            "Make an agent",
+            gettext("Make an agent"),
             agent is not None,
-            "It has a name, instructions and a language model.",
+            gettext("It has a name, instructions and a language model."),
             link=_add_link(user, "orchestrator", "agent"),
-            link_text="Add an agent",
+            link_text=gettext("Add an agent"),
         ),
         Step(
-            "Make an API key",
+            gettext("Make an API key"),
             bool(last_used),
-            "A program sends it with each request. It is shown once.",
+            gettext("A program sends it with each request. It is shown once."),
             link=_add_link(user, "api", "apikey"),
-            link_text="Add an API key",
+            link_text=gettext("Add an API key"),
         ),
         Step(
-            "Copy this command and put the key in it",
+            gettext("Copy this command and put the key in it"),
             any(key["last_used_at"] for key in last_used),
-            "It sends a message to the agent and waits for the reply.",
+            gettext("It sends a message to the agent and waits for the reply."),
             command=_command(request, agent or _EXAMPLE_AGENT),
         ),
         Step(
-            "Receive the first message",
+            gettext("Receive the first message"),
             False,
-            "This list goes away when it is here. Reload the page to look.",
+            gettext("This list goes away when it is here. Reload the page to look."),
         ),
     ]
 

@@ -5,21 +5,26 @@ from typing import Any, ClassVar
 from django.contrib import admin, messages
 from django.db.models import OuterRef, Q, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedAdmin, AuditedReadOnlyAdmin, note_row
 from tenants import transaction
+from tenants.admin.badges import Colours
 from tenants.audit.models import Action
 from tenants.jobs import JobKind
 from tenants.models import job_columns
 
-LABELS = {
-    "queued": "info",
-    "held": "warning",
-    "failed": "danger",
-    "delivered": "success",
-    "processed": "success",
-}
+LABELS = Colours(
+    {
+        "queued": "info",
+        "held": "warning",
+        "failed": "danger",
+        "delivered": "success",
+        "processed": "success",
+    }
+)
 
 
 _CONDITIONS = {
@@ -38,7 +43,7 @@ class JobStateFilter(admin.SimpleListFilter):
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(state, state) for state in model_admin.states]
+        return [(state, gettext(state)) for state in model_admin.states]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         condition = _CONDITIONS.get(self.value() or "")
@@ -81,16 +86,17 @@ class JobListAdmin(AuditedAdmin):
     def state(self, row: Any) -> str:
         """Return the state of the row's job."""
         if row.held_for:
-            return "held"
+            return gettext("held")
         if row.failed_at:
-            return "failed"
-        return "queued" if row.due_at else self.states[-1]
+            return gettext("failed")
+        state = "queued" if row.due_at else self.states[-1]
+        return gettext(state)
 
     def has_retry_permission(self, request: HttpRequest) -> bool:
         """Whether the user may change rows of this page."""
         return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
 
-    @admin.action(description="Retry", permissions=["retry"])
+    @admin.action(description=_("Retry"), permissions=["retry"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """Enqueue the selected jobs that were given up; leave the others alone."""
         retried = 0
@@ -102,9 +108,13 @@ class JobListAdmin(AuditedAdmin):
                 note_row(request, Action.RETRY, message, self.kind.name, subject_id=row.pk)
             retried += 1
         if retried:
-            self.message_user(request, f"{retried} retried.", messages.SUCCESS)
+            self.message_user(
+                request, gettext("%(retried)s retried.") % {"retried": retried}, messages.SUCCESS
+            )
         if left := queryset.count() - retried:
-            self.message_user(request, f"{left} had not failed.", messages.WARNING)
+            self.message_user(
+                request, gettext("%(left)s had not failed.") % {"left": left}, messages.WARNING
+            )
 
     def retry_job(self, row: Any) -> bool:
         """Enqueue the row's job if it was given up."""

@@ -19,6 +19,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.http import content_disposition_header, urlencode
+from django.utils.translation import gettext
 from pgvector.django import BitField, VectorField
 
 from konstruct.orchestrator.models import SavedView
@@ -58,7 +59,7 @@ class DateRangeFilter(admin.ListFilter):
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         every = changelist.get_query_string(remove=self.expected_parameters())
-        yield {"selected": False, "query_string": every, "display": "All"}
+        yield {"selected": False, "query_string": every, "display": gettext("All")}
         shown = " to ".join(self.chosen.values())[:40]
         yield {"selected": True, "query_string": "?", "display": shown}
 
@@ -188,7 +189,9 @@ class ListTools:
         mine = SavedView.objects.filter(page=self.list_name(), owner_id=owner_id)
         if not name or len(query) > MAX_QUERY_CHARACTERS or mine.count() >= MAX_VIEWS:
             messages.warning(
-                request, f"Give a name; a list has at most {MAX_VIEWS} views of yours."
+                request,
+                gettext("Give a name; a list has at most %(max_views)s views of yours.")
+                % {"max_views": MAX_VIEWS},
             )
             return back
         with transaction.atomic():
@@ -199,7 +202,11 @@ class ListTools:
                 defaults={"query": query, "is_shared": "shared" in request.POST},
             )
             self.record(request, "create", view, after=row_state(view))
-        messages.success(request, f"Saved as {name}. Ids of users and search words are not saved.")
+        messages.success(
+            request,
+            gettext("Saved as %(name)s. Ids of users and search words are not saved.")
+            % {"name": name},
+        )
         return back
 
     def delete_view_view(self, request: HttpRequest, pk: Any) -> HttpResponse:
@@ -212,7 +219,7 @@ class ListTools:
         with transaction.atomic():
             self.record(request, "delete", view, before=row_state(view))
             view.delete()
-        messages.success(request, f"Deleted {view.name}.")
+        messages.success(request, gettext("Deleted %(name)s.") % {"name": view.name})
         return redirect(self.at("changelist"))
 
 

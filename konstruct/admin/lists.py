@@ -9,8 +9,11 @@ from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.orchestrator.models import Agent
@@ -20,7 +23,7 @@ class AtLeast(int):
     """A number where counting stopped."""
 
     def __str__(self) -> str:
-        return f"{int(self):,}+"
+        return f"{number_format(int(self), force_grouping=True)}+"
 
 
 class BoundedPaginator(Paginator):
@@ -42,7 +45,7 @@ def agent_names() -> dict[UUID, str]:
     return dict(Agent.objects.values_list("pk", "name"))
 
 
-def agent_choices(none: str) -> Callable[[], list[tuple[str, str]]]:
+def agent_choices(none: Any) -> Callable[[], list[tuple[str, str]]]:
     """Return the choices of a form field for an agent, read when the form is shown.
 
     Args:
@@ -54,7 +57,7 @@ def agent_choices(none: str) -> Callable[[], list[tuple[str, str]]]:
 class ChoiceFilter(admin.SimpleListFilter):
     """A filter with known values: a subclass declares `values` (or `lookups`) and `narrow`."""
 
-    values: ClassVar[dict[str, str]]
+    values: ClassVar[dict[str, Any]]
     """The label of each value of the parameter."""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -115,9 +118,11 @@ def shown_id(value: Any) -> SafeString | str:
         return format_html("<bdi>{}</bdi>", text) if text else "-"
     return format_html(
         '<span class="k-nowrap"><bdi title="{0}">{1}…</bdi> <button class="k-copy" type="button"'
-        ' data-text="{0}" aria-label="Copy the whole id">Copy</button></span>',
+        ' data-text="{0}" aria-label="{2}">{3}</button></span>',
         text,
         text[:SHOWN_ID_CHARACTERS],
+        gettext("Copy the whole id"),
+        gettext("Copy"),
     )
 
 
@@ -125,7 +130,7 @@ def shown_id(value: Any) -> SafeString | str:
 def id_column(name: str) -> Callable[[Any], SafeString | str]:
     """Return a column of a list for a field with ids."""
 
-    @display(description=name.removesuffix("_id").capitalize(), ordering=name)
+    @display(description=_(name.removesuffix("_id").capitalize()), ordering=name)
     def column(row: Any) -> SafeString | str:
         return shown_id(getattr(row, name))
 
@@ -134,7 +139,7 @@ def id_column(name: str) -> Callable[[Any], SafeString | str]:
     return shown
 
 
-@display(description="Content")
+@display(description=_("Content"))
 def shortened(row: Any) -> str:
     """The beginning of a text, for lists."""
     return row.content if len(row.content) <= 100 else f"{row.content[:100]}…"

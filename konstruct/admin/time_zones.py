@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from konstruct.admin.access import note
 from konstruct.orchestrator.models import TeamTimeZone
@@ -72,7 +73,7 @@ class ZoneForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         choices = [(name, name) for name in sorted(known_zones())]
-        self.fields["zone"].choices = [("", "None"), *choices]  # type: ignore[attr-defined]
+        self.fields["zone"].choices = [("", gettext("None")), *choices]  # type: ignore[attr-defined]
 
 
 @tenant_site.page("time-zone/", name="time_zone", permission="memory.view_message")
@@ -91,7 +92,11 @@ def time_zone(request: HttpRequest) -> HttpResponseBase:
             else:
                 rows.delete()
         request.session.pop(_IN_SESSION, None)
-        messages.success(request, f"Times are shown in {name or 'the time zone of the browser'}.")
+        messages.success(
+            request,
+            gettext("Times are shown in %(value)s.")
+            % {"value": name or "the time zone of the browser"},
+        )
         return redirect(reverse("admin:time_zone"))
     zones = dict(
         TeamTimeZone.objects.filter(Q(member_id=request.user.pk) | Q(member_id=None)).values_list(
@@ -103,14 +108,14 @@ def time_zone(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/time_zone.html",
-        title="Time zone",
+        title=gettext("Time zone"),
         forms=[
-            ("me", "Yours", ZoneForm(initial={"zone": own}, auto_id="own_%s")),
+            ("me", gettext("Yours"), ZoneForm(initial={"zone": own}, auto_id="own_%s")),
             *(
                 [
                     (
                         "all",
-                        "Of all who have chosen none",
+                        gettext("Of all who have chosen none"),
                         ZoneForm(initial={"zone": every}, auto_id="all_%s"),
                     )
                 ]

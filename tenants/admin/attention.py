@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.timesince import timesince, timeuntil
+from django.utils.translation import gettext
 
 from tenants.admin.figures import backlogs, most
 from tenants.models import Tenant
@@ -46,30 +47,46 @@ def attention(request: HttpRequest) -> dict[str, Any]:
     listed = reverse("admin:tenants_tenant_changelist")
     waiting = sum(backlog.waiting for backlog in found.values())
     cards = [
-        _card("To be migrated", behind, f"{listed}?schema=behind", lambda tenant: tenant.state),
         _card(
-            "Could not be set up or migrated",
+            gettext("To be migrated"),
+            behind,
+            f"{listed}?schema=behind",
+            lambda tenant: tenant.state,
+        ),
+        _card(
+            gettext("Could not be set up or migrated"),
             failed,
             f"{listed}?schema=failed",
             lambda tenant: tenant.provisioning_error[:120],
         ),
         Card(
-            "Waiting longest",
-            f"{waiting:,} jobs wait" if waiting else "",
+            gettext("Waiting longest"),
+            gettext("%(waiting)s jobs wait") % {"waiting": f"{waiting:,}"} if waiting else "",
             listed,
             [
-                _line(named[pk], f"{timesince(since)}, {found[pk].waiting:,} wait")
+                _line(
+                    named[pk],
+                    gettext("%(timesince)s, %(waiting)s wait")
+                    % {"timesince": timesince(since), "waiting": f"{found[pk].waiting:,}"},
+                )
                 for pk in oldest
                 if pk in named and (since := found[pk].oldest)
             ],
         ),
         Card(
-            "Given up",
-            f"{sum(backlog.failed for backlog in found.values()):,} jobs" if given_up else "",
+            gettext("Given up"),
+            gettext("%(sum)s jobs")
+            % {"sum": f"{sum(backlog.failed for backlog in found.values()):,}"}
+            if given_up
+            else "",
             listed,
-            [_line(named[pk], f"{found[pk].failed:,} jobs") for pk in given_up if pk in named],
+            [
+                _line(named[pk], gettext("%(failed)s jobs") % {"failed": f"{found[pk].failed:,}"})
+                for pk in given_up
+                if pk in named
+            ],
         ),
-        _card("To be deleted", leaving, f"{listed}?state__exact=suspended", _end_of),
+        _card(gettext("To be deleted"), leaving, f"{listed}?state__exact=suspended", _end_of),
     ]
     states = tenants.aggregate(
         all=Count("pk"), active=Count("pk", filter=Q(state=Tenant.State.ACTIVE))
@@ -89,6 +106,10 @@ def _line(tenant: Tenant, note: str) -> tuple[str, str, str]:
 
 def _end_of(tenant: Tenant) -> str:
     if tenant.delete_at is None:
-        return "waits for the owner’s worker"
+        return gettext("waits for the owner’s worker")
     is_due = tenant.delete_at <= timezone.now()
-    return "is being deleted" if is_due else f"in {timeuntil(tenant.delete_at)}"
+    return (
+        gettext("is being deleted")
+        if is_due
+        else gettext("in %(timeuntil)s") % {"timeuntil": timeuntil(tenant.delete_at)}
+    )

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
@@ -53,12 +54,16 @@ def email_of(token: str, tenant: Tenant) -> str | None:
 def first_admin(request: HttpRequest, token: str, *, site: Any) -> HttpResponse:
     """Ask for a name and a password, and make the tenant's first admin of them."""
     email = email_of(token, request.tenant)  # type: ignore[attr-defined]
-    context = {**site.each_context(request), "title": "Become the first admin", "button": "Save"}
+    context = {
+        **site.each_context(request),
+        "title": gettext("Become the first admin"),
+        "button": gettext("Save"),
+    }
     with transaction.atomic():
         # Of two that come at once, the second finds an admin.
         list(Group.objects.select_for_update().filter(name="admin"))
         if email is None or admins().exists():
-            context["title"] = "This link was used already, or is too old"
+            context["title"] = gettext("This link was used already, or is too old")
             return TemplateResponse(request, "konstruct/password.html", context)
         form = FirstAdminForm(request.POST or None, initial={"username": email[:150]})
         if request.method != "POST" or not form.is_valid():
@@ -67,5 +72,5 @@ def first_admin(request: HttpRequest, token: str, *, site: Any) -> HttpResponse:
         user.email, user.is_staff, user.is_superuser = email, True, True
         user.save()
         site.recorder(request, "create", user=user, first_admin=True)
-    messages.success(request, "You are the first admin: log in.")
+    messages.success(request, gettext("You are the first admin: log in."))
     return redirect(reverse("admin:login"))

@@ -15,6 +15,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from tenants import transaction
 from tenants.admin.figures import add_figures
@@ -27,12 +29,12 @@ from tenants.models import Tenant
 from tenants.schemas import provisioning
 
 CHANGE, DELETE = "tenants.change_tenant", "tenants.delete_tenant"
-MAIL = """You are invited to be the first admin of {tenant}.
+MAIL = _("""You are invited to be the first admin of {tenant}.
 
 To choose a name and a password, open this link. It can be used once:
 
 {link}
-"""
+""")
 
 
 @operator_site.page("tenants/<uuid:tenant_id>/suspend/", name="suspend_tenant", permission=CHANGE)
@@ -43,10 +45,12 @@ def suspend(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
         tenant_id,
         provisioning.suspend_tenant,
         action="suspend",
-        title="Suspend the tenant",
-        explained="Its requests will be refused, and its jobs will wait. Nothing is removed: Resume"
-        " serves it again.",
-        done="{} is suspended.",
+        title=gettext("Suspend the tenant"),
+        explained=gettext(
+            "Its requests will be refused, and its jobs will wait. Nothing is removed: Resume"
+            " serves it again."
+        ),
+        done=gettext("{} is suspended."),
     )
 
 
@@ -59,10 +63,14 @@ def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
         tenant_id,
         provisioning.ask_to_delete,
         action="suspend",
-        title="Delete the tenant",
-        explained=f"It will be suspended at once, and deleted with all that it has after {days}"
-        " days. Until then it can be restored; afterwards only a backup has it.",
-        done=f"{{}} is suspended, and is deleted after {days} days.",
+        title=gettext("Delete the tenant"),
+        explained=gettext(
+            "It will be suspended at once, and deleted with all that it has after"
+            " %(days)s days. Until then it can be restored;"
+            " afterwards only a backup has it."
+        )
+        % {"days": days},
+        done=gettext("{} is suspended, and is deleted after %(days)s days.") % {"days": days},
     )
 
 
@@ -71,7 +79,7 @@ def restore(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Take back a deletion."""
     tenant = get_object_or_404(Tenant, pk=tenant_id)
     if request.method == "POST":
-        _change(request, tenant, provisioning.restore_tenant, "restore", "{} is restored.")
+        _change(request, tenant, provisioning.restore_tenant, "restore", gettext("{} is restored."))
     return redirect(_page_of(tenant))
 
 
@@ -80,7 +88,9 @@ def resume(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Serve a suspended tenant again."""
     tenant = get_object_or_404(Tenant, pk=tenant_id)
     if request.method == "POST":
-        _change(request, tenant, provisioning.resume_tenant, "resume", "{} is served again.")
+        _change(
+            request, tenant, provisioning.resume_tenant, "resume", gettext("{} is served again.")
+        )
     return redirect(_page_of(tenant))
 
 
@@ -92,7 +102,11 @@ def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
         raise PermissionDenied
     address = admin_address(request, tenant)
     email = request.POST.get("email", request.GET.get("email", "")).strip()[:254]
-    context: dict[str, Any] = {"tenant": tenant, "email": email, "title": "Invite the first admin"}
+    context: dict[str, Any] = {
+        "tenant": tenant,
+        "email": email,
+        "title": gettext("Invite the first admin"),
+    }
     template = "konstruct/invite_admin.html"
     if request.method != "POST" or not address:
         record_by_person(request, "view", tenant)
@@ -105,16 +119,20 @@ def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
             validate_email(email)
         except ValidationError:
             return operator_site.render(
-                request, template, problem="This is not a mail address.", **context
+                request, template, problem=gettext("This is not a mail address."), **context
             )
     record_by_person(request, "edit", tenant, invited="mail" if by_mail else "link")
     if by_mail:
         text = MAIL.format(tenant=tenant.name, link=link)
-        problem = mail_link(email, subject="An invitation to Konstruct", text=text)
+        problem = mail_link(email, subject=gettext("An invitation to Konstruct"), text=text)
         if not problem:
-            messages.success(request, f"The invitation is sent to {email}.")
+            messages.success(
+                request, gettext("The invitation is sent to %(email)s.") % {"email": email}
+            )
             return redirect(_page_of(tenant))
-        problem = f"The invitation is not sent: {problem}. Copy the link instead."
+        problem = gettext("The invitation is not sent: %(problem)s. Copy the link instead.") % {
+            "problem": problem
+        }
     return operator_site.render(request, template, link=link, problem=problem, **context)
 
 
@@ -144,7 +162,7 @@ def _confirmed(
         if request.POST.get("typed") == tenant.slug:
             _change(request, tenant, change, action, done)
             return redirect(_page_of(tenant))
-        problem = f"Type {tenant.slug} to confirm."
+        problem = gettext("Type %(slug)s to confirm.") % {"slug": tenant.slug}
     else:
         record_by_person(request, "view", tenant)
     add_figures([tenant])
@@ -156,12 +174,12 @@ def _confirmed(
         explained=explained,
         problem=problem,
         counts=[
-            ("Host names", ", ".join(domain.domain for domain in tenant.domains.all())),
-            ("Agents, about", f"{tenant.size.agents:,}"),
-            ("Messages, about", f"{tenant.size.messages:,}"),
-            ("Memories, about", f"{tenant.size.memories:,}"),
-            ("On disk", filesizeformat(tenant.size.bytes)),
-            ("Jobs that wait", f"{tenant.backlog.waiting:,}"),
+            (gettext("Host names"), ", ".join(domain.domain for domain in tenant.domains.all())),
+            (gettext("Agents, about"), f"{tenant.size.agents:,}"),
+            (gettext("Messages, about"), f"{tenant.size.messages:,}"),
+            (gettext("Memories, about"), f"{tenant.size.memories:,}"),
+            (gettext("On disk"), filesizeformat(tenant.size.bytes)),
+            (gettext("Jobs that wait"), f"{tenant.backlog.waiting:,}"),
         ],
     )
 

@@ -22,7 +22,8 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse, reverse_lazy
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
-from django.utils.translation import get_language
+from django.utils.translation import get_language, gettext
+from django.utils.translation import gettext_lazy as _
 from kombu.exceptions import OperationalError
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminPasswordWidget
 
@@ -36,7 +37,7 @@ logger = logging.getLogger(__name__)
 # The task that looks for the people, in a worker. By its name: its module is above this one.
 SEND = "tenants.tasks.send_password_links"
 TEMPLATE = "konstruct/password.html"
-SENT = (
+SENT = _(
     "If somebody here has this address, a mail with a link is on its way. The link is valid for"
     " {} hours and can be used once."
 )
@@ -48,7 +49,7 @@ class ResetForm(PasswordResetForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["email"].widget = UnfoldAdminEmailInputWidget({"autocomplete": "email"})
-        self.fields["email"].label = "Mail address"
+        self.fields["email"].label = gettext("Mail address")
 
 
 class NewPasswordForm(SetPasswordForm):
@@ -69,7 +70,7 @@ class ResetView(PasswordResetView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context = {**super().get_context_data(**kwargs), **self.site.each_context(self.request)}
-        return {**context, "title": "Reset the password", "button": "Send a link"}
+        return {**context, "title": gettext("Reset the password"), "button": gettext("Send a link")}
 
     def form_valid(self, form: Any) -> HttpResponse:
         """Have a worker look for the address and send the mail: how long it takes tells nothing."""
@@ -98,7 +99,9 @@ class ResetView(PasswordResetView):
             )
         except OperationalError:
             logger.exception("No mail can be sent: the broker is down")
-            messages.error(self.request, "No mail can be sent at the moment. Try again later.")
+            messages.error(
+                self.request, gettext("No mail can be sent at the moment. Try again later.")
+            )
         else:
             messages.success(self.request, SENT.format(settings.PASSWORD_RESET_TIMEOUT // 3600))
         return TemplateResponse(self.request, TEMPLATE, {**self.get_context_data(), "form": None})
@@ -117,8 +120,12 @@ class NewPasswordView(PasswordResetConfirmView):
         context = {**super().get_context_data(**kwargs), **self.site.each_context(self.request)}
         if self.validlink:
             name = self.user.get_username()
-            return {**context, "title": f"Choose a password for {name}", "button": "Save"}
-        return {**context, "title": "This link was used already, or is too old"}
+            return {
+                **context,
+                "title": gettext("Choose a password for %(name)s") % {"name": name},
+                "button": gettext("Save"),
+            }
+        return {**context, "title": gettext("This link was used already, or is too old")}
 
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
@@ -129,7 +136,7 @@ class NewPasswordView(PasswordResetConfirmView):
                 return self.render_to_response(self.get_context_data())
             response: HttpResponse = super().form_valid(form)
             self.site.recorder(self.request, "edit", user=self.user, withheld=["password"])
-        messages.success(self.request, "The password is saved: log in with it.")
+        messages.success(self.request, gettext("The password is saved: log in with it."))
         return response
 
 
@@ -155,10 +162,12 @@ def password_link(request: HttpRequest, user: User) -> str:
 def mail_link(to: str, *, subject: str, text: str) -> str:
     """Send a mail; return why it could not be sent, or nothing. Not within a transaction."""
     if not settings.EMAIL_HOST:
-        return "no mail server is set (EMAIL_HOST)"
+        return gettext("no mail server is set (EMAIL_HOST)")
     try:
         EmailMessage(subject, text, settings.EMAIL_FROM, [to]).send()
     except (SMTPException, OSError, ValueError) as error:
         logger.warning("A mail could not be sent: %s", type(error).__name__)
-        return f"the mail server did not take it ({type(error).__name__})"
+        return gettext("the mail server did not take it (%(name)s)") % {
+            "name": type(error).__name__
+        }
     return ""

@@ -5,7 +5,11 @@ from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
+
+from tenants.admin.badges import Colours
 
 MAX_CELL_CHARACTERS = 120
 _SHOWN_APART = ("before", "after")
@@ -19,59 +23,67 @@ class EventColumns:
     readonly_fields: Any = ("exact_time", "changes", "asked")
 
     @display(
-        description="Action",
-        label={
-            "searched": "info",
-            "exported": "warning",
-            "cleared": "warning",
-            "created": "success",
-            "edited": "success",
-            "deleted": "danger",
-            "asked to erase": "danger",
-            "suspended": "warning",
-            "failed to log in": "danger",
-            "was refused": "danger",
-        },
+        description=_("Action"),
+        label=Colours(
+            {
+                "searched": "info",
+                "exported": "warning",
+                "cleared": "warning",
+                "created": "success",
+                "edited": "success",
+                "deleted": "danger",
+                "asked to erase": "danger",
+                "suspended": "warning",
+                "failed to log in": "danger",
+                "was refused": "danger",
+            }
+        ),
     )
     def what(self, event: Any) -> str:
         """The action in words."""
         return str(event.get_action_display())
 
-    @display(description="Time, UTC")
+    @display(description=_("Time, UTC"))
     def exact_time(self, event: Any) -> str:
         """To the millisecond."""
         return f"{event.created_at:%Y-%m-%d %H:%M:%S}.{event.created_at.microsecond // 1000:03}"
 
-    @display(description="Before → after, or parameters")
+    @display(description=_("Before → after, or parameters"))
     def changed(self, event: Any) -> str:
         """The changed fields or the parameters, in short."""
         detail = event.detail
         if any(name in detail for name in ("before", "after", "withheld")):
             said = "; ".join(
                 [f"{name}: {old} → {new}" for name, old, new in _fields(detail)]
-                + [f"{name}: not shown" for name in detail.get("withheld", [])]
+                + [
+                    gettext("%(name)s: not shown") % {"name": name}
+                    for name in detail.get("withheld", [])
+                ]
             )
         else:
             said = ", ".join(f"{name}: {_short(value)}" for name, value in detail.items() if value)
         return said if len(said) <= MAX_CELL_CHARACTERS else f"{said[:MAX_CELL_CHARACTERS]}…"
 
-    @display(description="Changes")
+    @display(description=_("Changes"))
     def changes(self, event: Any) -> SafeString | str:
         """Each field with its values before and after."""
         rows = [
             *_fields(event.detail),
-            *((name, "not shown", "changed") for name in event.detail.get("withheld", [])),
+            *((name, gettext("not shown"), "changed") for name in event.detail.get("withheld", [])),
         ]
         if not rows:
-            return "Nothing."
+            return gettext("Nothing.")
         return format_html(
-            '<table class="k-table"><thead><tr><th scope="col">Field</th>'
-            '<th scope="col">Before</th><th scope="col">After</th></tr></thead>'
+            '<table class="k-table"><thead><tr><th scope="col">{}</th>'
+            '<th scope="col">{}</th><th scope="col">{}</th></tr></thead>'
             "<tbody>{}</tbody></table>",
+            gettext("Field"),
+            gettext("Before"),
+            gettext("After"),
             format_html_join("", '<tr><th scope="row">{}</th><td>{}</td><td>{}</td></tr>', rows),
         )
 
-    @display(description="Parameters")
+    @display(description=_("Parameters"))
     def asked(self, event: Any) -> SafeString:
         """The parameters and everything else that was recorded."""
         rest = {name: each for name, each in event.detail.items() if name not in _SHOWN_APART}

@@ -15,6 +15,8 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
 from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
@@ -225,7 +227,7 @@ class PagedSite(UnfoldAdminSite):
         return [*password_urls(self), palette, *urls]
 
     def render(
-        self, request: HttpRequest, template: str, *, title: str, **context: Any
+        self, request: HttpRequest, template: str, *, title: Any, **context: Any
     ) -> TemplateResponse:
         """Answer with a page of the site."""
         request.current_app = self.name
@@ -260,7 +262,7 @@ class PagedSite(UnfoldAdminSite):
 class OperatorSite(PagedSite):
     """Where operators manage tenants and domains, and see none of their content."""
 
-    index_title = "Tenants"
+    index_title = _("Tenants")
 
     def index(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -274,13 +276,13 @@ class OperatorSite(PagedSite):
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         context = super().each_context(request)
-        return {**context, "site_subheader": "Operators"}
+        return {**context, "site_subheader": gettext("Operators")}
 
 
 class TenantSite(PagedSite):
     """Where a tenant's own users audit what its agents remember."""
 
-    index_title = "Memory"
+    index_title = _("Memory")
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         """With the page for the first admin, who has no login yet."""

@@ -17,7 +17,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.text import format_lazy
 from django.utils.timesince import timesince
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import TabularInline
 from unfold.decorators import action, display
@@ -26,6 +28,7 @@ from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidg
 
 from tenants import transaction
 from tenants.admin import quotas
+from tenants.admin.badges import Colours
 from tenants.admin.figures import add_figures
 from tenants.admin.lifecycle import admin_address
 from tenants.admin.record_columns import EventColumns
@@ -61,7 +64,11 @@ class MigrationFilter(admin.SimpleListFilter):
     parameter_name = "schema"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("current", "up to date"), ("behind", "to be migrated"), ("failed", "failed")]
+        return [
+            ("current", gettext("up to date")),
+            ("behind", gettext("to be migrated")),
+            ("failed", "failed"),
+        ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if self.value() == "current":
@@ -88,15 +95,19 @@ class NewTenantForm(forms.ModelForm):
     domain = forms.CharField(
         required=False,
         max_length=253,
-        label="Host name",
+        label=_("Host name"),
         widget=UnfoldAdminTextInputWidget,
-        help_text=f"Empty: the slug, followed by .{settings.TENANT_DOMAIN_SUFFIX}.",
+        help_text=format_lazy(
+            _("Empty: the slug, followed by .{suffix}."), suffix=settings.TENANT_DOMAIN_SUFFIX
+        ),
     )
     email = forms.EmailField(
         required=False,
-        label="First admin",
+        label=_("First admin"),
         widget=UnfoldAdminEmailInputWidget,
-        help_text="Mail address for the invitation, which the next page sends or shows as a link.",
+        help_text=_(
+            "Mail address for the invitation, which the next page sends or shows as a link."
+        ),
     )
 
     class Meta:
@@ -218,8 +229,12 @@ class TenantAdmin(OperatorAdmin):
             Domain.objects.create(tenant=obj, domain=form.cleaned_data["domain"])
             self.message_user(
                 request,
-                f"{obj} is registered, and is being set up: it will be served in a moment, if"
-                f" manage.py owner_worker runs. If not, manage.py create_tenant {obj} does it.",
+                gettext(
+                    "%(tenant)s is registered, and is being set up: it will be served in a moment,"
+                    " if manage.py owner_worker runs. If not, manage.py create_tenant %(tenant)s"
+                    " does it."
+                )
+                % {"tenant": obj},
                 messages.WARNING,
             )
 
@@ -230,67 +245,81 @@ class TenantAdmin(OperatorAdmin):
         page = reverse("admin:invite_admin", args=[obj.pk])
         return redirect(f"{page}?{urlencode({'email': request.POST.get('email', '')})}")
 
-    @display(description="Host names")
+    @display(description=_("Host names"))
     def host_names(self, obj: Tenant) -> str:
         return ", ".join(domain.domain for domain in obj.domains.all())
 
     @display(
-        description="State",
-        label={
-            "active": "success",
-            "suspended": "warning",
-            "being set up": "info",
-            "being moved": "info",
-            "restoring": "info",
-            "could not be set up": "danger",
-            "to be deleted": "danger",
-            "server is down": "danger",
-        },
+        description=_("State"),
+        label=Colours(
+            {
+                "active": "success",
+                "suspended": "warning",
+                "being set up": "info",
+                "being moved": "info",
+                "restoring": "info",
+                "could not be set up": "danger",
+                "to be deleted": "danger",
+                "server is down": "danger",
+            }
+        ),
     )
     def condition(self, obj: Any) -> str:
         """The state; of one that has no schema yet, whether it can be made."""
         if obj.is_down:
-            return "server is down"
+            return gettext("server is down")
         if obj.deletion_asked_at:
-            return "to be deleted"
+            return gettext("to be deleted")
         if obj.moving_to:
-            return "being moved"
+            return gettext("being moved")
         if obj.state != Tenant.State.PROVISIONING:
-            return str(obj.state)
-        return "could not be set up" if obj.provisioning_error else "being set up"
+            return gettext(obj.state)
+        return gettext("could not be set up") if obj.provisioning_error else gettext("being set up")
 
     @display(
-        description="Schema",
-        label={
-            "up to date": "success",
-            "to be migrated": "warning",
-            "failed": "danger",
-            "waits for the owner's worker": "info",
-            "being made": "info",
-        },
+        description=_("Schema"),
+        label=Colours(
+            {
+                "up to date": "success",
+                "to be migrated": "warning",
+                "failed": "danger",
+                "waits for the owner's worker": "info",
+                "being made": "info",
+            }
+        ),
     )
     def schema(self, obj: Any) -> str:
         """Whether the schema is as this code wants it."""
         if obj.migration_asked_at:
-            return "waits for the owner's worker"
+            return gettext("waits for the owner's worker")
         if obj.provisioning_error:
-            return "failed"
+            return gettext("failed")
         if obj.state == Tenant.State.PROVISIONING:
-            return "being made"
-        return "up to date" if obj.fits else "to be migrated"
+            return gettext("being made")
+        return gettext("up to date") if obj.fits else gettext("to be migrated")
 
-    @display(description="Why")
+    @display(description=_("Why"))
     def why(self, obj: Any) -> str:
         """What went wrong last, or how far one is that is being set up."""
         is_made = obj.state == Tenant.State.PROVISIONING and obj.size.tables
-        made = f"{obj.size.tables} of about {number_of_tenant_tables()} tables" if is_made else ""
+        made = (
+            gettext("%(tables)s of about %(number_of_tenant_tables)s tables")
+            % {"tables": obj.size.tables, "number_of_tenant_tables": number_of_tenant_tables()}
+            if is_made
+            else ""
+        )
         return obj.provisioning_error or made
 
-    @display(description="Old copies", empty_value="none")
+    @display(description=_("Old copies"), empty_value=_("none"))
     def copies(self, obj: Tenant) -> str:
         """Where it was until it was moved, and until when that is kept."""
         return ", ".join(
-            f"{copy.schema_name} on {copy.server}, until {copy.left_at + KEPT:%Y-%m-%d %H:%M} UTC"
+            gettext("%(schema_name)s on %(server)s, until %(value)s UTC")
+            % {
+                "schema_name": copy.schema_name,
+                "server": copy.server,
+                "value": f"{copy.left_at + KEPT:%Y-%m-%d %H:%M}",
+            }
             for copy in old_copies(obj.pk)
         )
 
@@ -299,65 +328,77 @@ class TenantAdmin(OperatorAdmin):
         """The limits that it has reached, when that was measured last."""
         return quotas.reached_text(obj)
 
-    @display(description="On disk")
+    @display(description=_("On disk"))
     def disk(self, obj: Any) -> str:
         """What the schema takes, indexes included."""
         return filesizeformat(obj.size.bytes)
 
-    @display(description="Jobs waiting")
+    @display(description=_("Jobs waiting"))
     def waiting(self, obj: Any) -> str:
         """How many jobs wait, and since when the oldest is due."""
         oldest = obj.backlog.oldest
-        age = f", the oldest {timesince(oldest)}" if oldest else ""
+        age = (
+            gettext(", the oldest %(timesince)s") % {"timesince": timesince(oldest)}
+            if oldest
+            else ""
+        )
         return f"{obj.backlog.waiting:,}{age}"
 
-    @display(description="Given up")
+    @display(description=_("Given up"))
     def failed(self, obj: Any) -> str:
         """How many jobs were given up."""
         return f"{obj.backlog.failed:,}"
 
-    @display(description="Memories")
+    @display(description=_("Memories"))
     def memories(self, obj: Any) -> str:
         """About how many vectors and facts there are, by Postgres' statistics."""
         return f"{obj.size.memories:,}"
 
-    @display(description="Last activity")
+    @display(description=_("Last activity"))
     def last_activity(self, obj: Any) -> str:
         """When its messages were last read or written, by Postgres' statistics."""
-        return f"{timesince(obj.size.last_activity)} ago" if obj.size.last_activity else "unknown"
+        return (
+            gettext("%(timesince)s ago") % {"timesince": timesince(obj.size.last_activity)}
+            if obj.size.last_activity
+            else "unknown"
+        )
 
-    @display(description="Admin")
+    @display(description=_("Admin"))
     def its_admin(self, obj: Any) -> SafeString | str:
         """A link to the tenant's admin."""
         if obj.state != Tenant.State.ACTIVE or obj.deletion_asked_at:
             return ""
         return format_html(
-            '<a class="k-link" href="{}">Open<span class="k-hidden"> {}</span></a>',
+            '<a class="k-link" href="{}">{}<span class="k-hidden"> {}</span></a>',
             obj.admin_address,
+            gettext("Open"),
             obj.slug,
         )
 
-    @display(description="Messages")
+    @display(description=_("Messages"))
     def messages(self, obj: Any) -> str:
         """About how many there are, by Postgres' statistics."""
         return f"{obj.size.messages:,}"
 
-    @display(description="Agents")
+    @display(description=_("Agents"))
     def agents(self, obj: Any) -> str:
         """About how many there are, by Postgres' statistics."""
         return f"{obj.size.agents:,}"
 
-    @action(description="Resume: serve again", permissions=["change"])
+    @action(description=_("Resume: serve again"), permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
         self._set_state(request, queryset, provisioning.resume_tenant, "resume")
 
-    @action(description="Migrate again, or set up again", permissions=["change"])
+    @action(description=_("Migrate again, or set up again"), permissions=["change"])
     def migrate_again(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
         for tenant in self._each(request, queryset, provisioning.ask_to_migrate, "edit"):
             self.message_user(
                 request,
-                f"{tenant} will be migrated in a moment, if manage.py owner_worker runs. If"
-                f" not, manage.py migrate --schema {tenant} does it.",
+                gettext(
+                    "%(tenant)s will be migrated in a moment, if manage.py owner_worker runs. If"
+                    " not, manage.py migrate --schema %(tenant)s does it."
+                )
+                % {"tenant": tenant},
             )
 
     def _each(
@@ -381,7 +422,10 @@ class TenantAdmin(OperatorAdmin):
         for tenant in self._each(request, queryset, change, action):
             # Django's own log only: the operators' log has the change already.
             super(RecordedAdmin, self).log_change(request, tenant, f"Now {tenant.state}.")
-            self.message_user(request, f"{tenant} is {tenant.state}")
+            self.message_user(
+                request,
+                gettext("%(tenant)s is %(state)s") % {"tenant": tenant, "state": tenant.state},
+            )
 
 
 class PersonAdmin(RecordedPeopleAdmin, OperatorAdmin):
@@ -402,7 +446,7 @@ class OperatorEventAdmin(EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
     list_display = ("exact_time", "actor", "what", "subject", "name", "changed", "address")
     list_filter = ("action", "actor_kind", "created_at")
     search_fields = ("=actor", "=name", "=address")
-    search_help_text = "The name of who did it, what it was done with, or an address."
+    search_help_text = _("The name of who did it, what it was done with, or an address.")
     fields = (
         *("exact_time", "actor", "actor_kind", "actor_id", "address", "action", "subject", "name"),
         *("subject_id", "changes", "asked"),

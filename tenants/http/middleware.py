@@ -10,6 +10,8 @@ from django.contrib.sessions import middleware
 from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
 from django.http.request import split_domain_port
 from django.http.response import StreamingHttpResponse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from tenants.context import leave_tenant, require_server_up, tenant_scope
 from tenants.exceptions import TenantNotServing, TenantPaused, UnknownTenant
@@ -22,15 +24,15 @@ from tenants.serving import moved_meanwhile, refuse_unless_serving
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
-_REFUSALS: dict[Tenant.State, tuple[HTTPStatus, str, str]] = {
+_REFUSALS: dict[Tenant.State, tuple[HTTPStatus, Any, Any]] = {
     Tenant.State.SUSPENDED: (
         HTTPStatus.FORBIDDEN,
-        "This service is suspended.",
-        "Its operator can resume it. What it has stored is kept meanwhile.",
+        _("This service is suspended."),
+        _("Its operator can resume it. What it has stored is kept meanwhile."),
     ),
     Tenant.State.PROVISIONING: (
         HTTPStatus.SERVICE_UNAVAILABLE,
-        "This service is being set up; try again later.",
+        _("This service is being set up; try again later."),
         "",
     ),
 }
@@ -55,8 +57,10 @@ class TenantMiddleware:
             tenant = _tenant_at(host)
         except UnknownTenant:
             # The answer does not tell which hosts have a tenant.
-            remedy = "Check the host in the address, or ask the people who gave it to you."
-            return refuse(request, HTTPStatus.NOT_FOUND, "No service has this address.", remedy)
+            remedy = gettext("Check the host in the address, or ask the people who gave it to you.")
+            return refuse(
+                request, HTTPStatus.NOT_FOUND, gettext("No service has this address."), remedy
+            )
         except TenantPaused as error:
             return refuse_later(request, error)
         except TenantNotServing as error:

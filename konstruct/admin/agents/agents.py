@@ -11,6 +11,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
@@ -42,7 +44,7 @@ class PhrasesField(SimpleArrayField):
             delimiter="\n",
             required=False,
             widget=UnfoldAdminTextareaWidget,
-            help_text=f"{_help(column)} One a line.",
+            help_text=gettext("%(help)s One a line.") % {"help": _help(column)},
         )
 
     def clean(self, value: Any) -> list[str]:
@@ -69,17 +71,19 @@ class AgentForm(forms.ModelForm):
         required=False,
         validators=[ProhibitNullCharactersValidator()],
         widget=UnfoldAdminTextareaWidget,
-        help_text="Words or phrases with which a message is for another agent, one a line with"
-        " that agent's name: “invoice: billing”.",
+        help_text=_(
+            "Words or phrases with which a message is for another agent, one a line with"
+            " that agent's name: “invoice: billing”."
+        ),
     )
     hand_back_on = PhrasesField("hand_back_on")
     note = forms.CharField(
-        label="Note of the change",
+        label=_("Note of the change"),
         required=False,
         max_length=2000,
         validators=[ProhibitNullCharactersValidator()],
         widget=UnfoldAdminTextInputWidget,
-        help_text="For the list of versions: what you change, and why.",
+        help_text=_("For the list of versions: what you change, and why."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -105,7 +109,9 @@ class AgentForm(forms.ModelForm):
         for line in filter(str.strip, self.cleaned_data["hand_over_on"].splitlines()):
             phrase, colon, name = line.rpartition(":")
             if not colon or not phrase.strip():
-                raise forms.ValidationError(f"“{line}” is not a phrase, a colon and an agent.")
+                raise forms.ValidationError(
+                    gettext("“%(line)s” is not a phrase, a colon and an agent.") % {"line": line}
+                )
             try:
                 rules[phrase.strip()] = str(find_agent(name.strip()).pk)
             except AgentNotFound as error:
@@ -125,45 +131,50 @@ class AgentAdmin(AuditedAdmin):
     fieldsets = (
         (None, {"fields": ("name", "is_active", "note", "trial", "versions", "id", "created_at")}),
         (
-            "Prompt",
+            _("Prompt"),
             {
                 "fields": ("system_prompt", "identity", "persona"),
-                "description": "Every prompt opens with these, in this order, and with a sentence"
-                " that has the agent say that it is an AI when asked.",
+                "description": _(
+                    "Every prompt opens with these, in this order, and with a sentence"
+                    " that has the agent say that it is an AI when asked."
+                ),
             },
         ),
         (
-            "Language model",
+            _("Language model"),
             {
                 "fields": ("model_tier", "model", "max_completion_tokens"),
-                "description": "The tier also decides how long a prompt may become.",
+                "description": _("The tier also decides how long a prompt may become."),
             },
         ),
         (
-            "Applications",
+            _("Applications"),
             {
                 "fields": ("accepts_client_instructions",),
-                "description": "What programs that use the OpenAI interface may set.",
+                "description": _("What programs that use the OpenAI interface may set."),
             },
         ),
         (
-            "Tools and people",
+            _("Tools and people"),
             {
                 "fields": ("tools", "escalate_on", "escalate_after_failures"),
-                "description": "What it may do once the user has consented, and when a person"
-                " answers instead.",
+                "description": _(
+                    "What it may do once the user has consented, and when a person answers instead."
+                ),
             },
         ),
         (
-            "Other agents",
+            _("Other agents"),
             {
                 "fields": ("hands_to", "hand_over_on", "hand_back_on"),
-                "description": "When another agent answers a conversation instead, and when that"
-                " ends. A circle of agents ends at a person.",
+                "description": _(
+                    "When another agent answers a conversation instead, and when that"
+                    " ends. A circle of agents ends at a person."
+                ),
             },
         ),
         (
-            "Facts",
+            _("Facts"),
             {
                 "fields": (
                     "extracts_facts",
@@ -175,12 +186,14 @@ class AgentAdmin(AuditedAdmin):
                     "fact_review",
                     "fact_review_by_slot",
                 ),
-                "description": "Facts are extracted from conversations that are quiet. Facts that"
-                " need a review wait on the page “Review”, and agents do not use them before.",
+                "description": _(
+                    "Facts are extracted from conversations that are quiet. Facts that"
+                    " need a review wait on the page “Review”, and agents do not use them before."
+                ),
             },
         ),
         (
-            "Recall",
+            _("Recall"),
             {
                 "fields": (
                     "recall_mode",
@@ -189,16 +202,18 @@ class AgentAdmin(AuditedAdmin):
                     "recall_gate",
                     "recall_preset",
                 ),
-                "description": "A blank field has the measured default, which suits most agents."
-                " The page “Memories” shows the effect of a preset at once.",
+                "description": _(
+                    "A blank field has the measured default, which suits most agents."
+                    " The page “Memories” shows the effect of a preset at once."
+                ),
             },
         ),
         (
-            "Own thresholds and weights of recall",
+            _("Own thresholds and weights of recall"),
             {
                 "fields": ("recall_open_at", "recall_keep_at", "recall_weights"),
                 "classes": ("collapse",),
-                "description": "Thresholds of its own replace those of the preset.",
+                "description": _("Thresholds of its own replace those of the preset."),
             },
         ),
     )
@@ -226,40 +241,41 @@ class AgentAdmin(AuditedAdmin):
         """Refuse: memories belong to an agent. An agent is made inactive instead."""
         return False
 
-    @display(description="Versions")
+    @display(description=_("Versions"))
     def versions(self, agent: Agent) -> SafeString | str:
         """A link to the versions of the agent."""
         if agent._state.adding:
-            return "Once it is saved."
+            return gettext("Once it is saved.")
         return format_html(
-            '<a class="k-link" href="{}">See each change, and roll back</a>',
+            '<a class="k-link" href="{}">{}</a>',
             reverse("admin:agent_versions", args=[agent.pk]),
+            gettext("See each change, and roll back"),
         )
 
-    @display(description="Try it")
+    @display(description=_("Try it"))
     def trial(self, agent: Agent) -> SafeString | str:
         """Links to the dry runs and the saved questions."""
         if agent._state.adding:
-            return "Once it is saved."
+            return gettext("Once it is saved.")
         return format_html(
-            '<a class="k-link" href="{}">Try it, and compare a draft: nothing is stored</a> · '
-            '<a class="k-link" href="{}">Saved questions</a>',
+            '<a class="k-link" href="{}">{}</a> · <a class="k-link" href="{}">{}</a>',
             reverse("admin:try_agent", args=[agent.pk]),
+            gettext("Try it, and compare a draft: nothing is stored"),
             reverse("admin:agent_questions", args=[agent.pk]),
+            gettext("Saved questions"),
         )
 
-    @display(description="Conversations")
+    @display(description=_("Conversations"))
     def extraction(self, agent: Agent) -> SafeString | str:
         """How many conversations are processed, queued and failed, with a link to them."""
         if agent._state.adding:
-            return "Once it is saved."
+            return gettext("Once it is saved.")
         counts = queue.counts(agent.pk)
         processed = counts["conversations"] - counts["queued"] - counts["failed"]
         return format_html(
-            '<a class="k-link" href="{}?agent={}">{} processed, {} queued, {} failed</a>',
+            '<a class="k-link" href="{}?agent={}">{}</a>',
             reverse("admin:orchestrator_extractioncursor_changelist"),
             agent.pk,
-            processed,
-            counts["queued"],
-            counts["failed"],
+            gettext("%(processed)s processed, %(queued)s queued, %(failed)s failed")
+            % {"processed": processed, "queued": counts["queued"], "failed": counts["failed"]},
         )

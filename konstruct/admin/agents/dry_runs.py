@@ -17,6 +17,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import note, note_row
 from konstruct.admin.agents.agents import AgentForm
@@ -60,7 +62,7 @@ class MessageForm(forms.Form):
     """The next message, and the conversation before it."""
 
     content = forms.CharField(
-        label="Message",
+        label=_("Message"),
         validators=[
             MaxLengthValidator(MAX_MESSAGE_CHARACTERS),
             ProhibitNullCharactersValidator(),
@@ -145,7 +147,7 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/try_agent.html",
-        title=f"Try {live.name}",
+        title=gettext("Try %(name)s") % {"name": live.name},
         agent=live,
         form=form,
         draft_form=draft_form,
@@ -156,7 +158,7 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
         or any(thread.is_full for thread in threads.values()),
         sides=[
             {
-                "title": "The draft" if name == "draft" else "The agent as it is",
+                "title": gettext("The draft") if name == "draft" else gettext("The agent as it is"),
                 "thread": thread,
                 "why": _why(replies.get(name), user_id),
             }
@@ -199,7 +201,7 @@ def _save(request: HttpRequest, live: Agent, changes: Mapping[str, Any], note: s
     if not request.user.has_perm(CHANGE):
         raise PermissionDenied
     if not changes:
-        return "The draft does not differ from the agent."
+        return gettext("The draft does not differ from the agent.")
     was = row_state(live)
     try:
         with transaction.atomic():
@@ -207,7 +209,7 @@ def _save(request: HttpRequest, live: Agent, changes: Mapping[str, Any], note: s
             note_row(request, Action.EDIT, live, before=was, after=row_state(live))
     except KonstructError as error:
         return str(error)
-    messages.success(request, "The draft is the agent now.")
+    messages.success(request, gettext("The draft is the agent now."))
     return ""
 
 
@@ -264,7 +266,7 @@ def _state_of(request: HttpRequest, agent: Agent) -> tuple[dict[str, DryThread],
             request.POST["state"], salt=_salt(request, agent), max_age=MAX_AGE_SECONDS
         )
     except signing.BadSignature:
-        messages.warning(request, "The conversation has ended. This is a new one.")
+        messages.warning(request, gettext("The conversation has ended. This is a new one."))
         return {"live": DryThread()}, as_user_id(request.GET.get("user"))
     threads = {name: DryThread.of(each) for name, each in document["threads"].items()}
     return threads, document["user"]

@@ -11,6 +11,8 @@ from django.core.validators import MaxLengthValidator, ProhibitNullCharactersVal
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import note, note_row
 from konstruct.admin.agents.dry_runs import MAX_MESSAGE_CHARACTERS, TRY
@@ -38,26 +40,26 @@ class QuestionForm(forms.Form):
     """A question to save."""
 
     content = forms.CharField(
-        label="Question",
+        label=_("Question"),
         validators=[MaxLengthValidator(MAX_MESSAGE_CHARACTERS), NO_NUL],
         widget=forms.Textarea(attrs={"class": "k-input", "rows": 2}),
     )
     user_id = forms.CharField(
-        label="As the person",
+        label=_("As the person"),
         required=False,
         strip=False,
         max_length=255,
         validators=[NO_NUL],
         widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
-        help_text="The id of a person. Blank: nobody in particular.",
+        help_text=_("The id of a person. Blank: nobody in particular."),
     )
     expected = forms.CharField(
-        label="Expected words",
+        label=_("Expected words"),
         required=False,
         max_length=1000,
         validators=[NO_NUL],
         widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
-        help_text="Words or phrases that the answer should have, with commas between them.",
+        help_text=_("Words or phrases that the answer should have, with commas between them."),
     )
 
     def clean_user_id(self) -> str | None:
@@ -73,7 +75,9 @@ class QuestionForm(forms.Form):
         given = (phrase.strip() for phrase in self.cleaned_data["expected"].split(","))
         phrases = list(dict.fromkeys(filter(None, given)))
         if len(phrases) > MAX_EXPECTED:
-            raise forms.ValidationError(f"Give at most {MAX_EXPECTED} phrases.")
+            raise forms.ValidationError(
+                gettext("Give at most %(max_expected)s phrases.") % {"max_expected": MAX_EXPECTED}
+            )
         return phrases
 
 
@@ -109,7 +113,7 @@ def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/agent_questions.html",
-        title=f"Saved questions of {agent.name}",
+        title=gettext("Saved questions of %(name)s") % {"name": agent.name},
         agent=agent,
         form=form,
         versions=[(number, times.get(number), number == current) for number in versions],
@@ -161,7 +165,9 @@ def ask(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     with transaction.atomic():
         enqueue_questions(agent.pk)
         note_row(request, Action.TRY, agent, "saved questions")
-    messages.success(request, "The questions are asked now. Reload the page for the answers.")
+    messages.success(
+        request, gettext("The questions are asked now. Reload the page for the answers.")
+    )
     return redirect(reverse("admin:agent_questions", args=[agent.pk]))
 
 

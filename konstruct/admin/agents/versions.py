@@ -12,6 +12,8 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.text import capfirst
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import note, note_row
 from konstruct.admin.lists import agent_names
@@ -74,7 +76,7 @@ def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/agent_versions.html",
-        title=f"Versions of {agent.name}",
+        title=gettext("Versions of %(name)s") % {"name": agent.name},
         agent=agent,
         versions=[
             {
@@ -97,7 +99,7 @@ class NoteForm(forms.Form):
         max_length=2000,
         validators=[ProhibitNullCharactersValidator()],
         widget=forms.TextInput(attrs={"class": "k-input"}),
-        help_text="Why the agent returns to this version.",
+        help_text=_("Why the agent returns to this version."),
     )
 
 
@@ -129,13 +131,18 @@ def restore(request: HttpRequest, agent_id: UUID, number: int) -> HttpResponseBa
             form.add_error(None, str(error))
             agent.refresh_from_db()
         else:
-            messages.success(request, f"{agent.name} has the settings of version {number}.")
+            messages.success(
+                request,
+                gettext("%(name)s has the settings of version %(number)s.")
+                % {"name": agent.name, "number": number},
+            )
             return redirect(reverse("admin:agent_versions", args=[agent.pk]))
     note_row(request, Action.VIEW, version)
     return tenant_site.render(
         request,
         "konstruct/restore_agent.html",
-        title=f"Return to version {number} of {agent.name}",
+        title=gettext("Return to version %(number)s of %(name)s")
+        % {"number": number, "name": agent.name},
         agent=agent,
         version=version,
         differences=differences(settings_of(agent), version.settings),

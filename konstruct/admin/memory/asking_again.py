@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST
 
 from konstruct.admin.access import note_row
@@ -38,13 +39,13 @@ def ask_again(request: HttpRequest, reply_id: UUID) -> HttpResponseBase:
     agent = Agent.objects.filter(pk=reply.answered_by_id or reply.agent_id).first()
     may_read = request.user.has_perms(("memory.view_message", "memory.view_recallevent"))
     if asked is None or agent is None or not may_read:
-        messages.warning(request, "This reply answers no message that can be asked again.")
+        messages.warning(request, gettext("This reply answers no message that can be asked again."))
         return redirect(reverse("admin:people"))
     note_row(request, Action.TRY, agent, user_id=reply.user_id, query=asked.content)
     return tenant_site.render(
         request,
         "konstruct/ask_again.html",
-        title="Ask again",
+        title=gettext("Ask again"),
         asked=asked,
         reply=reply,
         agent=agent,

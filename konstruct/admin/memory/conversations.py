@@ -12,6 +12,8 @@ from django.db.models import OuterRef
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import note, note_row
 from konstruct.admin.choosing import as_number, as_user_id, as_uuid, memory_query
@@ -51,9 +53,9 @@ from tenants.models import job_columns
 RETRY = "orchestrator.change_pendingreply"
 READ = "memory.view_message"
 HELD = {
-    HeldFor.PERSON: "held for a person",
-    HeldFor.CONSENT: "held for consent",
-    HeldFor.PROGRAM: "held for a program",
+    HeldFor.PERSON: _("held for a person"),
+    HeldFor.CONSENT: _("held for consent"),
+    HeldFor.PROGRAM: _("held for a program"),
 }
 
 
@@ -94,7 +96,7 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/conversations.html",
-        title="Conversations",
+        title=gettext("Conversations"),
         rows=_rows(page.threads, names),
         agents=names.items(),
         agent_id=agent_id,
@@ -170,7 +172,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/conversation.html",
-        title="Conversation",
+        title=gettext("Conversation"),
         anchor=anchor,
         is_shared=anchor.channel in sharing(),
         agent=names.get(anchor.agent_id, str(anchor.agent_id)),
@@ -210,7 +212,7 @@ def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     except NothingToRetry as error:
         messages.warning(request, str(error))
     else:
-        messages.success(request, "The message will be answered in a moment.")
+        messages.success(request, gettext("The message will be answered in a moment."))
     return redirect(reverse("admin:conversation", args=[message_id]))
 
 
@@ -239,15 +241,15 @@ def _rows(threads: list[ThreadSummary], names: dict[UUID, str]) -> list[dict[str
 def _status(message: Any, pending: PendingReply | None) -> str:
     if pending is not None:
         if pending.held_for:
-            return HELD[HeldFor(pending.held_for)]
+            return str(HELD[HeldFor(pending.held_for)])
         return "failed" if pending.failed_at else "waiting"
     if message.channel == IMPORT_CHANNEL:
         is_copy = (message.external_id or "").startswith(COPY_PREFIX)
-        return "copy from another agent's thread" if is_copy else "imported"
+        return gettext("copy from another agent's thread") if is_copy else "imported"
     if message.channel == STORED_CHANNEL:
-        return "stored directly"
+        return gettext("stored directly")
     if message.role == "user":
-        return "answered" if message.reply_pk else "not to be answered"
+        return "answered" if message.reply_pk else gettext("not to be answered")
     return ""
 
 

@@ -8,6 +8,8 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from konstruct.admin.access import note_row
@@ -30,12 +32,12 @@ WHOLE: Final = "whole"
 class ExclusionForm(ReasonForm):
     """The words to exclude, and why."""
 
-    words = forms.ChoiceField(label="Exclude", widget=forms.RadioSelect, initial=WHOLE)
+    words = forms.ChoiceField(label=_("Exclude"), widget=forms.RadioSelect, initial=WHOLE)
 
     def __init__(self, *args: Any, message: Message, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         sentences = sentence_spans(message.content)[:MAX_SENTENCES]
-        choices = [(WHOLE, "The whole message")]
+        choices = [(WHOLE, gettext("The whole message"))]
         if len(sentences) > 1:
             choices += [(f"{start}-{end}", text[:300]) for text, start, end in sentences]
         field: Any = self.fields["words"]
@@ -61,13 +63,13 @@ def exclude(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         except InvalidArgument as error:
             form.add_error("words", str(error))
         else:
-            messages.success(request, "Excluded. Recall leaves it out from now on.")
+            messages.success(request, gettext("Excluded. Recall leaves it out from now on."))
             return redirect(reverse("admin:exclude_message", args=[message_id]))
     note_row(request, Action.VIEW, message)
     return tenant_site.render(
         request,
         "konstruct/exclude_message.html",
-        title="Exclude from recall",
+        title=gettext("Exclude from recall"),
         message=message,
         form=form,
         exclusions=[
@@ -90,7 +92,7 @@ def include(request: HttpRequest, message_id: UUID, exclusion_id: UUID) -> HttpR
     """Remove an exclusion."""
     message = get_object_or_404(Message, pk=message_id)
     if include_again(message, author=author_of(request), exclusion_id=exclusion_id):
-        messages.success(request, "Included again: recall can find it.")
+        messages.success(request, gettext("Included again: recall can find it."))
     else:
-        messages.warning(request, "This exclusion was removed before.")
+        messages.warning(request, gettext("This exclusion was removed before."))
     return redirect(reverse("admin:exclude_message", args=[message_id]))

@@ -12,6 +12,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, note_row
@@ -50,11 +52,11 @@ class ExtractionRunAdmin(AgentRowsAdmin):
     )
     readonly_fields = ("agent", "page_link")
 
-    @display(description="Candidates")
+    @display(description=_("Candidates"))
     def page_link(self, run: ExtractionRun) -> SafeString:
         """A link to the page of the run."""
         address = reverse("admin:extraction_run", args=[run.pk])
-        return format_html('<a class="k-link" href="{}">Open</a>', address)
+        return format_html('<a class="k-link" href="{}">{}</a>', address, gettext("Open"))
 
 
 class ReplayForm(forms.Form):
@@ -65,7 +67,7 @@ class ReplayForm(forms.Form):
         max_length=200,
         validators=[ProhibitNullCharactersValidator()],
         widget=forms.TextInput(
-            attrs={"class": "k-input", "autocomplete": "off", "placeholder": "The agent's model"}
+            attrs={"class": "k-input", "autocomplete": "off", "placeholder": _("The agent's model")}
         ),
     )
 
@@ -87,7 +89,7 @@ def extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/extraction_run.html",
-        title="Extraction run",
+        title=gettext("Extraction run"),
         run=run,
         agent=agent_names().get(run.agent_id, str(run.agent_id)),
         related=related,
@@ -109,7 +111,7 @@ def replay(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     form = ReplayForm(_posted(request))
     get_object_or_404(ExtractionRun.objects.defer("output", "candidates"), pk=run_id)
     if not form.is_valid():
-        messages.warning(request, "This is not the name of a model.")
+        messages.warning(request, gettext("This is not the name of a model."))
         return _to_run(run_id)
     try:
         made = runs.replay(
@@ -121,7 +123,7 @@ def replay(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
         messages.warning(request, str(error))
         return _to_run(run_id)
     note_row(request, Action.CREATE, made, after=row_state(made))
-    messages.success(request, "This is a preview: no fact has changed.")
+    messages.success(request, gettext("This is a preview: no fact has changed."))
     return redirect(f"{reverse('admin:extraction_run', args=[made.pk])}?with={run_id}")
 
 
@@ -142,7 +144,7 @@ def roll_back(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
         return _decide(request, run_id, "roll_back")
     run = get_object_or_404(ExtractionRun, pk=run_id)
     note_row(request, Action.VIEW, run)
-    title = "Roll back an extraction run"
+    title = gettext("Roll back an extraction run")
     return tenant_site.render(request, "konstruct/roll_back_run.html", title=title, run=run)
 
 
@@ -171,7 +173,11 @@ def _decide(request: HttpRequest, run_id: UUID, decision: str) -> HttpResponseBa
         parts = ", ".join(
             f"{counts.get(name, 0)} {name}" for name in ("removed", "restored", "kept")
         )
-        done = "Applied." if decision == "apply" else f"Rolled back. Facts: {parts}."
+        done = (
+            gettext("Applied.")
+            if decision == "apply"
+            else gettext("Rolled back. Facts: %(parts)s.") % {"parts": parts}
+        )
         messages.success(request, done)
     return _to_run(run_id)
 

@@ -13,6 +13,8 @@ from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note, note_row
 from konstruct.admin.choosing import as_user_id, as_uuid
@@ -60,14 +62,14 @@ class RejectionForm(ReasonForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["reason"].widget.attrs["placeholder"] = "Reason, optional"
+        self.fields["reason"].widget.attrs["placeholder"] = gettext("Reason, optional")
 
 
 class EditForm(ReasonForm):
     """A proposed fact that is changed before it is confirmed."""
 
     content = forms.CharField(
-        label="Fact",
+        label=_("Fact"),
         validators=[ProhibitNullCharactersValidator()],
         widget=forms.Textarea(attrs={"class": "k-input", "rows": 3}),
     )
@@ -100,7 +102,7 @@ def review(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/fact_review.html",
-        title="Review",
+        title=gettext("Review"),
         fact=fact,
         count=f"{MAX_COUNT}+" if count > MAX_COUNT else count,
         names=names.items(),
@@ -193,7 +195,9 @@ def _decide_posted(request: HttpRequest) -> None:
     fact = get_object_or_404(MemoryEntry.objects.entries().defer("embedding"), pk=memory_id)
     form = (EditForm if decision == "edit" else ReasonForm)(request.POST)
     if not form.is_valid() or decision not in ("confirm", "edit", "reject"):
-        messages.warning(request, "This cannot be saved: check the fact, its value and the reason.")
+        messages.warning(
+            request, gettext("This cannot be saved: check the fact, its value and the reason.")
+        )
         return
     given = form.cleaned_data
     try:
@@ -233,18 +237,34 @@ def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) 
 
 
 DONE: Final = {
-    "confirm": "Confirmed",
-    "reject": "Rejected",
-    "retract": "Retracted",
-    "restore": "Restored",
-    "end": "Ended",
+    "confirm": _("Confirmed"),
+    "reject": _("Rejected"),
+    "retract": _("Retracted"),
+    "restore": _("Restored"),
+    "end": _("Ended"),
+}
+TITLES: Final = {
+    "confirm": _("Confirm a fact"),
+    "reject": _("Reject a fact"),
+    "retract": _("Retract a fact"),
+    "restore": _("Restore a fact"),
+    "end": _("End a fact"),
+}
+BUTTONS: Final = {
+    "confirm": _("Confirm"),
+    "reject": _("Reject"),
+    "retract": _("Retract"),
+    "restore": _("Restore"),
+    "end": _("End"),
 }
 CONSEQUENCES: Final = {
-    "retract": "The fact was wrong. Agents no longer use it; its history stays.",
-    "restore": "A rejected fact is proposed again. A retracted or superseded one is active again.",
-    "end": "The fact was right until now. Agents no longer use it; its history stays.",
-    "reject": "The fact is not proposed again from the same messages.",
-    "confirm": "Agents use the fact from now on.",
+    "retract": _("The fact was wrong. Agents no longer use it; its history stays."),
+    "restore": _(
+        "A rejected fact is proposed again. A retracted or superseded one is active again."
+    ),
+    "end": _("The fact was right until now. Agents no longer use it; its history stays."),
+    "reject": _("The fact is not proposed again from the same messages."),
+    "confirm": _("Agents use the fact from now on."),
 }
 
 
@@ -278,9 +298,9 @@ def decide_fact(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/decide_fact.html",
-        title=f"{decision.capitalize()} a fact",
+        title=TITLES[decision],
         fact=fact,
-        decision=decision.capitalize(),
+        decision=BUTTONS[decision],
         consequence=CONSEQUENCES[decision],
         form=form,
     )

@@ -16,6 +16,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import format_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -42,6 +45,7 @@ from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import FactEvent, FactEvidence, FactState
 from tenants import transaction
+from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -70,23 +74,23 @@ class FactForm(MetadataForm, forms.ModelForm):
     """A fact. Its agent and its user are chosen when it is created."""
 
     agent_id = forms.TypedChoiceField(
-        label="Agent",
+        label=_("Agent"),
         required=False,
         coerce=UUID,
         empty_value=None,
-        choices=agent_choices("All agents"),
+        choices=agent_choices(_("All agents")),
         widget=UnfoldAdminSelectWidget,
-        help_text="The agent that knows it; none: all agents do.",
+        help_text=_("The agent that knows it; none: all agents do."),
     )
     user_id = forms.CharField(
-        label="User",
+        label=_("User"),
         required=False,
         strip=False,
         max_length=255,
         validators=[ID_TEXT],
         empty_value=None,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The user that the fact is about. Empty: no user.",
+        help_text=_("The user that the fact is about. Empty: no user."),
     )
 
     class Meta:
@@ -95,10 +99,16 @@ class FactForm(MetadataForm, forms.ModelForm):
             *("content", "metadata", "agent_id", "user_id"),
             *("valid_from", "valid_to", "expires_at"),
         )
-        labels = {"valid_from": "Valid from", "valid_to": "Valid until", "expires_at": "Expires"}
+        labels = {
+            "valid_from": _("Valid from"),
+            "valid_to": _("Valid until"),
+            "expires_at": _("Expires"),
+        }
         help_texts = {
-            "valid_from": "This version of the fact is valid from this time. The version before it"
-            " stays, and ends then. Empty: now.",
+            "valid_from": _(
+                "This version of the fact is valid from this time. The version before it"
+                " stays, and ends then. Empty: now."
+            ),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -117,19 +127,19 @@ class FactForm(MetadataForm, forms.ModelForm):
         if since is None or "valid_from" not in self.changed_data:
             return since
         if since > timezone.now():
-            raise ValidationError("This is in the future. Give an earlier time, or none.")
+            raise ValidationError(gettext("This is in the future. Give an earlier time, or none."))
         if not standing._state.adding and since <= self.initial["valid_from"]:
-            raise ValidationError("This is not after the start of the version before.")
+            raise ValidationError(gettext("This is not after the start of the version before."))
         return since
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         content = cleaned.get("content", "")
         if content and not content.strip():
-            self.add_error("content", "The content is blank.")
+            self.add_error("content", gettext("The content is blank."))
         since, until = cleaned.get("valid_from"), cleaned.get("valid_to")
         if "valid_to" in self.changed_data and since and until and until < since:
-            self.add_error("valid_to", "This is before Valid from. Give a later time.")
+            self.add_error("valid_to", gettext("This is before Valid from. Give a later time."))
         if self.errors.get("content"):
             return cleaned
         entry = MemoryEntry(
@@ -140,7 +150,9 @@ class FactForm(MetadataForm, forms.ModelForm):
         )
         other = standing_entry(entry)
         if other is not None and other.pk != self.instance.pk:
-            self.add_error("content", "Another fact of the same agent and user says just this.")
+            self.add_error(
+                "content", gettext("Another fact of the same agent and user says just this.")
+            )
         return cleaned
 
     def _get_validation_exclusions(self) -> set[str]:
@@ -154,13 +166,13 @@ class StateFilter(ChoiceFilter):
 
     title = parameter_name = "state"
     values = {
-        "now": "current",
-        "proposed": "proposed",
-        "superseded": "superseded",
-        "retracted": "retracted",
-        "rejected": "rejected",
-        "ended": "ended or expired",
-        "old": "old versions",
+        "now": _("current"),
+        "proposed": _("proposed"),
+        "superseded": _("superseded"),
+        "retracted": _("retracted"),
+        "rejected": _("rejected"),
+        "ended": _("ended or expired"),
+        "old": _("old versions"),
     }
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
@@ -179,7 +191,7 @@ class FactAgentFilter(AgentFilter):
     """Facts of one agent, or those that all agents share."""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("all", "all agents"), *super().lookups(request, model_admin)]
+        return [("all", gettext("all agents")), *super().lookups(request, model_admin)]
 
     def narrow(self, rows: Any, value: str) -> Any:
         return rows.filter(agent_id__isnull=True) if value == "all" else super().narrow(rows, value)
@@ -200,7 +212,9 @@ class MemoryEntryAdmin(AgentNameAdmin):
     list_display = (shortened, "agent", "user_id", "status", "valid_from", "updated_at")
     list_filter = (StateFilter, FactAgentFilter, FactUserFilter, "updated_at")
     search_fields = ("content",)
-    search_help_text = f"In any words, from a similarity of {SEARCH_FLOOR} on; or a user's id."
+    search_help_text = format_lazy(
+        _("In any words, from a similarity of {floor} on; or a user's id."), floor=SEARCH_FLOOR
+    )
     ordering = ("-created_at", "-memory_id")
     readonly_fields = ("more", "agent", "created_at", "updated_at", "embedding_model", "memory_id")
     actions = ("end_now",)
@@ -246,7 +260,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
         columns = super().get_list_display(request)
         return (columns[0], "similarity", *columns[1:]) if request.GET.get("q") else columns
 
-    @display(description="Similarity")
+    @display(description=_("Similarity"))
     def similarity(self, fact: Any) -> str:
         """The cosine similarity to what was asked."""
         return f"{fact.score:.2f}" if hasattr(fact, "score") else ""
@@ -320,7 +334,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
         return tenant_site.render(
             request,
             "konstruct/fact_history.html",
-            title="History of a fact",
+            title=gettext("History of a fact"),
             original=current,
             known=current and _known_of(current),
             identity=identity,
@@ -329,38 +343,41 @@ class MemoryEntryAdmin(AgentNameAdmin):
         )
 
     @display(
-        description="State",
-        label={
-            "current": "success",
-            "proposed": "info",
-            "ended": "warning",
-            "rejected": "danger",
-            "retracted": "danger",
-            "superseded": "",
-            "old version": "",
-        },
+        description=_("State"),
+        label=Colours(
+            {
+                "current": "success",
+                "proposed": "info",
+                "ended": "warning",
+                "rejected": "danger",
+                "retracted": "danger",
+                "superseded": "",
+                "old version": "",
+            }
+        ),
     )
     def status(self, fact: MemoryEntry) -> str:
         """The word for the state of the fact."""
         if fact.version_of is not None:
-            return "old version"
+            return gettext("old version")
         if fact.state != FactState.ACTIVE:
-            return fact.state
+            return gettext(fact.state)
         moment = timezone.now()
         over = [end for end in (fact.valid_to, fact.expires_at) if end and end <= moment]
-        return "ended" if over or fact.valid_from > moment else "current"
+        return gettext("ended") if over or fact.valid_from > moment else gettext("current")
 
-    @display(description="More")
+    @display(description=_("More"))
     def more(self, fact: MemoryEntry) -> SafeString:
         """Ways on from a fact."""
         return format_html(
-            '<a class="k-link" href="{}">History and differences</a> · '
-            '<a class="k-link" href="{}">Similar facts</a>',
+            '<a class="k-link" href="{}">{}</a> · <a class="k-link" href="{}">{}</a>',
             reverse("admin:memory_memoryentry_history", args=[fact.pk]),
+            gettext("History and differences"),
             reverse("admin:merge_facts", args=[fact.pk]),
+            gettext("Similar facts"),
         )
 
-    @admin.action(description="End the selected facts now", permissions=["change"])
+    @admin.action(description=_("End the selected facts now"), permissions=["change"])
     def end_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """End the selected facts."""
         facts, ended = LongTermMemory(), 0
@@ -376,7 +393,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
                 )
                 note_row(request, Action.EDIT, now, before=was, after=row_state(now))
             ended += 1
-        self.message_user(request, f"{ended} ended.", messages.SUCCESS)
+        self.message_user(request, gettext("%(ended)s ended.") % {"ended": ended}, messages.SUCCESS)
 
 
 def _known_of(fact: MemoryEntry) -> dict[str, Any]:
@@ -406,7 +423,7 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
     facts, tenant_id = LongTermMemory(), required_tenant_id()
     fact = MemoryEntry.objects.entries().filter(pk=memory_id).first()
     if fact is None:
-        messages.warning(request, "This fact was deleted or replaced.")
+        messages.warning(request, gettext("This fact was deleted or replaced."))
         return redirect(reverse("admin:memory_memoryentry_changelist"))
     note_row(request, Action.VIEW, fact, "near duplicates")
     alike = [
@@ -431,7 +448,7 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/merge_facts.html",
-        title="Similar facts",
+        title=gettext("Similar facts"),
         fact=fact,
         alike=[(each, marked_difference(fact.content, each.content)) for each in alike],
         other=other,
@@ -468,7 +485,7 @@ def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: Me
     except (DuplicateFact, FactBusy, InvalidArgument) as error:
         form.add_error("content", str(error))
         return False
-    messages.success(request, "The facts are merged. The other fact is ended.")
+    messages.success(request, gettext("The facts are merged. The other fact is ended."))
     return True
 
 

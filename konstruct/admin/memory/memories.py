@@ -8,6 +8,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from konstruct.admin.access import note, note_row
 from konstruct.admin.choosing import Chosen, as_user_id, as_uuid
@@ -86,7 +87,7 @@ def memories(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/memories.html",
-        title="Memories",
+        title=gettext("Memories"),
         agents=names.items(),
         agent_id=as_uuid(request.GET.get("agent")) or next(iter(names), None),
         user_id=as_user_id(request.GET.get("user")),
@@ -162,7 +163,7 @@ def neighbours(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/neighbours.html",
-        title="Nearest memories",
+        title=gettext("Nearest memories"),
         message=message,
         agent=agent_names().get(message.agent_id, str(message.agent_id)),
         neighbours=nearest_neighbours(message),

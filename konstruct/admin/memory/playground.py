@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from django import forms
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.choosing import Chosen
 from konstruct.admin.memory.marking import highlighted
@@ -24,27 +26,27 @@ MESSAGES, FACTS = KINDS = ("messages", "facts")
 FACTS_FOUND: Final = 10
 # What the API has no parameter for.
 OWN: Final = ("open_at", "keep_at", "neighbours")
-NOT_IN_THE_API: Final = (
+NOT_IN_THE_API: Final = _(
     "The API has no parameter for thresholds and neighbours: the agent has them."
 )
 
 
 def _choice(names: Sequence[str]) -> Any:
     return forms.ChoiceField(
-        choices=[("", "the agent's"), *((name, name) for name in names)],
+        choices=[("", gettext("the agent's")), *((name, name) for name in names)],
         required=False,
         widget=forms.Select(attrs={"class": "k-input"}),
     )
 
 
-def _number(field: Any, lowest: float, highest: float, step: str, label: str) -> Any:
+def _number(field: Any, lowest: float, highest: float, step: str, label: Any) -> Any:
     return field(
         label=label,
         required=False,
         min_value=lowest,
         max_value=highest,
         widget=forms.NumberInput(
-            attrs={"class": "k-input", "step": step, "placeholder": "the agent's"}
+            attrs={"class": "k-input", "step": step, "placeholder": gettext("the agent's")}
         ),
     )
 
@@ -55,14 +57,14 @@ class PolicyForm(forms.Form):
     preset = _choice(list(PRESETS))
     mode = _choice(MODES)
     gate = forms.ChoiceField(
-        choices=[("", "the agent's"), ("true", "on"), ("false", "off")],
+        choices=[("", _("the agent's")), ("true", _("on")), ("false", _("off"))],
         required=False,
         widget=forms.Select(attrs={"class": "k-input"}),
     )
-    top_k = _number(forms.IntegerField, 1, MAX_TOP_K, "1", "Number")
-    open_at = _number(forms.FloatField, 0, 1, "any", "Best at least")
-    keep_at = _number(forms.FloatField, 0, 1, "any", "Each at least")
-    neighbours = _number(forms.IntegerField, 0, MAX_NEIGHBOURS, "1", "Neighbours")
+    top_k = _number(forms.IntegerField, 1, MAX_TOP_K, "1", _("Number"))
+    open_at = _number(forms.FloatField, 0, 1, "any", _("Best at least"))
+    keep_at = _number(forms.FloatField, 0, 1, "any", _("Each at least"))
+    neighbours = _number(forms.IntegerField, 0, MAX_NEIGHBOURS, "1", _("Neighbours"))
 
     @property
     def given(self) -> dict[str, Any]:
@@ -86,16 +88,16 @@ class QuestionForm(forms.Form):
     """The knobs of a recall, and its moment."""
 
     at = forms.DateTimeField(
-        label="As of",
+        label=_("As of"),
         required=False,
         widget=forms.DateTimeInput(attrs={"class": "k-input", "type": "datetime-local"}),
-        help_text="Only what was said until then.",
+        help_text=_("Only what was said until then."),
     )
     kinds = forms.MultipleChoiceField(
         choices=[(kind, kind) for kind in KINDS],
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None: both.",
+        help_text=_("None: both."),
     )
 
 
@@ -152,9 +154,12 @@ def mark_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Non
             for place, each in enumerate(of[kind], start=1):
                 there = places.get(each[key])
                 if there is None:
-                    each["difference"] = "only here"
+                    each["difference"] = gettext("only here")
                 elif there != place:
-                    each["difference"] = f"place {place}, there {there}"
+                    each["difference"] = gettext("place %(place)s, there %(there)s") % {
+                        "place": place,
+                        "there": there,
+                    }
 
 
 def as_request(

@@ -10,6 +10,8 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from konstruct.admin.access import actor_of, note_row
@@ -30,31 +32,31 @@ from tenants.audit.models import Action
 
 # The features that readers can interpret, by weight: their labels and explanations.
 FEATURES: Final = {
-    "cosine": ("meaning", "Cosine similarity of its most similar sentence."),
-    "lexical": ("words", "Words in common, weighed by their rarity."),
-    "coverage": ("coverage", "Share of the question's words that it holds."),
-    "session": ("conversation", "How well the best of the same conversation fit."),
-    "previous": ("turn before", "Similarity of the turn before it."),
-    "following": ("turn after", "How well the turn after it fits."),
-    "fact": ("fact", "Cosine similarity of the fact that rests on it."),
-    "subject": ("speaker", "1: said by whom the question names; -1: by another."),
-    "time": ("time", "1: the question asks when, and it holds a time."),
+    "cosine": (_("meaning"), _("Cosine similarity of its most similar sentence.")),
+    "lexical": (_("words"), _("Words in common, weighed by their rarity.")),
+    "coverage": (_("coverage"), _("Share of the question's words that it holds.")),
+    "session": (_("conversation"), _("How well the best of the same conversation fit.")),
+    "previous": (_("turn before"), _("Similarity of the turn before it.")),
+    "following": (_("turn after"), _("How well the turn after it fits.")),
+    "fact": (_("fact"), _("Cosine similarity of the fact that rests on it.")),
+    "subject": (_("speaker"), _("1: said by whom the question names; -1: by another.")),
+    "time": (_("time"), _("1: the question asks when, and it holds a time.")),
 }
 REASONS: Final = {
-    "excluded": "The prompt holds it anyway.",
-    "excluded: corrected fact": "It states a fact that was corrected.",
-    "excluded: message": "It was excluded from recall.",
-    "asks the same": "It repeats the question and does not answer it.",
-    "below the gate": "It is probably not relevant to the question.",
-    "over top_k": "The limit on memories was reached by better ones.",
-    "over the budget": "The token budget was reached.",
-    "given as a fact": "The prompt has the fact that rests on it.",
+    "excluded": _("The prompt holds it anyway."),
+    "excluded: corrected fact": _("It states a fact that was corrected."),
+    "excluded: message": _("It was excluded from recall."),
+    "asks the same": _("It repeats the question and does not answer it."),
+    "below the gate": _("It is probably not relevant to the question."),
+    "over top_k": _("The limit on memories was reached by better ones."),
+    "over the budget": _("The token budget was reached."),
+    "given as a fact": _("The prompt has the fact that rests on it."),
 }
 SECTIONS: Final = {
-    "system": "Agent instructions",
-    "memory": "Recalled memories",
-    "session": "Recent turns",
-    "task": "Message",
+    "system": _("Agent instructions"),
+    "memory": _("Recalled memories"),
+    "session": _("Recent turns"),
+    "task": _("Message"),
 }
 
 
@@ -178,10 +180,14 @@ def mark(request: HttpRequest, reply_id: UUID, message_id: UUID) -> HttpResponse
             except NotRecalled as error:
                 raise Http404(str(error)) from error
             note_row(request, Action.DECIDE, row, before=was, after=row_state(row))
-            messages.success(request, f"Marked: {Relevance(relevance).label.lower()}.")
+            messages.success(
+                request,
+                gettext("Marked: %(lower)s.")
+                % {"lower": gettext(Relevance(relevance).label).lower()},
+            )
         elif before is not None:
             note_row(request, Action.DELETE, before, before=was)
             before.delete()
-            messages.success(request, "The mark was removed.")
+            messages.success(request, gettext("The mark was removed."))
     address = reverse("admin:conversation", args=[reply_id])
     return redirect(f"{address}?why={reply_id}#recalled-{message_id}")

@@ -11,6 +11,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, actor_of, note, note_row
@@ -22,6 +24,7 @@ from konstruct.orchestrator.reply_reviews import MAX_NOTE_CHARACTERS, random_rep
 from memory.browse.threads import turns_around
 from memory.models import Message
 from tenants import transaction
+from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -70,7 +73,7 @@ def review(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/reply_review.html",
-        title="Review replies",
+        title=gettext("Review replies"),
         reply=found if shown else None,
         turns=turns_around(found, earlier=TURNS_BEFORE + 1, later=0) if found and shown else [],
         why=sources_of(found) if found and shown else None,
@@ -87,7 +90,7 @@ def _mark(request: HttpRequest) -> None:
     """Set the mark of a form; tell the user what happened."""
     form = MarkForm(request.POST)
     if not form.is_valid():
-        messages.warning(request, "This cannot be saved: check the mark and the note.")
+        messages.warning(request, gettext("This cannot be saved: check the mark and the note."))
         return
     given = form.cleaned_data
     try:
@@ -100,7 +103,10 @@ def _mark(request: HttpRequest) -> None:
     except KonstructError as error:
         messages.warning(request, str(error))
     else:
-        messages.success(request, f"Marked as {row.get_mark_display()}.")
+        messages.success(
+            request,
+            gettext("Marked as %(mark_display)s.") % {"mark_display": row.get_mark_display()},
+        )
 
 
 @admin.register(ReplyReview, site=tenant_site)
@@ -117,18 +123,20 @@ class ReplyReviewAdmin(AgentRowsAdmin):
     readonly_fields = ("agent", "conversation")
 
     @display(
-        description="Mark",
+        description=_("Mark"),
         ordering="mark",
-        label={"right": "success", "wrong": "danger", "unsure": "warning"},
+        label=Colours({"right": "success", "wrong": "danger", "unsure": "warning"}),
     )
     def shown_mark(self, row: ReplyReview) -> str:
         """Return the mark."""
         return row.mark
 
-    @display(description="Reply")
+    @display(description=_("Reply"))
     def conversation(self, row: ReplyReview) -> SafeString:
         """Return a link to the reply in its conversation."""
         address = reverse("admin:conversation", args=[row.reply_id])
         return format_html(
-            '<a class="k-link" href="{}">Open conversation</a>', f"{address}#m{row.reply_id}"
+            '<a class="k-link" href="{}">{}</a>',
+            f"{address}#m{row.reply_id}",
+            gettext("Open conversation"),
         )

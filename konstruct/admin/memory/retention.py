@@ -9,6 +9,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget
@@ -23,7 +25,7 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action, RetentionRule
 
-ALL_OTHERS = "all others"
+ALL_OTHERS = _("all others")
 CHANGE = "audit.change_retentionrule"
 
 
@@ -31,21 +33,25 @@ class RetentionForm(forms.ModelForm):
     """A rule: an agent, and a number of days."""
 
     agent_id = forms.TypedChoiceField(
-        label="Agent",
+        label=_("Agent"),
         required=False,
         coerce=lambda value: UUID(str(value)),
         empty_value=None,
         choices=agent_choices(ALL_OTHERS),
         widget=UnfoldAdminSelectWidget,
-        help_text="The agent whose conversations are removed; all others: agents without a rule.",
+        help_text=_(
+            "The agent whose conversations are removed; all others: agents without a rule."
+        ),
     )
     days = forms.IntegerField(
-        label="Days",
+        label=_("Days"),
         validators=[MinValueValidator(1), MaxValueValidator(MAX_DAYS)],
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Older messages are removed every hour, with their vectors and records, and "
-        "cannot be restored. Facts have their own expiry. Fewer days than now take effect after a "
-        "day, and can be cancelled until then.",
+        help_text=_(
+            "Older messages are removed every hour, with their vectors and records, and "
+            "cannot be restored. Facts have their own expiry. Fewer days than now take effect "
+            "after a day, and can be cancelled until then."
+        ),
     )
 
     class Meta:
@@ -64,7 +70,7 @@ class RetentionForm(forms.ModelForm):
         agent_id: UUID | None = self.cleaned_data["agent_id"]
         others = RetentionRule.objects.exclude(pk=self.instance.pk)
         if others.filter(agent_id=agent_id).exists():
-            raise forms.ValidationError("There is a rule for it already: change that one.")
+            raise forms.ValidationError(gettext("There is a rule for it already: change that one."))
         return agent_id
 
 
@@ -78,22 +84,25 @@ class RetentionRuleAdmin(AgentNameAdmin):
     sortable_by = ()
     change_form_outer_before_template = "konstruct/retention_change.html"
 
-    @display(description="Agent")
+    @display(description=_("Agent"))
     def agent(self, row: Any) -> str:
         """The agent's name, or all others."""
-        return super().agent(row) if row.agent_id else ALL_OTHERS
+        return super().agent(row) if row.agent_id else str(ALL_OTHERS)
 
-    @display(description="Days")
+    @display(description=_("Days"))
     def kept(self, row: RetentionRule) -> str:
         """The days that hold now."""
         return _as_text(row.days)
 
-    @display(description="Change", empty_value="none")
+    @display(description=_("Change"), empty_value=_("none"))
     def change(self, row: RetentionRule) -> str:
         """The change that waits."""
         if row.effective_at is None:
             return ""
-        return f"{row.next_days} days from {row.effective_at:%Y-%m-%d %H:%M} UTC"
+        return gettext("%(next_days)s days from %(effective_at)s UTC") % {
+            "next_days": row.next_days,
+            "effective_at": f"{row.effective_at:%Y-%m-%d %H:%M}",
+        }
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Rules are deleted one by one: each is checked."""
@@ -153,14 +162,16 @@ def cancel(request: HttpRequest, rule_id: UUID) -> HttpResponse:
         if retention_rules.cancel_change(rule):
             rule.refresh_from_db()
             note_row(request, Action.EDIT, rule, before=was, after=row_state(rule))
-            messages.success(request, "The change is cancelled.")
+            messages.success(request, gettext("The change is cancelled."))
         else:
-            messages.warning(request, "No change waits: it has taken effect or was cancelled.")
+            messages.warning(
+                request, gettext("No change waits: it has taken effect or was cancelled.")
+            )
     return redirect(_page_of(rule_id))
 
 
 def _as_text(days: int) -> str:
-    return "for good" if days >= MAX_DAYS else f"{days:,}"
+    return gettext("for good") if days >= MAX_DAYS else f"{days:,}"
 
 
 def _page_of(pk: Any) -> str:

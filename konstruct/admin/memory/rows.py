@@ -9,6 +9,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.admin import TabularInline
 from unfold.decorators import display
 
@@ -33,6 +35,7 @@ from memory.models import (
     WindowClear,
 )
 from tenants import transaction
+from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -53,7 +56,7 @@ class PieceInline(TabularInline):
     extra = 0
     can_delete = False
     show_change_link = True
-    verbose_name_plural = "embedded pieces"
+    verbose_name_plural = _("embedded pieces")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         pieces: QuerySet[Any] = super().get_queryset(request)
@@ -71,10 +74,10 @@ class SourceFilter(ChoiceFilter):
 
     title = parameter_name = "source"
     values = {
-        "facts": "from facts",
-        "memories": "from recalled messages",
-        "turns": "from recent turns alone",
-        "nothing": "from nothing",
+        "facts": _("from facts"),
+        "memories": _("from recalled messages"),
+        "turns": _("from recent turns alone"),
+        "nothing": _("from nothing"),
     }
 
     def has_output(self) -> bool:
@@ -92,7 +95,7 @@ class MessageAdmin(MemoryAdmin):
     list_display = ("created_at", "agent", "user_id", "speaker", "channel", shortened)
     list_filter = (AgentFilter, UserFilter, "role", SourceFilter, "created_at")
     search_fields = ("content",)
-    search_help_text = "Words that a message holds, in any form; a user's id; or a message's id."
+    search_help_text = _("Words that a message holds, in any form; a user's id; or a message's id.")
     ordering = ("-number",)
     inlines = (PieceInline,)
     readonly_fields = ("conversation",)
@@ -122,17 +125,18 @@ class MessageAdmin(MemoryAdmin):
             found = {*numbers_of_messages_with(asked), *numbers_of_messages_of(asked)}
             return queryset.filter(number__in=found), False
 
-    @display(description="Speaker", label={"user": "info", "assistant": "success"})
+    @display(description=_("Speaker"), label=Colours({"user": "info", "assistant": "success"}))
     def speaker(self, message: Message) -> tuple[str, str]:
         """The name of the speaker, or the role."""
         return message.role, message.name or message.role
 
-    @display(description="Conversation")
+    @display(description=_("Conversation"))
     def conversation(self, message: Message) -> SafeString:
         """A link to the conversation."""
         return format_html(
-            '<a class="k-link" href="{}">Open conversation</a>',
+            '<a class="k-link" href="{}">{}</a>',
             reverse("admin:conversation", args=[message.pk]),
+            gettext("Open conversation"),
         )
 
     def has_clear_permission(self, request: HttpRequest) -> bool:
@@ -140,7 +144,7 @@ class MessageAdmin(MemoryAdmin):
         return request.user.has_perm("memory.add_windowclear")
 
     @admin.action(
-        description="Clear the recent turns of these users (long-term memory stays)",
+        description=_("Clear the recent turns of these users (long-term memory stays)"),
         permissions=["clear"],
     )
     def clear_windows(self, request: HttpRequest, queryset: QuerySet[Message]) -> None:
@@ -151,14 +155,18 @@ class MessageAdmin(MemoryAdmin):
                 note(request, Action.CLEAR, "window", agent_id=agent_id, user_id=user_id)
                 clear_window(required_tenant_id(), agent_id, user_id)
         if windows:
-            self.message_user(request, f"{len(windows)} cleared.", messages.SUCCESS)
+            self.message_user(
+                request,
+                gettext("%(windows)s cleared.") % {"windows": len(windows)},
+                messages.SUCCESS,
+            )
 
 
 class ModelFilter(ChoiceFilter):
     """Vectors of the current model, which recall compares, or of other models."""
 
     title = parameter_name = "model"
-    values = {"current": "the current one", "other": "others: to be embedded again"}
+    values = {"current": _("the current one"), "other": _("others: to be embedded again")}
 
     def narrow(self, rows: Any, value: str) -> Any:
         current = {"embedding_model": model_version()}
@@ -218,24 +226,25 @@ class RecallEventAdmin(MemoryAdmin):
         number = Func(F("hits"), function="jsonb_array_length", output_field=IntegerField())
         return super().get_queryset(request).annotate(found=number)
 
-    @display(description="Found")
+    @display(description=_("Found"))
     def found(self, event: Any) -> int:
         """Number of hits."""
         return event.found
 
-    @display(description="Took")
+    @display(description=_("Took"))
     def took(self, event: RecallEvent) -> str:
         """The time of the recall."""
-        return f"{event.milliseconds:.1f} ms"
+        return gettext("%(milliseconds)s ms") % {"milliseconds": f"{event.milliseconds:.1f}"}
 
-    @display(description="Why it was said")
+    @display(description=_("Why it was said"))
     def why(self, event: RecallEvent) -> SafeString | str:
         """A link to the reply and its sources."""
         if event.reply_id is None:
-            return "Recalled for no reply."
+            return gettext("Recalled for no reply.")
         return format_html(
-            '<a class="k-link" href="{}">See the reply and what was recalled for it</a>',
+            '<a class="k-link" href="{}">{}</a>',
             f"{reverse('admin:conversation', args=[event.reply_id])}?why={event.reply_id}",
+            gettext("See the reply and what was recalled for it"),
         )
 
 
@@ -267,14 +276,15 @@ class RecallMarkAdmin(MemoryAdmin):
         *("author_name", "author_kind", "created_at", "agent", "user_id", "id", "agent_id"),
     )
 
-    @display(description="Recalled for")
+    @display(description=_("Recalled for"))
     def conversation(self, mark: RecallMark) -> SafeString:
         """A link to the reply and what was recalled for it."""
         return format_html(
-            '<a class="k-link" href="{}?why={}#recalled-{}">Open reply</a>',
+            '<a class="k-link" href="{}?why={}#recalled-{}">{}</a>',
             reverse("admin:conversation", args=[mark.reply_id]),
             mark.reply_id,
             mark.message_id,
+            gettext("Open reply"),
         )
 
 

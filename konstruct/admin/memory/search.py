@@ -14,6 +14,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.timezone import make_aware
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.dataclasses import SearchResult
 
 from konstruct.admin.access import note
@@ -51,11 +53,11 @@ PAGES: Final[dict[type[Model], str]] = {Message: "conversation", Escalation: "es
 class NarrowingForm(forms.Form):
     """What the messages of a search are narrowed to. An unusable value does not narrow."""
 
-    agent = forms.ChoiceField(choices=agent_choices("All agents"), required=False)
-    user = forms.CharField(label="Person", required=False)
+    agent = forms.ChoiceField(choices=agent_choices(_("All agents")), required=False)
+    user = forms.CharField(label=_("Person"), required=False)
     channel = forms.CharField(required=False)
-    since = forms.DateField(label="From", required=False)
-    until = forms.DateField(label="To", required=False)
+    since = forms.DateField(label=_("From"), required=False)
+    until = forms.DateField(label=_("To"), required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -63,7 +65,7 @@ class NarrowingForm(forms.Form):
             field.widget.attrs["class"] = "k-input"
             if name in ("since", "until"):
                 field.widget.input_type = "date"
-        self.fields["user"].widget.attrs["placeholder"] = "Id of the person"
+        self.fields["user"].widget.attrs["placeholder"] = gettext("Id of the person")
 
     def narrowing(self) -> MessageFilter:
         """Return the valid values as a filter; both dates are included."""
@@ -104,7 +106,7 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/search.html",
-        title="Search",
+        title=gettext("Search"),
         q=query,
         form=form,
         floor=SEARCH_FLOOR,
@@ -140,7 +142,7 @@ def _found(request: HttpRequest, query: str, narrowed: MessageFilter) -> dict[st
         "agents": agents,
         "threads": threads,
         "facts": [
-            (fact, names.get(fact.agent_id, "") if fact.agent_id else "all agents")
+            (fact, names.get(fact.agent_id, "") if fact.agent_id else gettext("all agents"))
             for fact in facts
         ],
         "messages_found": [
@@ -169,7 +171,7 @@ def exact_links(request: HttpRequest, query: str) -> Iterator[SearchResult]:
         receipt = ErasureRequest.objects.about(query).filter(done_at__isnull=False).first()
         if receipt is not None and not known_users(user_id=query, limit=1):
             link = reverse("admin:audit_erasurerequest_change", args=[receipt.pk])
-            yield SearchResult(query, "Erased: the receipt", link, "person_off")
+            yield SearchResult(query, gettext("Erased: the receipt"), link, "person_off")
 
 
 def _rows_with_id(request: HttpRequest, row_id: UUID) -> Iterator[SearchResult]:
@@ -226,14 +228,14 @@ def palette(request: HttpRequest, _: str) -> list[SearchResult]:
     found = list(exact_links(request, query))
     if request.user.has_perm(SEARCH):
         link = f"{reverse('admin:search_page')}?{urlencode({'q': query})}"
-        found.append(SearchResult(query, "Search facts and messages", link, "search"))
+        found.append(SearchResult(query, gettext("Search facts and messages"), link, "search"))
     for person in found_people(request, query, SHOWN):
         link = f"{reverse('admin:person')}?{urlencode({'user': person.user_id})}"
         title = f"{person.name} ({person.user_id})" if person.name else person.user_id
-        found.append(SearchResult(title[:120], "Person", link, "person"))
+        found.append(SearchResult(title[:120], gettext("Person"), link, "person"))
     for agent in found_agents(request, query):
         link = reverse("admin:orchestrator_agent_change", args=[agent.pk])
-        found.append(SearchResult(agent.name, "Agent", link, "smart_toy"))
+        found.append(SearchResult(agent.name, gettext("Agent"), link, "smart_toy"))
     return found
 
 
@@ -246,4 +248,4 @@ def _found_tenants(request: HttpRequest, query: str) -> Iterator[SearchResult]:
         tenants |= Tenant.objects.filter(pk=row_id)
     for tenant in tenants.order_by("name")[:SHOWN]:
         link = reverse("admin:tenants_tenant_change", args=[tenant.pk])
-        yield SearchResult(tenant.name, "Tenant", link, "domain")
+        yield SearchResult(tenant.name, gettext("Tenant"), link, "domain")

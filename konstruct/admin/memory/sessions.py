@@ -8,6 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 
 from konstruct.admin.access import note
 from memory.context import SessionStore
@@ -36,7 +37,7 @@ def session_list(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/sessions.html",
-        title="Sessions",
+        title=gettext("Sessions"),
         sessions=[
             (session, urlencode({"thread": session.thread_id})) for session in found[:PER_PAGE]
         ],
@@ -56,11 +57,11 @@ def session(request: HttpRequest) -> HttpResponseBase:
     try:
         turns = _store().get_session_messages(found.thread_id, MAX_MESSAGES, max_bytes=MAX_BYTES)
     except (UnreadableSession, CheckpointRefused) as error:
-        problem = f"The messages cannot be shown: {error}."
+        problem = gettext("The messages cannot be shown: %(error)s.") % {"error": error}
     return tenant_site.render(
         request,
         "konstruct/session.html",
-        title="Session",
+        title=gettext("Session"),
         session=found,
         query=urlencode({"thread": found.thread_id}),
         turns=turns,
@@ -77,14 +78,14 @@ def clear(request: HttpRequest) -> HttpResponseBase:
         return tenant_site.render(
             request,
             "konstruct/clear_session.html",
-            title="Clear the session?",
+            title=gettext("Clear the session?"),
             session=found,
             query=query,
         )
     # First, for LangGraph's connection has a transaction of its own.
     note(request, Action.CLEAR, "session", thread_id=found.thread_id)
     _store().clear_session(found.thread_id)
-    messages.success(request, "The session is cleared. Messages of conversations stay.")
+    messages.success(request, gettext("The session is cleared. Messages of conversations stay."))
     return redirect(reverse("admin:sessions"))
 
 

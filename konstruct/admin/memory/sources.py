@@ -7,6 +7,8 @@ from uuid import UUID
 
 from django.db.models.functions import Left
 from django.utils import timezone
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.choosing import as_uuid
 from konstruct.admin.memory.recall_events import why_of
@@ -28,18 +30,18 @@ PROBE: Final = 60
 SHORT: Final = 16
 MAX_SHOWN: Final = 400
 SIGNALS: Final = {
-    "meaning": "A sentence of it is like the question.",
-    "words": "It has words of the question, the rare ones most.",
-    "names": "The question names who said it.",
-    "time": "The question asks when, and it has a time.",
-    "conversation": "The conversation around it fits the question.",
-    "fact": "A fact that rests on it is like the question.",
+    "meaning": _("A sentence of it is like the question."),
+    "words": _("It has words of the question, the rare ones most."),
+    "names": _("The question names who said it."),
+    "time": _("The question asks when, and it has a time."),
+    "conversation": _("The conversation around it fits the question."),
+    "fact": _("A fact that rests on it is like the question."),
 }
 _STATES: Final = {
-    FactState.SUPERSEDED: "superseded since",
-    FactState.RETRACTED: "retracted since",
-    FactState.REJECTED: "rejected since",
-    FactState.PROPOSED: "waits for a review again",
+    FactState.SUPERSEDED: _("superseded since"),
+    FactState.RETRACTED: _("retracted since"),
+    FactState.REJECTED: _("rejected since"),
+    FactState.PROPOSED: _("waits for a review again"),
 }
 
 
@@ -122,9 +124,9 @@ def with_sources(
         "turns": shown_turns,
         "instructions": [
             {
-                "title": "Instructions of the application"
+                "title": gettext("Instructions of the application")
                 if message["content"].startswith(INSTRUCTIONS_OPENING)
-                else "Agent instructions",
+                else gettext("Agent instructions"),
                 "content": message["content"],
             }
             for message in sections.get("system", [])
@@ -195,11 +197,11 @@ class _Changes:
         excluded = self.exclusions.get(pk, []) if pk else []
         found = []
         if pk and message is None and self.since is not None:
-            found.append("erased since")
+            found.append(gettext("erased since"))
         if any(each.start is None for each in excluded):
-            found.append("excluded from recall")
+            found.append(gettext("excluded from recall"))
         elif excluded:
-            found.append("words of it are excluded from recall")
+            found.append(gettext("words of it are excluded from recall"))
         return {
             "changes": found,
             "is_here": message is not None,
@@ -211,15 +213,15 @@ class _Changes:
         pk = as_uuid(fact.get("memory_id"))
         now = self.facts.get(pk) if pk else None
         if now is None:
-            return ["deleted or erased since"]
+            return [gettext("deleted or erased since")]
         if now.state != FactState.ACTIVE:
-            return [_STATES[FactState(now.state)]]
+            return [str(_STATES[FactState(now.state)])]
         found = []
         if now.content != fact["content"]:
-            found.append(f"now: {now.content[:300]}")
+            found.append(gettext("now: %(value)s") % {"value": now.content[:300]})
         moment = timezone.now()
         if any(end is not None and end <= moment for end in (now.valid_to, now.expires_at)):
-            found.append("ended since")
+            found.append(gettext("ended since"))
         return found
 
 

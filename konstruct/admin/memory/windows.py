@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext
 
 from konstruct.admin.access import note, note_row
 from konstruct.admin.choosing import Chosen
@@ -34,7 +35,7 @@ def window(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/window.html",
-        title="Recent turns",
+        title=gettext("Recent turns"),
         chosen=chosen,
         turns=[
             {**turn, "at": parse_datetime(turn.get("at", ""))}
@@ -60,7 +61,7 @@ def thread_window(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/thread_window.html",
-        title="Recent turns of the thread",
+        title=gettext("Recent turns of the thread"),
         anchor=anchor,
         turns=[{**turn, "at": parse_datetime(turn.get("at", ""))} for turn in turns],
     )
@@ -72,10 +73,13 @@ def clear(request: HttpRequest) -> HttpResponseBase:
     chosen = Chosen.required(request)
     if request.method != "POST":
         return tenant_site.render(
-            request, "konstruct/clear_window.html", title="Clear the recent turns?", chosen=chosen
+            request,
+            "konstruct/clear_window.html",
+            title=gettext("Clear the recent turns?"),
+            chosen=chosen,
         )
     with transaction.atomic():
         note(request, Action.CLEAR, "window", agent_id=chosen.agent.pk, user_id=chosen.user_id)
         clear_window(required_tenant_id(), chosen.agent.pk, chosen.user_id)
-    messages.success(request, "The recent turns are cleared. Long-term memory stays.")
+    messages.success(request, gettext("The recent turns are cleared. Long-term memory stays."))
     return redirect(f"{reverse('admin:window')}?{chosen.query}")

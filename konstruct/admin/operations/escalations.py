@@ -14,6 +14,8 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, actor_of, note_row
@@ -35,6 +37,7 @@ from konstruct.orchestrator.models import Agent, Escalation
 from memory.browse.threads import turns_around
 from memory.models import Message
 from tenants import transaction
+from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -50,7 +53,7 @@ class StateFilter(ChoiceFilter):
     """Open, or resolved."""
 
     title = parameter_name = "state"
-    values = {"open": "open", "resolved": "resolved"}
+    values = {"open": _("open"), "resolved": _("resolved")}
 
     def narrow(self, rows: Any, value: str) -> Any:
         return rows.open() if value == "open" else rows.resolved()
@@ -59,9 +62,9 @@ class StateFilter(ChoiceFilter):
 class ToFilter(ChoiceFilter):
     """To a person, or to another agent."""
 
-    title = "who answers"
+    title = _("who answers")
     parameter_name = "to"
-    values = {"person": "a person", "agent": "another agent"}
+    values = {"person": _("a person"), "agent": _("another agent")}
 
     def narrow(self, rows: Any, value: str) -> Any:
         return rows.to_people() if value == "person" else rows.to_agents()
@@ -71,7 +74,7 @@ class AssignedFilter(ChoiceFilter):
     """Assigned to the user who looks, or to no one."""
 
     title = parameter_name = "assigned"
-    values = {"me": "to me", "none": "to no one"}
+    values = {"me": _("to me"), "none": _("to no one")}
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         if self.value() not in self.values:
@@ -101,35 +104,39 @@ class EscalationAdmin(AgentRowsAdmin):
 
     agent_columns = {"agent_name": "agent_id", "to_agent_name": "to_agent_id"}
 
-    @display(description="Who answers")
+    @display(description=_("Who answers"))
     def to_whom(self, escalation: Any) -> str:
         """A person, or the agent that it was handed to."""
         if escalation.to_agent_id is None:
-            return "a person"
+            return gettext("a person")
         return escalation.to_agent_name or str(escalation.to_agent_id)
 
-    @display(description="State", label={"open": "warning", "resolved": "success"})
+    @display(description=_("State"), label=Colours({"open": "warning", "resolved": "success"}))
     def state(self, escalation: Escalation) -> str:
         """Return the word for the row's state."""
-        return "open" if escalation.resolved_at is None else "resolved"
+        return gettext("open") if escalation.resolved_at is None else gettext("resolved")
 
-    @display(description="Thread")
+    @display(description=_("Thread"))
     def thread_link(self, escalation: Escalation) -> SafeString:
         """A link to the page of the escalation."""
         address = reverse("admin:escalation", args=[escalation.pk])
-        return format_html('<a class="k-link" href="{}">Read and answer</a>', address)
+        return format_html(
+            '<a class="k-link" href="{}">{}</a>', address, gettext("Read and answer")
+        )
 
 
 class AnswerForm(forms.Form):
     """The answer of a person to the user."""
 
     content = forms.CharField(
-        label="Answer as a person",
+        label=_("Answer as a person"),
         max_length=MAX_ANSWER_CHARACTERS,
         validators=[ProhibitNullCharactersValidator()],
         widget=forms.Textarea(attrs={"class": "k-input", "rows": 4}),
-        help_text="The user reads it under your name, in the channel where they wrote. It answers "
-        "all messages that wait here.",
+        help_text=_(
+            "The user reads it under your name, in the channel where they wrote. It answers "
+            "all messages that wait here."
+        ),
     )
 
 
@@ -137,20 +144,20 @@ class ResolutionForm(forms.Form):
     """How an escalation ends."""
 
     outcome = forms.ChoiceField(
-        label="Messages that wait",
+        label=_("Messages that wait"),
         choices=[
-            ("person", "A person has answered them: close"),
-            ("agent", "The agent answers them"),
+            ("person", _("A person has answered them: close")),
+            ("agent", _("The agent answers them")),
         ],
         widget=forms.Select(attrs={"class": "k-input"}),
     )
     note = forms.CharField(
-        label="Note",
+        label=_("Note"),
         required=False,
         max_length=2000,
         validators=[ProhibitNullCharactersValidator()],
         widget=forms.Textarea(attrs={"class": "k-input", "rows": 4}),
-        help_text="For the record; the user does not see it.",
+        help_text=_("For the record; the user does not see it."),
     )
 
 
@@ -186,7 +193,7 @@ def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     except KonstructError as error:
         messages.warning(request, str(error))
     else:
-        messages.success(request, "The answer is on its way to the user.")
+        messages.success(request, gettext("The answer is on its way to the user."))
     return redirect(reverse("admin:escalation", args=[found.pk]))
 
 
@@ -218,7 +225,7 @@ def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     except KonstructError as error:
         messages.warning(request, str(error))
     else:
-        messages.success(request, "Resolved: the agent answers in this thread again.")
+        messages.success(request, gettext("Resolved: the agent answers in this thread again."))
     return redirect(reverse("admin:escalation", args=[found.pk]))
 
 
@@ -241,7 +248,10 @@ def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponse
     except KonstructError as error:
         messages.warning(request, str(error))
     else:
-        messages.success(request, f"Assigned to {to}." if to else "Assigned to no one.")
+        messages.success(
+            request,
+            gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Assigned to no one."),
+        )
     if request.POST.get("back") == "today":
         return redirect(reverse("admin:index"))
     return redirect(reverse("admin:escalation", args=[found.pk]))
@@ -267,7 +277,7 @@ def hand(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         request,
         message_id,
         partial(hand_over, to_agent=to_agent, reason=reason),
-        "Transferred. The other agent answers in this thread.",
+        gettext("Transferred. The other agent answers in this thread."),
     )
 
 
@@ -322,7 +332,12 @@ def _page(
     return tenant_site.render(
         request,
         "konstruct/escalation.html",
-        title=f"{to_agent or 'A person'} answer{'s' if found.resolved_at is None else 'ed'}",
+        title=(
+            gettext("%(name)s answers")
+            if found.resolved_at is None
+            else gettext("%(name)s answered")
+        )
+        % {"name": to_agent or gettext("A person")},
         escalation=found,
         agent=names.get(found.agent_id, str(found.agent_id)),
         to_agent=to_agent,

@@ -9,6 +9,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentNameAdmin
@@ -49,13 +51,15 @@ class ExtractionCursorAdmin(AgentNameAdmin, JobAdmin):
             last_message_at=Subquery(last.values("created_at")[:1]),
         )
 
-    @display(description="Processed up to", empty_value="no message yet")
+    @display(description=_("Processed up to"), empty_value=_("no message yet"))
     def processed_up_to(self, cursor: Any) -> Any:
         """A link to the last message that was processed."""
         if cursor.last_number == 0:
             return None
         if cursor.last_message_id is None:
-            return f"message {cursor.last_number}, which was erased"
+            return gettext("message %(last_number)s, which was erased") % {
+                "last_number": cursor.last_number
+            }
         return format_html(
             '<a class="k-link" href="{}#m{}">{}</a>',
             reverse("admin:conversation", args=[cursor.last_message_id]),

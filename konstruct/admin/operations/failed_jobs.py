@@ -10,6 +10,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import note
 from konstruct.channels.delivery.queue import DELIVERIES
@@ -38,7 +40,7 @@ def _retry_reply(key: UUID) -> bool:
 class FailedKind:
     """A kind of jobs: its label, who may see and who may retry it, and the page of its rows."""
 
-    label: str
+    label: Any
     view: str
     retry: Callable[[UUID], bool]
     change: str
@@ -49,7 +51,7 @@ class FailedKind:
 
 KINDS: Final = {
     REPLIES.name: FailedKind(
-        "Reply",
+        _("Reply"),
         "orchestrator.view_pendingreply",
         _retry_reply,
         "orchestrator.change_pendingreply",
@@ -57,7 +59,7 @@ KINDS: Final = {
         is_message=True,
     ),
     DELIVERIES.name: FailedKind(
-        "Delivery",
+        _("Delivery"),
         "channels.view_delivery",
         DELIVERIES.retry,
         "channels.change_delivery",
@@ -65,21 +67,21 @@ KINDS: Final = {
         is_message=True,
     ),
     ARRIVALS.name: FailedKind(
-        "Event of a channel",
+        _("Event of a channel"),
         "channels.view_arrival",
         ARRIVALS.retry,
         "channels.change_arrival",
         "admin:channels_arrival_changelist",
     ),
     EXTRACTIONS.name: FailedKind(
-        "Extraction of facts",
+        _("Extraction of facts"),
         "orchestrator.view_extractioncursor",
         EXTRACTIONS.retry,
         "orchestrator.change_extractioncursor",
         "admin:orchestrator_extractioncursor_changelist",
     ),
     SENDING.name: FailedKind(
-        "Notification",
+        _("Notification"),
         "orchestrator.view_notificationrecipient",
         SENDING.retry,
         "orchestrator.change_notificationrecipient",
@@ -127,7 +129,7 @@ def retry_job(request: HttpRequest, kind: str, key: UUID) -> HttpResponseBase:
         if retried:
             note(request, Action.RETRY, kind, subject_id=key)
     if retried:
-        messages.success(request, f"{of_kind.label} is retried.")
+        messages.success(request, gettext("%(label)s is retried.") % {"label": of_kind.label})
     else:
-        messages.warning(request, "This job has not failed, or was retried already.")
+        messages.warning(request, gettext("This job has not failed, or was retried already."))
     return redirect(reverse("admin:index"))

@@ -9,6 +9,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, note
@@ -16,6 +18,7 @@ from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack import oauth
 from konstruct.channels.slack.installations import disconnect
 from konstruct.orchestrator.models import Agent
+from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import NOTHING, RowState, row_state
 from tenants.audit.models import Action
@@ -42,7 +45,9 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
     )  # fmt: skip
     actions = ("disconnect",)
 
-    @display(description="State", label={"connected": "success", "disconnected": "danger"})
+    @display(
+        description=_("State"), label=Colours({"connected": "success", "disconnected": "danger"})
+    )
     def state_shown(self, installation: SlackInstallation) -> str:
         """Return the word for the row's state."""
         return installation.state
@@ -61,7 +66,7 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
         """Who may change workspaces may disconnect them."""
         return request.user.has_perm("channels.change_slackinstallation")
 
-    @admin.action(description="Disconnect", permissions=["disconnect"])
+    @admin.action(description=_("Disconnect"), permissions=["disconnect"])
     def disconnect(self, request: HttpRequest, queryset: QuerySet[SlackInstallation]) -> None:
         """Disconnect the selected workspaces, and revoke their tokens at Slack."""
         done = 0
@@ -73,12 +78,17 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
             if problem:
                 self.message_user(
                     request,
-                    f"{installation} is disconnected here, but its token was not revoked at Slack: "
-                    f"{problem} Remove the app in the workspace's settings.",
+                    gettext(
+                        "%(installation)s is disconnected here, but its token was not revoked at"
+                        " Slack: %(problem)s Remove the app in the workspace's settings."
+                    )
+                    % {"installation": installation, "problem": problem},
                     messages.WARNING,
                 )
         if done:
-            self.message_user(request, f"{done} disconnected.", messages.SUCCESS)
+            self.message_user(
+                request, gettext("%(done)s disconnected.") % {"done": done}, messages.SUCCESS
+            )
 
 
 @admin.register(SlackUser, site=tenant_site)
@@ -95,7 +105,7 @@ class ConnectForm(forms.Form):
 
     agent = forms.ModelChoiceField(
         Agent.objects.none(),
-        help_text="Answers in the workspace, and remembers what is said to it there.",
+        help_text=_("Answers in the workspace, and remembers what is said to it there."),
         widget=forms.Select(attrs={"class": "k-input"}),
     )
 
@@ -117,7 +127,7 @@ def connect(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/slack_connect.html",
-        title="Connect a Slack workspace",
+        title=gettext("Connect a Slack workspace"),
         form=form,
         address=address,
         problem=problem,
@@ -135,7 +145,11 @@ def finish(request: HttpRequest) -> HttpResponseBase:
     except KonstructError as error:
         messages.error(request, str(error))
         return redirect("admin:slack_connect")
-    messages.success(request, f"{installation} is connected. Invite the bot to a channel there.")
+    messages.success(
+        request,
+        gettext("%(installation)s is connected. Invite the bot to a channel there.")
+        % {"installation": installation},
+    )
     return redirect(reverse("admin:channels_slackinstallation_changelist"))
 
 

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin
@@ -12,6 +14,7 @@ from konstruct.admin.choosing import as_uuid
 from konstruct.admin.lists import AgentFilter, agent_names
 from konstruct.orchestrator import metering
 from konstruct.orchestrator.models import CallOutcome, ModelCall
+from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 from tenants.context import reading_replica
 
@@ -38,16 +41,19 @@ class ModelCallAdmin(AgentRowsAdmin):
     readonly_fields = ("agent", "how_it_ended")
 
     @display(
-        description="Outcome",
-        label={
-            CallOutcome.DONE.label: "success",
-            CallOutcome.FAILED.label: "danger",
-            CallOutcome.UNKNOWN.label: "warning",
-        },
+        description=_("Outcome"),
+        label=Colours(
+            {
+                CallOutcome.DONE.label: "success",
+                CallOutcome.FAILED.label: "danger",
+                CallOutcome.UNKNOWN.label: "warning",
+            }
+        ),
     )
     def how_it_ended(self, call: ModelCall) -> str:
         """The outcome; unknown where the process ended before the answer came."""
-        return str(CallOutcome(call.outcome).label)
+        label = CallOutcome(call.outcome).label
+        return gettext(label)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -66,9 +72,9 @@ class ModelCallAdmin(AgentRowsAdmin):
         usage = {
             "days": DAYS,
             "tables": [
-                ("Day (UTC)", [*metering.summed(rows, "day").items()]),
+                (gettext("Day (UTC)"), [*metering.summed(rows, "day").items()]),
                 (
-                    "Agent",
+                    gettext("Agent"),
                     [
                         (names.get(agent_id, str(agent_id or "none")), counts)
                         for agent_id, counts in by_agent[:MAX_AGENTS]

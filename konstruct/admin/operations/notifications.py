@@ -9,6 +9,8 @@ from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db.models import OuterRef, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
@@ -30,6 +32,7 @@ from konstruct.orchestrator.models import (
     NotificationRecipient,
 )
 from konstruct.orchestrator.notifications import notify_of_all_open
+from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.exceptions import KonstructError
@@ -60,32 +63,32 @@ class RecipientForm(forms.ModelForm):
         help_text=NotificationRecipient._meta.get_field("member").help_text,
     )
     events = forms.MultipleChoiceField(
-        label="Notify of",
+        label=_("Notify of"),
         choices=Event.choices,
         initial=Event.values,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
     )
     workspace = forms.ChoiceField(
-        label="Slack workspace",
+        label=_("Slack workspace"),
         required=False,
         choices=workspace_choices,
         widget=UnfoldAdminSelectWidget,
-        help_text="A connected workspace.",
+        help_text=_("A connected workspace."),
     )
     time_zone = forms.ChoiceField(
         initial="UTC", choices=time_zone_choices, widget=UnfoldAdminSelectWidget
     )
     quiet_from = forms.TimeField(
-        label="Quiet from",
+        label=_("Quiet from"),
         required=False,
         widget=UnfoldAdminTimeWidget,
-        help_text="Nothing is sent from this time of day on. Blank: there are no quiet hours.",
+        help_text=_("Nothing is sent from this time of day on. Blank: there are no quiet hours."),
     )
     quiet_until = forms.TimeField(
-        label="Quiet until",
+        label=_("Quiet until"),
         required=False,
         widget=UnfoldAdminTimeWidget,
-        help_text="What has waited is sent at this time.",
+        help_text=_("What has waited is sent at this time."),
     )
 
     class Meta:
@@ -100,11 +103,13 @@ class RecipientForm(forms.ModelForm):
         """Require what the destination needs, and both quiet hours or none."""
         values: dict[str, Any] = super().clean() or {}
         needed = {
-            Destination.MEMBER: {"member": "Choose the member of the team."},
-            Destination.MAIL: {"email": "Give the address."},
+            Destination.MEMBER: {"member": gettext("Choose the member of the team.")},
+            Destination.MAIL: {"email": gettext("Give the address.")},
             Destination.SLACK: {
-                "workspace": "Choose a connected workspace. Others are connected under Slack.",
-                "slack_channel": "Give Slack's id of the channel.",
+                "workspace": gettext(
+                    "Choose a connected workspace. Others are connected under Slack."
+                ),
+                "slack_channel": gettext("Give Slack's id of the channel."),
             },
         }
         chosen = values.get("destination")
@@ -116,21 +121,27 @@ class RecipientForm(forms.ModelForm):
                     self.add_error(name, problem)
         member = values.get("member")
         if member is not None and not member.email:
-            self.add_error("member", f"{member} has no mail address: add it under Team.")
+            self.add_error(
+                "member",
+                gettext("%(member)s has no mail address: add it under Team.") % {"member": member},
+            )
         channel = values.get("slack_channel")
         if channel and not CHANNEL_ID.fullmatch(channel):
             self.add_error(
                 "slack_channel",
-                f"{channel!r} is no id of a Slack channel, such as C024BE7LR. Slack shows it at the"
-                " end of the channel's details.",
+                gettext(
+                    "%(channel)r is no id of a Slack channel, such as C024BE7LR. Slack shows it at"
+                    " the end of the channel's details."
+                )
+                % {"channel": channel},
             )
         begins, ends = values.get("quiet_from"), values.get("quiet_until")
         if "quiet_from" not in self.errors and "quiet_until" not in self.errors:
             if (begins is None) != (ends is None):
                 missing = "quiet_from" if begins is None else "quiet_until"
-                self.add_error(missing, "Give both times, or none.")
+                self.add_error(missing, gettext("Give both times, or none."))
             elif begins is not None and begins == ends:
-                self.add_error("quiet_until", "The quiet hours end when they begin.")
+                self.add_error("quiet_until", gettext("The quiet hours end when they begin."))
         return values
 
 
@@ -151,13 +162,13 @@ class NotificationRecipientAdmin(JobListAdmin):
     sortable_by = ()
     actions = ("send_test", "retry")
     fieldsets = (
-        ("Recipient", {"fields": (
+        (_("Recipient"), {"fields": (
             "destination", "member", "email", "workspace", "slack_channel", "is_active",
         )}),
-        ("Events", {"fields": (
+        (_("Events"), {"fields": (
             "events", "wait_minutes", "review_threshold", "includes_question",
         )}),
-        ("Times", {"fields": ("digest_minutes", "quiet_from", "quiet_until", "time_zone")}),
+        (_("Times"), {"fields": ("digest_minutes", "quiet_from", "quiet_until", "time_zone")}),
     )  # fmt: skip
     conditional_fields = {
         "member": "destination == 'member'",
@@ -166,19 +177,22 @@ class NotificationRecipientAdmin(JobListAdmin):
         "slack_channel": "destination == 'slack'",
     }
 
-    @display(description="Recipient")
+    @display(description=_("Recipient"))
     def recipient(self, row: NotificationRecipient) -> str:
         """The person or channel."""
         return str(row)
 
-    @display(description="State", label={"off": "warning", "failed": "danger", "queued": "info"})
+    @display(
+        description=_("State"),
+        label=Colours({"off": "warning", "failed": "danger", "queued": "info"}),
+    )
     def state(self, row: Any) -> str:
         """Return whether something is queued or has failed."""
         if not row.is_active:
-            return "off"
-        return "ready" if row.due_at is None else super().state(row)
+            return gettext("off")
+        return gettext("ready") if row.due_at is None else super().state(row)
 
-    @display(description="Notified of")
+    @display(description=_("Notified of"))
     def notified_of(self, row: NotificationRecipient) -> str:
         """The events."""
         labels = dict(Event.choices)
@@ -186,26 +200,30 @@ class NotificationRecipientAdmin(JobListAdmin):
             return "everything"
         return "; ".join(labels.get(event, event) for event in row.events)
 
-    @display(description="Quiet hours", empty_value="-")
+    @display(description=_("Quiet hours"), empty_value="-")
     def quiet_hours(self, row: NotificationRecipient) -> str | None:
         """The quiet hours, with their time zone."""
         if row.quiet_from is None:
             return None
-        return f"{row.quiet_from:%H:%M} to {row.quiet_until:%H:%M} {row.time_zone}"
+        return gettext("%(quiet_from)s to %(quiet_until)s %(time_zone)s") % {
+            "quiet_from": f"{row.quiet_from:%H:%M}",
+            "quiet_until": f"{row.quiet_until:%H:%M}",
+            "time_zone": row.time_zone,
+        }
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Save the recipient, and notify it of open events."""
         super().save_model(request, obj, form, change)
         notify_of_all_open()
         if obj.destination != Destination.SLACK and not mail.is_configured():
-            text = "This deployment cannot send mail yet: an operator sets EMAIL_HOST."
+            text = gettext("This deployment cannot send mail yet: an operator sets EMAIL_HOST.")
             self.message_user(request, text, messages.WARNING)
 
     def has_send_test_permission(self, request: HttpRequest) -> bool:
         """Who may change recipients may send tests to them."""
         return self.has_retry_permission(request)
 
-    @admin.action(description="Send a test", permissions=["send_test"])
+    @admin.action(description=_("Send a test"), permissions=["send_test"])
     def send_test(self, request: HttpRequest, queryset: QuerySet[NotificationRecipient]) -> None:
         """Send a test to each selected recipient now."""
         for row in queryset[: self.list_per_page]:
@@ -215,7 +233,9 @@ class NotificationRecipientAdmin(JobListAdmin):
                 self.message_user(request, f"{row}: {error}", messages.ERROR)
                 continue
             note_row(request, Action.SEND, row)
-            self.message_user(request, f"A test was sent to {row}.", messages.SUCCESS)
+            self.message_user(
+                request, gettext("A test was sent to %(row)s.") % {"row": row}, messages.SUCCESS
+            )
 
 
 @admin.register(Notification, site=tenant_site)
@@ -245,8 +265,11 @@ class SlackMemberForm(forms.ModelForm):
         slack_id: str = self.cleaned_data["slack_id"].strip()
         if not USER_ID.fullmatch(slack_id):
             raise forms.ValidationError(
-                f"{slack_id!r} is no id of a Slack user, such as U024BE7LH. Slack copies it in the"
-                " person's profile: More, Copy member ID."
+                gettext(
+                    "%(slack_id)r is no id of a Slack user, such as U024BE7LH."
+                    " Slack copies it in the person's profile: More, Copy member ID."
+                )
+                % {"slack_id": slack_id}
             )
         return slack_id
 

@@ -5,11 +5,13 @@ import json
 from django.contrib import admin
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin
 from konstruct.admin.lists import AgentFilter, UserFilter
 from konstruct.orchestrator.models import ToolCall
+from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 
 
@@ -33,17 +35,17 @@ class ToolCallAdmin(AgentRowsAdmin):
     raw_id_fields = ("message",)
 
     @display(
-        description="State",
-        label={
+        description=_("State"),
+        label=Colours({
             "waiting": "warning", "with_program": "warning", "approved": "info",
             "done": "success", "denied": "danger", "expired": "danger", "failed": "danger",
-        },
+        }),
     )  # fmt: skip
     def how_far(self, call: ToolCall) -> str:
         """Return the word for the row's state."""
         return call.state
 
-    @display(description="Arguments")
+    @display(description=_("Arguments"))
     def asked_with(self, call: ToolCall) -> SafeString:
         """The arguments of the call, as JSON."""
         return format_html(

@@ -10,22 +10,27 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, actor_of, note_row
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from memory.models import Message
 from tenants import transaction
+from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action, ErasureRequest, MessageErasure
 
 ERASE = "audit.add_erasurerequest"
-STATES = {
-    "done": "success",
-    "waits for the owner": "warning",
-    "being done": "info",
-    "failed, will be tried again": "danger",
-}
+STATES = Colours(
+    {
+        "done": "success",
+        "waits for the owner": "warning",
+        "being done": "info",
+        "failed, will be tried again": "danger",
+    }
+)
 
 
 @tenant_site.page("messages/<uuid:message_id>/erase/", name="erase_message", permission=ERASE)
@@ -36,7 +41,10 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         with transaction.atomic():
             note_row(request, Action.VIEW, message)
         return tenant_site.render(
-            request, "konstruct/erase_message.html", title="Erase a message", message=message
+            request,
+            "konstruct/erase_message.html",
+            title=gettext("Erase a message"),
+            message=message,
         )
     whole = request.POST.get("what") == "conversation"
     with transaction.atomic():
@@ -57,7 +65,9 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
             thread_id=message.thread_id,
             erasure_id=str(erasure.pk),
         )
-    messages.success(request, "The erasure is requested. An operator's process carries it out.")
+    messages.success(
+        request, gettext("The erasure is requested. An operator's process carries it out.")
+    )
     return redirect(reverse("admin:audit_messageerasure_change", args=[erasure.pk]))
 
 
@@ -68,7 +78,7 @@ class ErasureRequestAdmin(AgentRowsAdmin):
     list_display = ("created_at", "user_id", "agent", "requested_by", "state", "done_at", "page")
     list_filter = (("done_at", admin.EmptyFieldListFilter), "created_at")
     search_fields = ("=user_id",)
-    search_help_text = "The id of a person, also of one who was erased."
+    search_help_text = _("The id of a person, also of one who was erased.")
     ordering = ("-created_at",)
     fields = (
         *("user_id", "agent", "threads", "reason", "requested_by", "created_at"),
@@ -85,26 +95,29 @@ class ErasureRequestAdmin(AgentRowsAdmin):
         about = ErasureRequest.objects.about(search_term.strip(), search_term)
         return queryset.filter(pk__in=about.order_by().values("pk")), False
 
-    @display(description="Agent")
+    @display(description=_("Agent"))
     def agent(self, request: Any) -> str:
         """The agent of the erasure, or all agents."""
-        return request.agent_name or "all agents"
+        return request.agent_name or gettext("all agents")
 
-    @display(description="Receipt")
+    @display(description=_("Receipt"))
     def page(self, request: ErasureRequest) -> SafeString:
         """A link to the receipt, or to how far it is."""
         return _page("erasure_receipt", request)
 
-    @display(description="How far")
+    @display(description=_("How far"))
     def how_far(self, request: ErasureRequest) -> str:
         """The progress of an erasure that runs."""
         if not request.progress or "messages" not in request.progress:
             return "-"
         removed = request.progress["messages"]
-        done = f"{removed['removed']} of {removed['of']} messages removed"
+        done = gettext("%(value)s of %(value_2)s messages removed") % {
+            "value": removed["removed"],
+            "value_2": removed["of"],
+        }
         return f"{request.progress['step']}: {done}"
 
-    @display(description="State", label=STATES)
+    @display(description=_("State"), label=STATES)
     def state(self, request: ErasureRequest) -> str:
         """How far it is."""
         return _state(request, begun=bool(request.progress))
@@ -126,12 +139,12 @@ class MessageErasureAdmin(AgentRowsAdmin):
     )
     readonly_fields = ("agent", "state", "page")
 
-    @display(description="State", label=STATES)
+    @display(description=_("State"), label=STATES)
     def state(self, request: MessageErasure) -> str:
         """How far it is."""
         return _state(request, begun=bool(request.receipt))
 
-    @display(description="Receipt")
+    @display(description=_("Receipt"))
     def page(self, request: MessageErasure) -> SafeString:
         """A link to the receipt, or to how far it is."""
         return _page("message_receipt", request)
@@ -141,13 +154,15 @@ def _page(name: str, request: ErasureRequest | MessageErasure) -> SafeString:
     return format_html(
         '<a class="k-link" href="{}">{}</a>',
         reverse(f"admin:{name}", args=[request.pk]),
-        "Receipt" if request.done_at else "Progress",
+        gettext("Receipt") if request.done_at else gettext("Progress"),
     )
 
 
 def _state(request: ErasureRequest | MessageErasure, *, begun: bool) -> str:
     if request.done_at:
-        return "done"
+        return gettext("done")
     if request.last_error:
-        return "failed, will be tried again"
-    return "being done" if begun else "waits for the owner"
+        return gettext("failed, will be tried again")
+    if begun:
+        return gettext("being done")
+    return gettext("waits for the owner")

@@ -14,6 +14,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note_row
@@ -48,7 +50,7 @@ class LinkedFilter(ChoiceFilter):
     """Linked to a user, or not."""
 
     title = parameter_name = "linked"
-    values = {"yes": "to a user", "no": "not linked"}
+    values = {"yes": _("to a user"), "no": _("not linked")}
 
     def narrow(self, rows: Any, value: str) -> Any:
         return rows.filter(linked_at__isnull=value == "no")
@@ -70,24 +72,26 @@ class ChannelIdentityAdmin(AuditedReadOnlyAdmin):
     )
     readonly_fields = ("ways",)
 
-    @display(description="Link")
+    @display(description=_("Link"))
     def ways(self, identity: ChannelIdentity) -> SafeString:
         """A link to the page that links the identity."""
         address = reverse("admin:link_identity", args=[identity.pk])
-        return format_html('<a class="k-link" href="{}">Link or unlink</a>', address)
+        return format_html('<a class="k-link" href="{}">{}</a>', address, gettext("Link or unlink"))
 
 
 class LinkForm(forms.Form):
     """The user to link to."""
 
     user_id = forms.CharField(
-        label="Speaks as the user",
+        label=_("Speaks as the user"),
         max_length=MAX_ID_CHARACTERS,
         strip=False,
         validators=[ID_TEXT],
         widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
-        help_text="The id of a user, as it stands under People. What was said before follows "
-        "within a minute or two, and cannot be taken apart again.",
+        help_text=_(
+            "The id of a user, as it stands under People. What was said before follows "
+            "within a minute or two, and cannot be taken apart again."
+        ),
     )
 
 
@@ -106,14 +110,14 @@ def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
         except KonstructError as error:
             form.add_error("user_id", str(error))
         else:
-            messages.success(request, "Linked. What was said before follows in a moment.")
+            messages.success(request, gettext("Linked. What was said before follows in a moment."))
             return redirect(f"{reverse('admin:person')}?{urlencode({'user': user_id})}")
     note_row(request, Action.VIEW, identity)
     return tenant_site.render(
         request,
         "konstruct/link_identity.html",
         of_workspace=identity.workspace and f" ({identity.workspace})",
-        title="Who is this?",
+        title=gettext("Who is this?"),
         identity=identity,
         is_linked=identity.user_id != identity.own_id,
         form=form,
@@ -135,5 +139,7 @@ def unlink_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     except KonstructError as error:
         messages.warning(request, str(error))
     else:
-        messages.success(request, "It speaks for itself from now on. What was moved stays.")
+        messages.success(
+            request, gettext("It speaks for itself from now on. What was moved stays.")
+        )
     return redirect(reverse("admin:link_identity", args=[identity.pk]))

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 
 from konstruct.admin.access import note
 from konstruct.admin.choosing import as_user_id, memory_query
@@ -50,7 +51,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
     erasure = ErasureRequest.objects.about(*user_ids).first() if user_id else None
     known_now = bool(user_id) and is_known(user_ids)
     if not known_now and erasure is None:
-        messages.warning(request, f"Nothing is known of {asked!r}.")
+        messages.warning(request, gettext("Nothing is known of %(asked)r.") % {"asked": asked})
         return redirect(reverse("admin:people"))
     day, moment = _as_of(request)
     # A view of an erased user is logged with the pseudonym.
@@ -67,7 +68,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/person.html",
-        title="Person",
+        title=gettext("Person"),
         user_id=user_id,
         spelled=spelled(user_id),
         query=urlencode({"user": user_id}),
@@ -120,32 +121,44 @@ def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> list[dict[str, An
     found: list[dict[str, Any]] = []
     if request.user.has_perm("orchestrator.view_escalation"):
         for escalation in Escalation.objects.open().filter(**of_person)[:MAX_WAITING]:
-            label = "Another agent answers" if escalation.to_agent_id else "Waits for a person"
+            label = (
+                gettext("Another agent answers")
+                if escalation.to_agent_id
+                else gettext("Waits for a person")
+            )
             address = reverse("admin:escalation", args=[escalation.pk])
             found.append(_item(label, escalation.reason, address, escalation.opened_at))
     if request.user.has_perm("orchestrator.view_toolcall"):
         for call in ToolCall.objects.waiting().filter(**of_person)[:MAX_WAITING]:
             text = call.question or call.name
-            found.append(_item("Waits for consent", text, _change(call), call.created_at))
+            found.append(_item(gettext("Waits for consent"), text, _change(call), call.created_at))
     if request.user.has_perm("memory.view_memoryentry"):
         proposed = MemoryEntry.objects.entries().filter(state=FactState.PROPOSED, **of_person)
         for fact in proposed.only("content", "created_at").order_by("created_at")[:MAX_WAITING]:
-            found.append(_item("Proposed fact", fact.content, _change(fact), fact.created_at))
+            found.append(
+                _item(gettext("Proposed fact"), fact.content, _change(fact), fact.created_at)
+            )
     if request.user.has_perm("orchestrator.view_pendingreply"):
         pending = PendingReply.objects.filter(**of_message).select_related("message")
         for reply in pending.order_by("created_at")[:MAX_WAITING]:
-            label = "Reply failed" if reply.failed_at else "Reply queued"
-            label = "Reply held" if reply.held_for else label
+            label = gettext("Reply failed") if reply.failed_at else gettext("Reply queued")
+            label = gettext("Reply held") if reply.held_for else label
             address = f"{reverse('admin:conversation', args=[reply.pk])}#m{reply.pk}"
             found.append(_item(label, reply.message.content, address, reply.created_at))
     if request.user.has_perm("channels.view_delivery"):
         failed = Job.objects.filter(kind="delivery", failed_at__isnull=False).values("key")
         for message in Message.objects.filter(pk__in=failed, **of_person)[:MAX_WAITING]:
             address = reverse("admin:channels_delivery_change", args=[message.pk])
-            found.append(_item("Delivery failed", message.content, address, message.created_at))
+            found.append(
+                _item(gettext("Delivery failed"), message.content, address, message.created_at)
+            )
     if request.user.has_perm("audit.view_erasurerequest"):
         for erasure in MessageErasure.objects.filter(done_at=None, **of_person)[:MAX_WAITING]:
-            label = "Message to be erased" if erasure.message_id else "Conversation to be erased"
+            label = (
+                gettext("Message to be erased")
+                if erasure.message_id
+                else gettext("Conversation to be erased")
+            )
             found.append(_item(label, erasure.reason, _change(erasure), erasure.created_at))
     return sorted(found, key=lambda item: item["at"])
 

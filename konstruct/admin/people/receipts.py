@@ -6,6 +6,8 @@ from uuid import UUID
 from django.apps import apps
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import note_row
 from konstruct.admin.lists import agent_names
@@ -16,20 +18,20 @@ from tenants.audit.models import Action, ErasureRequest, MessageErasure
 SEE, SEE_MESSAGES = "audit.view_erasurerequest", "audit.view_messageerasure"
 # What stays for a while, in the words of the receipt's storage.
 LATER = {
-    "backups": "Backups from before",
-    "cache_file": "The file of the cache",
-    "logs": "Lines of logs from before",
-    "pages_of_vacuumed_tables": "Space in the files of the database",
-    "statistics": "Statistics of the database",
-    "write_ahead_log": "The log of the database",
+    "backups": _("Backups from before"),
+    "cache_file": _("The file of the cache"),
+    "logs": _("Lines of logs from before"),
+    "pages_of_vacuumed_tables": _("Space in the files of the database"),
+    "statistics": _("Statistics of the database"),
+    "write_ahead_log": _("The log of the database"),
 }
 # Tables that people know by another name than the models have.
 KINDS = {
-    "memory_conversationembedding": "vectors of messages",
-    "memory_indexedmessage": "entries of the index of words",
-    "memory_posting": "words of the index",
-    "memory_scope": "parts of the index",
-    "memory_pendingembedding": "messages that wait for a vector",
+    "memory_conversationembedding": _("vectors of messages"),
+    "memory_indexedmessage": _("entries of the index of words"),
+    "memory_posting": _("words of the index"),
+    "memory_scope": _("parts of the index"),
+    "memory_pendingembedding": _("messages that wait for a vector"),
 }
 
 
@@ -43,7 +45,7 @@ def receipt(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     return tenant_site.render(
         request,
         "konstruct/receipt.html",
-        title="Receipt of an erasure",
+        title=gettext("Receipt of an erasure"),
         erasure=erasure,
         receipt=found,
         agent=agent_names().get(erasure.agent_id) if erasure.agent_id else None,
@@ -63,7 +65,7 @@ def message_receipt(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     return tenant_site.render(
         request,
         "konstruct/message_receipt.html",
-        title="Receipt of an erasure",
+        title=gettext("Receipt of an erasure"),
         erasure=erasure,
         receipt=found,
         agent=agent_names().get(erasure.agent_id),
@@ -93,7 +95,7 @@ def _kinds(tables: dict[str, dict[str, Any]]) -> list[tuple[str, int, int]]:
     } | KINDS
     sums: dict[str, list[int]] = {}
     for table, done in tables.items():
-        of_kind = sums.setdefault(names.get(table, "records of the framework"), [0, 0])
+        of_kind = sums.setdefault(str(names.get(table, _("records of the framework"))), [0, 0])
         of_kind[0] += done.get("removed", 0)
         of_kind[1] += done.get("changed", 0)
     return sorted((name, removed, changed) for name, (removed, changed) in sums.items())

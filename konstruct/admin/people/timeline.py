@@ -9,6 +9,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.choosing import memory_query
 from konstruct.orchestrator.identities.timeline import (
@@ -23,34 +25,34 @@ from tenants.audit.models import Action
 
 PER_PAGE: Final = 30
 KINDS: Final = {
-    EntryKind.MESSAGE: "Messages",
-    EntryKind.RECALL: "Recalls",
-    EntryKind.FACT: "Facts",
-    EntryKind.ESCALATION: "Escalations",
-    EntryKind.CONSENT: "Consents",
-    EntryKind.EXCLUSION: "Excluded from recall",
-    EntryKind.WINDOW: "Cleared turns",
-    EntryKind.ACCOUNT: "Linked accounts",
-    EntryKind.ERASURE: "Erasures",
-    EntryKind.ACCESS: "Activity",
+    EntryKind.MESSAGE: _("Messages"),
+    EntryKind.RECALL: _("Recalls"),
+    EntryKind.FACT: _("Facts"),
+    EntryKind.ESCALATION: _("Escalations"),
+    EntryKind.CONSENT: _("Consents"),
+    EntryKind.EXCLUSION: _("Excluded from recall"),
+    EntryKind.WINDOW: _("Cleared turns"),
+    EntryKind.ACCOUNT: _("Linked accounts"),
+    EntryKind.ERASURE: _("Erasures"),
+    EntryKind.ACCESS: _("Activity"),
 }
 LABELS: Final = {
     (EntryKind.MESSAGE, "user"): "said",
     (EntryKind.MESSAGE, "assistant"): "replied",
-    (EntryKind.RECALL, "recalled"): "Recalled for",
-    (EntryKind.RECALL, "abstained"): "Nothing recalled for",
-    (EntryKind.ESCALATION, "opened"): "Person asked for",
-    (EntryKind.ESCALATION, "handed_over"): "Transferred to another agent",
-    (EntryKind.ESCALATION, "resolved"): "Escalation resolved",
-    (EntryKind.CONSENT, "asked"): "Consent asked for",
-    (EntryKind.EXCLUSION, "excluded"): "Excluded from recall",
-    (EntryKind.EXCLUSION, "corrected"): "Excluded from recall by a correction",
-    (EntryKind.WINDOW, "cleared"): "Recent turns cleared",
-    (EntryKind.ACCOUNT, "linked"): "Account linked",
-    (EntryKind.ERASURE, "requested"): "Erasure requested",
-    (EntryKind.ERASURE, "done"): "Erased",
-    (EntryKind.ERASURE, "message"): "Erasure of a message requested",
-    (EntryKind.ERASURE, "conversation"): "Erasure of a conversation requested",
+    (EntryKind.RECALL, "recalled"): _("Recalled for"),
+    (EntryKind.RECALL, "abstained"): _("Nothing recalled for"),
+    (EntryKind.ESCALATION, "opened"): _("Person asked for"),
+    (EntryKind.ESCALATION, "handed_over"): _("Transferred to another agent"),
+    (EntryKind.ESCALATION, "resolved"): _("Escalation resolved"),
+    (EntryKind.CONSENT, "asked"): _("Consent asked for"),
+    (EntryKind.EXCLUSION, "excluded"): _("Excluded from recall"),
+    (EntryKind.EXCLUSION, "corrected"): _("Excluded from recall by a correction"),
+    (EntryKind.WINDOW, "cleared"): _("Recent turns cleared"),
+    (EntryKind.ACCOUNT, "linked"): _("Account linked"),
+    (EntryKind.ERASURE, "requested"): _("Erasure requested"),
+    (EntryKind.ERASURE, "done"): _("Erased"),
+    (EntryKind.ERASURE, "message"): _("Erasure of a message requested"),
+    (EntryKind.ERASURE, "conversation"): _("Erasure of a conversation requested"),
 }
 _PAGES: Final = {
     EntryKind.FACT: "memory_memoryentry_change",
@@ -93,7 +95,7 @@ def shown_timeline(
     return {
         "entries": [_shown(entry) for entry in entries[:PER_PAGE]],
         "kinds": [
-            ("Everything", urlencode(kept), chosen is None),
+            (gettext("Everything"), urlencode(kept), chosen is None),
             *((KINDS[kind], urlencode({**kept, "kind": kind}), kind == chosen) for kind in allowed),
         ],
         "kind": chosen or "",
@@ -124,12 +126,12 @@ def _shown(entry: Entry) -> dict[str, Any]:
 
 def _label(entry: Entry) -> str:
     if entry.kind is EntryKind.FACT:
-        return f"Fact {FactAction(entry.action).label}"
+        return gettext("Fact %(label)s") % {"label": gettext(FactAction(entry.action).label)}
     if entry.kind is EntryKind.ACCESS:
-        return dict(Action.choices).get(entry.action, entry.action)
+        return gettext(dict(Action.choices).get(entry.action, entry.action))
     if entry.kind is EntryKind.CONSENT and entry.action != "asked":
-        return f"Consent: {entry.action}"
-    return LABELS[entry.kind, entry.action]
+        return gettext("Consent: %(action)s") % {"action": gettext(entry.action)}
+    return str(LABELS[entry.kind, entry.action])
 
 
 def _address(entry: Entry) -> str:

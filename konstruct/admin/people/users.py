@@ -11,6 +11,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import content_disposition_header, urlencode
+from django.utils.translation import gettext
 
 from konstruct.admin.access import actor_of, note
 from konstruct.admin.choosing import as_user_id
@@ -52,7 +53,7 @@ def people_list(request: HttpRequest) -> HttpResponseBase:
     return tenant_site.render(
         request,
         "konstruct/people.html",
-        title="People",
+        title=gettext("People"),
         people=[(person, urlencode({"user": person.user_id})) for person in found[:PER_PAGE]],
         q=like,
         after=after,
@@ -115,17 +116,19 @@ def erase(request: HttpRequest) -> HttpResponseBase:
     """Request the erasure of a user, after the id was typed as a confirmation."""
     user_id = as_user_id(request.GET.get("user"))
     if not user_id or not is_known([user_id]):
-        messages.warning(request, f"Nothing is known of {user_id!r}.")
+        messages.warning(
+            request, gettext("Nothing is known of %(user_id)r.") % {"user_id": user_id}
+        )
         return redirect(reverse("admin:people"))
     problem = ""
     if request.method == "POST":
         if request.POST.get("typed") == user_id:
             return _request(request, user_id)
-        problem = "This is not the id of the user."
+        problem = gettext("This is not the id of the user.")
     return tenant_site.render(
         request,
         "konstruct/erase_person.html",
-        title="Request erasure",
+        title=gettext("Request erasure"),
         user_id=user_id,
         query=urlencode({"user": user_id}),
         linked=_linked(user_id),
@@ -149,7 +152,9 @@ def _request(request: HttpRequest, user_id: str) -> HttpResponseBase:
     except AlreadyRequested as error:
         messages.warning(request, str(error))
     else:
-        messages.success(request, "The erasure is requested. An operator's process carries it out.")
+        messages.success(
+            request, gettext("The erasure is requested. An operator's process carries it out.")
+        )
         if request.user.has_perm(RECEIPT):
             return redirect("admin:erasure_receipt", erasure.pk)
     return redirect(f"{reverse('admin:person')}?{urlencode({'user': user_id})}")

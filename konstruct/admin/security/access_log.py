@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import AgentRowsAdmin
 from konstruct.admin.lists import UserFilter
@@ -30,7 +31,7 @@ class AccessEventAdmin(EventColumns, AgentRowsAdmin):
     )  # fmt: skip
     list_filter = ("action", "actor_kind", UserOfLogFilter, "created_at")
     search_fields = ("=actor", "=user_id", "=subject_id", "=address")
-    search_help_text = (
+    search_help_text = _(
         "The name of the actor, the id of the user, the id of the row, or an address."
     )
     fields = (

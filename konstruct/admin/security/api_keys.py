@@ -18,6 +18,8 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
@@ -27,6 +29,7 @@ from konstruct.api.auth.keys import KeyInvalid, KeyText, issue_key, revoke_key, 
 from konstruct.api.http.bodies import ID_TEXT
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
 from tenants import transaction
+from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -49,7 +52,7 @@ class ApiKeyForm(forms.ModelForm):
         help_text=ApiKey._meta.get_field("scopes").help_text,
     )
     user_id = forms.CharField(
-        label="User",
+        label=_("User"),
         required=False,
         max_length=255,
         strip=False,
@@ -68,9 +71,9 @@ class RollForm(forms.Form):
     """How long the old key works beside the new one."""
 
     grace = forms.TypedChoiceField(
-        label="The old key works for",
+        label=_("The old key works for"),
         coerce=int,
-        choices=[(0, "no time"), (1, "an hour"), (24, "a day"), (168, "7 days")],
+        choices=[(0, _("no time")), (1, _("an hour")), (24, _("a day")), (168, _("7 days"))],
         initial=24,
         widget=forms.Select(attrs={"class": "k-input"}),
     )
@@ -98,27 +101,35 @@ class ApiKeyAdmin(AuditedAdmin):
         keys: QuerySet[Any] = super().get_queryset(request)
         return keys.annotate(creator_name=Subquery(names))
 
-    @display(label={"valid": "success", "revoked": "danger", "expired": "warning"})
+    @display(label=Colours({"valid": "success", "revoked": "danger", "expired": "warning"}))
     def state(self, key: ApiKey) -> tuple[str, str]:
         """Return whether the key is valid, expired or revoked, and until when."""
         if key.revoked_at is not None:
-            return "revoked", f"revoked on {key.revoked_at:%Y-%m-%d}"
+            return "revoked", gettext("revoked on %(revoked_at)s") % {
+                "revoked_at": f"{key.revoked_at:%Y-%m-%d}"
+            }
         if key.expires_at is None:
             return "valid", "valid"
         if key.expires_at <= timezone.now():
-            return "expired", f"expired on {key.expires_at:%Y-%m-%d}"
-        return "valid", f"expires in {timeuntil(key.expires_at)}"
+            return "expired", gettext("expired on %(expires_at)s") % {
+                "expires_at": f"{key.expires_at:%Y-%m-%d}"
+            }
+        return "valid", gettext("expires in %(timeuntil)s") % {
+            "timeuntil": timeuntil(key.expires_at)
+        }
 
-    @display(description="Change")
+    @display(description=_("Change"))
     def change(self, key: ApiKey) -> SafeString | str:
         """Links to roll and revoke a key that is valid."""
         if self.state(key)[0] != "valid":
             return ""
         return format_html(
-            '<a class="k-link" href="{}">Roll</a> · <a class="k-link" href="{}?key={}">Revoke</a>',
+            '<a class="k-link" href="{}">{}</a> · <a class="k-link" href="{}?key={}">{}</a>',
             reverse("admin:roll_key", args=[key.pk]),
+            gettext("Roll"),
             reverse("admin:revoke_keys"),
             key.pk,
+            gettext("Revoke"),
         )
 
     @display(description="scopes")
@@ -126,15 +137,19 @@ class ApiKeyAdmin(AuditedAdmin):
         """Return the scopes of the key."""
         return ", ".join(key.scopes)
 
-    @display(description="Created by")
+    @display(description=_("Created by"))
     def creator(self, key: Any) -> str:
         """The name of the person who made the key, or the command."""
-        return key.creator_name or key.created_by or "a command"
+        return key.creator_name or key.created_by or gettext("a command")
 
-    @display(description="Last used", ordering="last_used_at")
+    @display(description=_("Last used"), ordering="last_used_at")
     def last_use(self, key: ApiKey) -> str:
         """How long ago the key was used."""
-        return f"{timesince(key.last_used_at)} ago" if key.last_used_at else "never"
+        return (
+            gettext("%(timesince)s ago") % {"timesince": timesince(key.last_used_at)}
+            if key.last_used_at
+            else "never"
+        )
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Create the key with the service that the command uses."""
@@ -168,7 +183,7 @@ class ApiKeyAdmin(AuditedAdmin):
         """Who may change keys may revoke them."""
         return request.user.has_perm(CHANGE)
 
-    @admin.action(description="Revoke…", permissions=["revoke"])
+    @admin.action(description=_("Revoke…"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse:
         """Ask whether to revoke the selected keys."""
         chosen = urlencode({"key": [str(pk) for pk in queryset.values_list("pk", flat=True)]}, True)
@@ -184,7 +199,7 @@ def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
     form = RollForm(request.POST or None, initial={"version": _version(key)})
     if request.method == "POST" and form.is_valid():
         if form.cleaned_data["version"] != _version(key):
-            messages.error(request, "Nothing is changed: this page was sent already.")
+            messages.error(request, gettext("Nothing is changed: this page was sent already."))
             return redirect(LIST)
         was = row_state(key)
         try:
@@ -197,12 +212,12 @@ def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
                 note_row(request, Action.EDIT, key, before=was, after=row_state(key))
                 note_row(request, Action.CREATE, new, after=row_state(new), rolled=key.prefix)
         except (KeyInvalid, QuotaExceeded) as error:
-            messages.error(request, f"Nothing is changed: {error}.")
+            messages.error(request, gettext("Nothing is changed: %(error)s.") % {"error": error})
             return redirect(LIST)
         return _show(request, new, text, old=key)
     note_row(request, Action.VIEW, key)
     return tenant_site.render(
-        request, "konstruct/roll_key.html", title="Roll an API key", key=key, form=form
+        request, "konstruct/roll_key.html", title=gettext("Roll an API key"), key=key, form=form
     )
 
 
@@ -212,13 +227,13 @@ def revoke(request: HttpRequest) -> HttpResponse:
     asked = [pk for text in request.GET.getlist("key")[:MAX_REVOKED] if (pk := as_uuid(text))]
     keys = list(ApiKey.objects.valid().filter(pk__in=asked).select_related("agent"))
     if not keys:
-        messages.warning(request, "None of these keys is valid: nothing is revoked.")
+        messages.warning(request, gettext("None of these keys is valid: nothing is revoked."))
         return redirect(LIST)
     if request.method != "POST":
         for key in keys:
             note_row(request, Action.VIEW, key)
         return tenant_site.render(
-            request, "konstruct/revoke_keys.html", title="Revoke API keys", keys=keys
+            request, "konstruct/revoke_keys.html", title=gettext("Revoke API keys"), keys=keys
         )
     revoked = 0
     for key in keys:
@@ -228,7 +243,7 @@ def revoke(request: HttpRequest) -> HttpResponse:
                 key.refresh_from_db()
                 note_row(request, Action.EDIT, key, before=was, after=row_state(key))
                 revoked += 1
-    messages.success(request, f"{revoked} revoked.")
+    messages.success(request, gettext("%(revoked)s revoked.") % {"revoked": revoked})
     return redirect(LIST)
 
 
@@ -242,5 +257,10 @@ def _show(
 ) -> HttpResponse:
     """Show the text of a key. No cookie keeps it, nor a cache: all pages of the site forbid it."""
     return tenant_site.render(
-        request, "konstruct/new_key.html", title="Copy the key now", key=key, text=text, old=old
+        request,
+        "konstruct/new_key.html",
+        title=gettext("Copy the key now"),
+        key=key,
+        text=text,
+        old=old,
     )

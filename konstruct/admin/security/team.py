@@ -13,12 +13,15 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm
 from unfold.widgets import UnfoldAdminRadioSelectWidget
 
 from konstruct.admin.access import AuditedAdmin, note_row
 from tenants import transaction
+from tenants.admin.badges import Colours
 from tenants.admin.passwords import mail_link, password_link
 from tenants.admin.recorded import RecordedPeopleAdmin
 from tenants.admin.sites import tenant_site
@@ -28,12 +31,12 @@ from tenants.audit.tombstones import MEMBER, bury
 
 SUPERUSER = "superuser"
 CHANGE = "auth.change_user"
-INVITATION = """{by} invites you to the Konstruct of {tenant}, as {name}.
+INVITATION = _("""{by} invites you to the Konstruct of {tenant}, as {name}.
 
 To choose a password, open this link. It can be used once:
 
 {link}
-"""
+""")
 
 
 class PersonForm(forms.ModelForm):
@@ -51,7 +54,7 @@ class PersonForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         role: Any = self.fields["role"]
         if self.instance.is_superuser:
-            role.choices = [(SUPERUSER, "superuser: everything, also other superusers")]
+            role.choices = [(SUPERUSER, gettext("superuser: everything, also other superusers"))]
             role.initial, role.disabled = SUPERUSER, True
             return
         role.choices = [(group.name, _meaning(group)) for group in _grantable(self.granter)]
@@ -61,10 +64,10 @@ class PersonForm(forms.ModelForm):
             role.initial = held[0].name
         elif held or further:
             names = ", ".join(sorted(group.name for group in held)) or "none"
-            role.help_text = (
-                f"Roles until now: {names}; permissions besides: {further}. The chosen role takes"
-                " their place."
-            )
+            role.help_text = gettext(
+                "Roles until now: %(names)s; permissions besides: %(further)s."
+                " The chosen role takes their place."
+            ) % {"names": names, "further": further}
 
     def clean(self) -> dict[str, Any]:
         """Keep one admin who can log in."""
@@ -75,7 +78,7 @@ class PersonForm(forms.ModelForm):
             ids = [user.pk for user in admins().select_for_update(of=("self",))]
             if ids == [self.instance.pk]:
                 raise forms.ValidationError(
-                    "This is the last admin who can log in: make another one first."
+                    gettext("This is the last admin who can log in: make another one first.")
                 )
         return cleaned
 
@@ -130,7 +133,7 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
         form.granter = request.user
         return form
 
-    @display(description="Role")
+    @display(description=_("Role"))
     def role(self, user: User) -> str:
         """The role of a person."""
         if user.is_superuser:
@@ -138,25 +141,26 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
         return ", ".join(sorted(group.name for group in user.groups.all())) or "none"
 
     @display(
-        description="State",
-        label={"active": "success", "invited": "info", "deactivated": "warning"},
+        description=_("State"),
+        label=Colours({"active": "success", "invited": "info", "deactivated": "warning"}),
     )
     def state(self, user: User) -> str:
         """Whether a person can log in."""
         if not user.is_active:
-            return "deactivated"
-        return "active" if user.has_usable_password() else "invited"
+            return gettext("deactivated")
+        return gettext("active") if user.has_usable_password() else gettext("invited")
 
-    @display(description="Password")
+    @display(description=_("Password"))
     def access(self, user: User) -> SafeString | str:
         """Links to invite a person, and to set the password."""
         if user.pk is None:
             return ""
         return format_html(
-            '<a class="k-link" href="{}">Invite, or send a new link</a> ·'
-            ' <a class="k-link" href="{}">Set a password</a>',
+            '<a class="k-link" href="{}">{}</a> · <a class="k-link" href="{}">{}</a>',
             reverse("admin:invite_person", args=[user.pk]),
+            gettext("Invite, or send a new link"),
             reverse("admin:auth_user_password_change", args=[user.pk]),
+            gettext("Set a password"),
         )
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
@@ -205,7 +209,7 @@ def invite(request: HttpRequest, user_id: int) -> HttpResponse:
     user = get_object_or_404(User, pk=user_id, is_active=True)
     if not may_change(request, user):
         raise PermissionDenied
-    context: dict[str, Any] = {"title": "Invite a person", "person": user}
+    context: dict[str, Any] = {"title": gettext("Invite a person"), "person": user}
     if request.method != "POST":
         note_row(request, Action.VIEW, user)
         return tenant_site.render(request, "konstruct/invite_person.html", **context)
@@ -220,11 +224,17 @@ def invite(request: HttpRequest, user_id: int) -> HttpResponse:
             name=user.get_username(),
             link=link,
         )
-        problem = mail_link(user.email, subject="An invitation to Konstruct", text=text)
+        problem = mail_link(user.email, subject=gettext("An invitation to Konstruct"), text=text)
         if not problem:
-            messages.success(request, f"The invitation is sent to {user.email}.")
+            messages.success(
+                request, gettext("The invitation is sent to %(email)s.") % {"email": user.email}
+            )
             return redirect(reverse("admin:auth_user_changelist"))
-        messages.error(request, f"The invitation is not sent: {problem}. Copy the link instead.")
+        messages.error(
+            request,
+            gettext("The invitation is not sent: %(problem)s. Copy the link instead.")
+            % {"problem": problem},
+        )
     return tenant_site.render(request, "konstruct/invite_person.html", link=link, **context)
 
 

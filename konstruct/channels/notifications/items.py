@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.messages import Thread
@@ -64,7 +65,11 @@ class Digest:
     @property
     def title(self) -> str:
         """One line that says what it is about."""
-        only = self.items[0].text if len(self.items) == 1 else f"{len(self.items)} notifications"
+        only = (
+            self.items[0].text
+            if len(self.items) == 1
+            else gettext("%(items)s notifications") % {"items": len(self.items)}
+        )
         return one_line(f"[{self.tenant}] {only}")
 
 
@@ -134,10 +139,13 @@ class _Writer:
         found = Escalation.objects.open().to_people().filter(pk=row.subject_id).first()
         if found is None:
             return None
-        waits = "still waits" if row.event == Event.ESCALATION_WAITS else "waits"
-        text = f"A user of {self._agent(found.agent_id)} {waits} for a person, since "
+        text = (
+            gettext("A user of %(agent)s still waits for a person, since %(time)s")
+            if row.event == Event.ESCALATION_WAITS
+            else gettext("A user of %(agent)s waits for a person, since %(time)s")
+        )
         return Item(
-            text + self._time(row),
+            text % {"agent": self._agent(found.agent_id), "time": self._time(row)},
             self._url("escalation", found.pk),
             found.pk,
             last_question(found) if self._recipient.includes_question else "",
@@ -147,9 +155,14 @@ class _Writer:
         found = ToolCall.objects.waiting().filter(pk=row.subject_id).first()
         if found is None:
             return None
-        text = f"A tool call of {self._agent(found.agent_id)} ({one_line(found.name)}) waits for"
-        url = self._url("orchestrator_toolcall_change", found.pk)
-        return Item(f"{text} the user's consent, since {self._time(row)}", url)
+        text = gettext(
+            "A tool call of %(agent)s (%(tool)s) waits for the user's consent, since %(time)s"
+        ) % {
+            "agent": self._agent(found.agent_id),
+            "tool": one_line(found.name),
+            "time": self._time(row),
+        }
+        return Item(text, self._url("orchestrator_toolcall_change", found.pk))
 
     def _job(self, row: Notification) -> Item | None:
         jobs = Job.objects.filter(tenant_id=required_tenant_id(), key=row.subject_id).failed()
@@ -158,13 +171,21 @@ class _Writer:
             return None
         page = JOB_PAGES.get(job.kind)
         url = f"{self._url(page)}?state=failed" if page else self._url("index")
-        return Item(f"The {job.kind} failed for good at {self._time(row)}", url)
+        return Item(
+            gettext("The %(kind)s failed for good at %(time)s")
+            % {"kind": job.kind, "time": self._time(row)},
+            url,
+        )
 
     def _erasure(self, row: Notification) -> Item | None:
         for model in (ErasureRequest, MessageErasure):
             if model.objects.filter(pk=row.subject_id, done_at__isnull=True).exists():
                 url = self._url(f"audit_{model._meta.model_name}_change", row.subject_id)
-                return Item(f"An erasure is not done, requested at {self._time(row)}", url)
+                return Item(
+                    gettext("An erasure is not done, requested at %(time)s")
+                    % {"time": self._time(row)},
+                    url,
+                )
         return None
 
     def _review(self, row: Notification) -> Item | None:
@@ -172,7 +193,10 @@ class _Writer:
         proposed = MemoryEntry.objects.entries().filter(state=FactState.PROPOSED).order_by()
         if proposed.values("pk")[:least].count() < least:
             return None
-        return Item(f"{least} or more proposed facts wait for a review", self._url("fact_review"))
+        return Item(
+            gettext("%(least)s or more proposed facts wait for a review") % {"least": least},
+            self._url("fact_review"),
+        )
 
     def _quota(self, row: Notification) -> Item | None:
         reached = usage.tenant_row().usage.get("reached", {})

@@ -5,6 +5,7 @@ from typing import Final
 
 from django.conf import settings
 from django.core.mail import EmailMessage
+from django.utils.translation import gettext
 
 from konstruct.channels.exceptions import ChannelRefused, ChannelUnavailable
 from konstruct.channels.notifications.items import Digest, base_url, one_line
@@ -32,7 +33,10 @@ def address_of(recipient: NotificationRecipient) -> str:
         return recipient.email
     assert recipient.member is not None  # noqa: S101 (a constraint)
     if not recipient.member.email:
-        raise ChannelRefused(f"{recipient.member} has no mail address: add it under Team.")
+        raise ChannelRefused(
+            gettext("%(member)s has no mail address: add it under Team.")
+            % {"member": recipient.member}
+        )
     return str(recipient.member.email)
 
 
@@ -47,7 +51,9 @@ def send(recipient: NotificationRecipient, digest: Digest) -> None:
         ChannelRefused: it refuses the mail, mail is not configured, or there is no address.
     """
     if not is_configured():
-        raise ChannelRefused("Mail is not configured on this deployment: EMAIL_HOST is not set.")
+        raise ChannelRefused(
+            gettext("Mail is not configured on this deployment: EMAIL_HOST is not set.")
+        )
     domain = settings.EMAIL_FROM.rpartition("@")[2].rstrip(">") or "localhost"
     message = EmailMessage(
         subject=digest.title[:MAX_SUBJECT_CHARACTERS],
@@ -72,7 +78,8 @@ def send(recipient: NotificationRecipient, digest: Digest) -> None:
         raise _refused(error.smtp_code, is_final=error.smtp_code >= 500) from error
     except (SMTPException, OSError) as error:
         unreachable = ChannelUnavailable(
-            f"The mail server could not be reached ({type(error).__name__})."
+            gettext("The mail server could not be reached (%(name)s).")
+            % {"name": type(error).__name__}
         )
         unreachable.detail = str(error)
         raise unreachable from error
@@ -81,8 +88,12 @@ def send(recipient: NotificationRecipient, digest: Digest) -> None:
 def _refused(code: int, *, is_final: bool) -> ChannelRefused | ChannelUnavailable:
     # The server's own text may hold anything.
     if is_final:
-        return ChannelRefused(f"The mail server refused the mail with the code {code}.")
-    return ChannelUnavailable(f"The mail server asks to try later, with the code {code}.")
+        return ChannelRefused(
+            gettext("The mail server refused the mail with the code %(code)s.") % {"code": code}
+        )
+    return ChannelUnavailable(
+        gettext("The mail server asks to try later, with the code %(code)s.") % {"code": code}
+    )
 
 
 def _body(digest: Digest) -> str:
@@ -92,7 +103,7 @@ def _body(digest: Digest) -> str:
         if item.question:
             lines += [f"  > {one_line(line)}" for line in item.question.splitlines() if line]
     if len(digest.items) > MAX_ITEMS:
-        lines.append(f"- and {len(digest.items) - MAX_ITEMS} more")
+        lines.append(gettext("- and %(value)s more") % {"value": len(digest.items) - MAX_ITEMS})
     settings_page = f"{base_url()}/admin/orchestrator/notificationrecipient/"
-    lines += ["", f"Who gets what: {settings_page}"]
+    lines += ["", gettext("Who gets what: %(settings_page)s") % {"settings_page": settings_page}]
     return "\n".join(lines)

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.notifications import mail, slack
@@ -128,7 +129,7 @@ def deliver(
 
 def send_test(recipient: NotificationRecipient) -> None:
     """Send a test at once, also in quiet hours. Not in a transaction. Raises as `deliver` does."""
-    item = Item("This is a test: notifications reach you here", f"{base_url()}/admin/")
+    item = Item(gettext("This is a test: notifications reach you here"), f"{base_url()}/admin/")
     deliver(recipient, Digest(uuid4(), tenant_name(), [item]))
 
 

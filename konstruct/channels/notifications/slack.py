@@ -4,6 +4,8 @@ import logging
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from konstruct.channels.delivery.adapter import Mark
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.notifications.items import Digest, Item
@@ -58,7 +60,9 @@ def send(recipient: NotificationRecipient, digest: Digest, *, since: datetime | 
 def _blocks(digest: Digest) -> list[dict[str, Any]]:
     blocks = [block for item in digest.items[:MAX_ITEMS] for block in _item(item)]
     if len(digest.items) > MAX_ITEMS:
-        blocks.append(_plain(f"And {len(digest.items) - MAX_ITEMS} more."))
+        blocks.append(
+            _plain(gettext("And %(value)s more.") % {"value": len(digest.items) - MAX_ITEMS})
+        )
     return blocks
 
 
@@ -72,7 +76,7 @@ def _item(item: Item) -> list[dict[str, Any]]:
     if item.escalation_id is not None:
         section["accessory"] = {
             "type": "button",
-            "text": {"type": "plain_text", "text": "Answer"},
+            "text": {"type": "plain_text", "text": gettext("Answer")},
             "action_id": ANSWER,
             "value": str(item.escalation_id),
             "style": "primary",

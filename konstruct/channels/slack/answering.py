@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
 from konstruct.channels.exceptions import ChannelError
 from konstruct.channels.models import SlackMember
 from konstruct.channels.slack.adapter import token_of_workspace
@@ -35,11 +38,11 @@ MAY_READ: Final = "memory.view_message"
 MAX_ANSWER_CHARACTERS: Final = 3000
 # Slack accepts a form for three seconds after the button.
 TIMEOUT_SECONDS: Final = 2
-UNKNOWN: Final = (
+UNKNOWN: Final = _(
     "You cannot answer here: your Slack account {user} belongs to no member of the team who may"
     " answer users. An admin can add it in Konstruct, under Access, Slack accounts."
 )
-SENT: Final = "The answer is on its way to the user."
+SENT: Final = _("The answer is on its way to the user.")
 
 
 def receive(payload: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -72,7 +75,7 @@ def _open_form(payload: Mapping[str, Any], value: object) -> None:
         if member is None:
             form = _message(UNKNOWN.format(user=user))
         elif found is None:
-            form = _message("This escalation is resolved, or was erased.")
+            form = _message(gettext("This escalation is resolved, or was erased."))
         else:
             form = _form(found, member)
         try:
@@ -92,13 +95,13 @@ def _answer(payload: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, An
     workspace, user = _sender(payload)
     tenant, view_id = serving_tenant(workspace), native_id(view, "id")
     if tenant is None or not user or not view_id:
-        return _error("This workspace is not connected any more.")
+        return _error(gettext("This workspace is not connected any more."))
     with tenant_scope(tenant.id, pinned=True):
         member, found = member_of(workspace, user), _escalation(view.get("private_metadata"))
         if member is None:
             return _error(UNKNOWN.format(user=user))
         if found is None:
-            return _error("This escalation is resolved, or was erased.")
+            return _error(gettext("This escalation is resolved, or was erased."))
         try:
             answer_as_person(
                 found.pk,
@@ -109,7 +112,7 @@ def _answer(payload: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, An
             )
         except KonstructError as error:
             return _error(str(error))
-    return {"response_action": "update", "view": _message(SENT)}
+    return {"response_action": "update", "view": _message(str(SENT))}
 
 
 def member_of(workspace: str, slack_id: str) -> Any:
@@ -166,11 +169,11 @@ def _form(found: Escalation, member: Any) -> dict[str, Any]:
         {
             "type": "input",
             "block_id": ANSWER,
-            "label": {"type": "plain_text", "text": "Your answer"},
+            "label": {"type": "plain_text", "text": gettext("Your answer")},
             "hint": {
                 "type": "plain_text",
-                "text": f"The user of {agent or 'the agent'} reads it under your name,"
-                f" {member.get_username()}.",
+                "text": gettext("The user of %(value)s reads it under your name, %(username)s.")
+                % {"value": agent or "the agent", "username": member.get_username()},
             },
             "element": {
                 "type": "plain_text_input",
@@ -184,7 +187,7 @@ def _form(found: Escalation, member: Any) -> dict[str, Any]:
         **_view(blocks),
         "callback_id": ANSWER,
         "private_metadata": str(found.pk),
-        "submit": {"type": "plain_text", "text": "Send"},
+        "submit": {"type": "plain_text", "text": gettext("Send")},
     }
 
 
@@ -195,8 +198,8 @@ def _message(text: str) -> dict[str, Any]:
 def _view(blocks: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "type": "modal",
-        "title": {"type": "plain_text", "text": "Answer as a person"},
-        "close": {"type": "plain_text", "text": "Close"},
+        "title": {"type": "plain_text", "text": gettext("Answer as a person")},
+        "close": {"type": "plain_text", "text": gettext("Close")},
         "blocks": blocks,
     }
 

@@ -1,0 +1,170 @@
+"""Write the catalogues of translations: `python -m tests.konstruct.admin.catalogues`.
+
+It finds marked texts without GNU gettext: in Python by the syntax tree, in templates by Django's
+parser, and names of models by the registry. New texts are added without a translation, texts that
+are gone are removed, and the files that Django reads (.mo) are written.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import django
+import polib
+from django.template.exceptions import TemplateSyntaxError
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+LOCALE: Final = ROOT / "konstruct" / "locale"
+LANGUAGES: Final = ("de", "es")
+PACKAGES: Final = ("konstruct", "memory", "tenants")
+MARKERS: Final = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext"}
+CONSTANT: Final = re.compile(r"""_\(("[^"]+"|'[^']+')\)""")
+# A text in one form, or in two of which the second is the plural.
+Text = tuple[str, str]
+
+
+def marked_texts() -> dict[Text, str]:
+    """Return each marked text with a place that has it."""
+    found: dict[Text, str] = {}
+    for text, place in (*_in_python(), *_in_templates(), *_of_models(), *_of_unfold()):
+        if not _is_known(text[0]):
+            found.setdefault(text, place)
+    plural = {singular for singular, other in found if other}
+    return {text: place for text, place in found.items() if text[1] or text[0] not in plural}
+
+
+def _in_python() -> Iterator[tuple[Text, str]]:
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if "migrations" not in path.parts:
+                yield from _of_source(path.read_text(), path.relative_to(ROOT).as_posix())
+
+
+def _of_source(source: str, place: str) -> Iterator[tuple[Text, str]]:
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in MARKERS:
+            continue
+        texts = [each.value for each in node.args if isinstance(each, ast.Constant)]
+        words = [text for text in texts if isinstance(text, str)]
+        if words:
+            yield (words[0], words[1] if len(words) > 1 else ""), place
+
+
+def _in_templates() -> Iterator[tuple[Text, str]]:
+    folder = ROOT / "konstruct" / "templates"
+    for path in sorted(folder.rglob("*.*")):
+        place = path.relative_to(ROOT).as_posix()
+        yield from ((text, place) for text in texts_of_template(path.read_text()))
+
+
+def texts_of_template(source: str) -> Iterator[Text]:
+    """Return the marked texts of a template."""
+    from django.template import engines
+    from django.templatetags.i18n import BlockTranslateNode, TranslateNode
+
+    template = engines["django"].from_string(source).template
+    for node in template.nodelist.get_nodes_by_type(TranslateNode):
+        if isinstance(node.filter_expression.var, str):
+            yield node.filter_expression.var, ""
+        elif node.filter_expression.var.literal is not None:
+            yield str(node.filter_expression.var.literal), ""
+    for node in template.nodelist.get_nodes_by_type(BlockTranslateNode):
+        node.render_token_list(node.singular)
+        forms = [node.render_token_list(each)[0] for each in (node.singular, node.plural) if each]
+        yield forms[0], forms[1] if len(forms) > 1 else ""
+    yield from ((match[1][1:-1], "") for match in CONSTANT.finditer(source))
+
+
+def _of_models() -> Iterator[tuple[Text, str]]:
+    """Names, help texts and choices of the models that a page shows, and states of jobs."""
+    from konstruct.urls import public, tenant  # noqa: F401  (they register the pages)
+    from tenants.admin.sites import operator_site, tenant_site
+
+    for site in (tenant_site, operator_site):
+        for model, site_admin in site._registry.items():
+            options: Any = model._meta
+            texts = [options.verbose_name, options.verbose_name_plural]
+            for field in options.fields:
+                texts += [field.verbose_name, field.help_text]
+                texts += [label for _, label in field.flatchoices or ()]
+            texts += getattr(site_admin, "states", ())
+            for text in texts:
+                if str(text):
+                    yield (str(text), ""), f"model {model.__name__}"
+
+
+def _of_unfold() -> Iterator[tuple[Text, str]]:
+    """Texts of the pages of unfold, which has no translations, that Django has not either."""
+    import unfold
+
+    folder = Path(unfold.__file__).parent
+    for path in sorted((folder / "templates").rglob("*.html")):
+        if not {"registration", "dataset", "import_export"} & set(path.parts):
+            try:
+                texts = list(texts_of_template(path.read_text()))
+            except TemplateSyntaxError:  # it needs an application that is not installed
+                texts = []
+            yield from ((text, "unfold") for text in texts)
+    for path in (folder / "admin.py", folder / "forms.py", folder / "widgets.py"):
+        for text, _ in _of_source(path.read_text(), "unfold"):
+            yield text, "unfold"
+
+
+@cache
+def _known() -> frozenset[str]:
+    """Return the texts that Django itself has in German."""
+    catalogues = Path(django.__file__).parent.glob("**/locale/de/LC_MESSAGES/django.mo")
+    return frozenset(entry.msgid for path in catalogues for entry in polib.mofile(str(path)))
+
+
+def _is_known(text: str) -> bool:
+    return text in _known()
+
+
+def catalogue(language: str) -> polib.POFile:
+    """Return the catalogue of a language, an empty one if there is none."""
+    path = LOCALE / language / "LC_MESSAGES" / "django.po"
+    if path.exists():
+        return polib.pofile(str(path), wrapwidth=100)
+    made = polib.POFile(wrapwidth=100)
+    made.metadata = {
+        "Language": language,
+        "MIME-Version": "1.0",
+        "Content-Type": "text/plain; charset=UTF-8",
+        "Content-Transfer-Encoding": "8bit",
+        "Plural-Forms": "nplurals=2; plural=(n != 1);",
+    }
+    return made
+
+
+def write() -> None:
+    """Bring all catalogues up to date."""
+    texts = marked_texts()
+    for language in LANGUAGES:
+        old = {(entry.msgid, entry.msgid_plural): entry for entry in catalogue(language)}
+        made = catalogue("")
+        made.metadata["Language"] = language
+        for (singular, plural), place in sorted(texts.items(), key=lambda each: each[0]):
+            entry = old.get((singular, plural)) or polib.POEntry(
+                msgid=singular,
+                msgid_plural=plural,
+                msgstr_plural={0: "", 1: ""} if plural else {},
+                flags=["python-format"] if "%(" in singular else [],
+            )
+            entry.comment, entry.occurrences = "", [(place, "")]
+            made.append(entry)
+        folder = LOCALE / language / "LC_MESSAGES"
+        folder.mkdir(parents=True, exist_ok=True)
+        made.save(str(folder / "django.po"))
+        made.save_as_mofile(str(folder / "django.mo"))
+
+
+if __name__ == "__main__":
+    import os
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
+    django.setup()
+    write()

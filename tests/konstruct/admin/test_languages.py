@@ -1,0 +1,82 @@
+"""Pages are in the language of their reader, with each text translated; the APIs are English."""
+
+import re
+from collections.abc import Callable
+
+from django.conf import settings
+from django.test import Client
+
+from tenants.models import Tenant
+from tests.konstruct.admin.catalogues import LANGUAGES, LOCALE, catalogue, marked_texts
+from tests.konstruct.conftest import Program
+
+PLACEHOLDER = re.compile(r"%\(\w+\)[sr]|\{\w*\}|%%|</?\w[^>]*>")
+GERMAN = {"Accept-Language": "de-AT,de;q=0.9,en;q=0.5"}
+
+
+def test_each_marked_text_is_translated() -> None:
+    texts = set(marked_texts())
+    for language in LANGUAGES:
+        entries = list(catalogue(language))
+        assert {(entry.msgid, entry.msgid_plural) for entry in entries} == texts
+        assert [entry.msgid for entry in entries if not entry.translated() or entry.fuzzy] == []
+
+
+def test_translations_have_the_placeholders_of_their_texts() -> None:
+    for language in LANGUAGES:
+        for entry in catalogue(language):
+            forms = entry.msgstr_plural or {0: entry.msgstr}
+            for number, form in forms.items():
+                source = entry.msgid_plural if number else entry.msgid
+                found = sorted(PLACEHOLDER.findall(form)), sorted(PLACEHOLDER.findall(source))
+                assert found[0] == found[1], entry.msgid
+                # It stands in attributes too.
+                assert '"' in source or '"' not in form, entry.msgid
+
+
+def test_the_compiled_catalogues_are_those_of_the_texts() -> None:
+    for language in LANGUAGES:
+        compiled = (LOCALE / language / "LC_MESSAGES" / "django.mo").read_bytes()
+        assert compiled == catalogue(language).to_binary()
+
+
+def test_pages_are_in_the_language_of_the_browser(
+    tenant_a: Tenant, browser: Callable[..., Client]
+) -> None:
+    client = browser(tenant_a)
+    page = client.get("/admin/", headers=GERMAN)
+    assert '<html lang="de"' in page.text
+    assert "Gespräche" in page.text
+    assert (page["Content-Language"], "Accept-Language" in page["Vary"]) == ("de", True)
+    assert "Conversaciones" in client.get("/admin/", headers={"Accept-Language": "es"}).text
+    assert "Conversations" in client.get("/admin/", headers={"Accept-Language": "fr"}).text
+
+
+def test_the_choice_of_the_user_menu_holds(
+    tenant_a: Tenant, browser: Callable[..., Client]
+) -> None:
+    client = browser(tenant_a)
+    menu = client.get("/admin/").text
+    assert 'action="/admin/language/"' in menu
+    answer = client.post("/admin/language/", {"language": "de", "next": "/admin/"})
+    assert (answer.status_code, answer["Location"]) == (302, "/admin/")
+    assert client.cookies[settings.LANGUAGE_COOKIE_NAME]["httponly"]
+    assert "Gespräche" in client.get("/admin/", headers={"Accept-Language": "es"}).text
+    elsewhere = client.post("/admin/language/", {"language": "de", "next": "https://evil.example/"})
+    assert elsewhere["Location"] == "/"
+
+
+def test_error_pages_are_translated(tenant_a: Tenant) -> None:
+    client = Client(headers={"Host": "no-tenant.localhost", "Accept": "text/html", **GERMAN})
+    page = client.get("/admin/")
+    assert "Kein Dienst hat diese Adresse" in page.text
+    assert '<html lang="de"' in page.text
+
+
+def test_the_api_is_english_whatever_is_asked_for(program_a: Program) -> None:
+    for path in ("/api/v1/nowhere/", "/api/v1/agents/?page_size=x", "/v1/models/nowhere"):
+        english, german = program_a.get(path), program_a.get(path, headers=GERMAN)
+        shown = {k: v for k, v in german.json().items() if k != "request_id"}
+        assert shown == {k: v for k, v in english.json().items() if k != "request_id"}
+    wrong = program_a.post("/api/v1/messages/", {"agent": "ada"}, headers=GERMAN)
+    assert "This field is required." in wrong.text
