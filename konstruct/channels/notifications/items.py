@@ -209,7 +209,7 @@ class _Writer:
         return Item(text, self._url("usage"))
 
     def _agent(self, agent_id: UUID) -> str:
-        return one_line(self._agents.get(agent_id, "an agent"))
+        return one_line(self._agents.get(agent_id) or gettext("an agent"))
 
     def _time(self, row: Notification) -> str:
         zone = ZoneInfo(self._recipient.time_zone)

@@ -33,10 +33,7 @@ def address_of(recipient: NotificationRecipient) -> str:
         return recipient.email
     assert recipient.member is not None  # noqa: S101 (a constraint)
     if not recipient.member.email:
-        raise ChannelRefused(
-            gettext("%(member)s has no mail address: add it under Team.")
-            % {"member": recipient.member}
-        )
+        raise ChannelRefused(f"{recipient.member} has no mail address: add it under Team.")
     return str(recipient.member.email)
 
 
@@ -51,9 +48,7 @@ def send(recipient: NotificationRecipient, digest: Digest) -> None:
         ChannelRefused: it refuses the mail, mail is not configured, or there is no address.
     """
     if not is_configured():
-        raise ChannelRefused(
-            gettext("Mail is not configured on this deployment: EMAIL_HOST is not set.")
-        )
+        raise ChannelRefused("Mail is not configured on this deployment: EMAIL_HOST is not set.")
     domain = settings.EMAIL_FROM.rpartition("@")[2].rstrip(">") or "localhost"
     message = EmailMessage(
         subject=digest.title[:MAX_SUBJECT_CHARACTERS],
@@ -78,8 +73,7 @@ def send(recipient: NotificationRecipient, digest: Digest) -> None:
         raise _refused(error.smtp_code, is_final=error.smtp_code >= 500) from error
     except (SMTPException, OSError) as error:
         unreachable = ChannelUnavailable(
-            gettext("The mail server could not be reached (%(name)s).")
-            % {"name": type(error).__name__}
+            f"The mail server could not be reached ({type(error).__name__})."
         )
         unreachable.detail = str(error)
         raise unreachable from error
@@ -88,12 +82,8 @@ def send(recipient: NotificationRecipient, digest: Digest) -> None:
 def _refused(code: int, *, is_final: bool) -> ChannelRefused | ChannelUnavailable:
     # The server's own text may hold anything.
     if is_final:
-        return ChannelRefused(
-            gettext("The mail server refused the mail with the code %(code)s.") % {"code": code}
-        )
-    return ChannelUnavailable(
-        gettext("The mail server asks to try later, with the code %(code)s.") % {"code": code}
-    )
+        return ChannelRefused(f"The mail server refused the mail with the code {code}.")
+    return ChannelUnavailable(f"The mail server asks to try later, with the code {code}.")
 
 
 def _body(digest: Digest) -> str:

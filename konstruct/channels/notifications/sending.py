@@ -11,9 +11,10 @@ from datetime import timedelta
 from typing import Final
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.db.models import QuerySet
 from django.db.models.functions import Now
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.translation import gettext
 
 from konstruct.channels.models import SlackInstallation
@@ -87,7 +88,8 @@ def _send(recipient_id: UUID, lease: Lease) -> None:
     with lease.transaction():
         rows, was_begun = _take_batch(pending)
     if rows and rows[0].batch is not None:
-        digest = digest_of(rows[0].batch, rows, recipient)
+        with translation.override(settings.NOTIFICATION_LANGUAGE):
+            digest = digest_of(rows[0].batch, rows, recipient)
         if digest.items:
             deliver(recipient, digest, repeats=rows if was_begun else [])
             recipient.last_sent_at = timezone.now()
@@ -120,16 +122,19 @@ def deliver(
     Raises:
         ChannelError: it was not sent, or perhaps not.
     """
-    if recipient.destination != Destination.SLACK:
-        mail.send(recipient, digest)
-    else:
-        since = min((row.created_at for row in repeats), default=None)
-        slack.send(recipient, digest, since=since)
+    with translation.override(settings.NOTIFICATION_LANGUAGE):
+        if recipient.destination != Destination.SLACK:
+            mail.send(recipient, digest)
+        else:
+            since = min((row.created_at for row in repeats), default=None)
+            slack.send(recipient, digest, since=since)
 
 
 def send_test(recipient: NotificationRecipient) -> None:
     """Send a test at once, also in quiet hours. Not in a transaction. Raises as `deliver` does."""
-    item = Item(gettext("This is a test: notifications reach you here"), f"{base_url()}/admin/")
+    with translation.override(settings.NOTIFICATION_LANGUAGE):
+        text = gettext("This is a test: notifications reach you here")
+    item = Item(text, f"{base_url()}/admin/")
     deliver(recipient, Digest(uuid4(), tenant_name(), [item]))
 
 

@@ -71,7 +71,10 @@ def _item(item: Item) -> list[dict[str, Any]]:
     # The line is escaped: `<!channel>` in the name of an agent notifies no one.
     section: dict[str, Any] = {
         "type": "section",
-        "text": {"type": "mrkdwn", "text": f"{escape(item.text)[:2000]} <{item.url}|Open>"},
+        "text": {
+            "type": "mrkdwn",
+            "text": f"{escape(item.text)[:2000]} <{item.url}|{gettext('Open')}>",
+        },
     }
     if item.escalation_id is not None:
         section["accessory"] = {

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
+from django.utils import translation
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -52,6 +54,11 @@ def receive(payload: Mapping[str, Any]) -> dict[str, Any] | None:
         The document that Slack is answered with, which may be empty. None if the request is about
         something else.
     """
+    with translation.override(settings.NOTIFICATION_LANGUAGE):
+        return _received(payload)
+
+
+def _received(payload: Mapping[str, Any]) -> dict[str, Any] | None:
     if payload.get("type") == "block_actions":
         actions = payload.get("actions")
         action = actions[0] if isinstance(actions, list) and actions else None
@@ -173,7 +180,7 @@ def _form(found: Escalation, member: Any) -> dict[str, Any]:
             "hint": {
                 "type": "plain_text",
                 "text": gettext("The user of %(value)s reads it under your name, %(username)s.")
-                % {"value": agent or "the agent", "username": member.get_username()},
+                % {"value": agent or gettext("the agent"), "username": member.get_username()},
             },
             "element": {
                 "type": "plain_text_input",

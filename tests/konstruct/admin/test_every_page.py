@@ -1,4 +1,4 @@
-"""Every page of both sites opens, whatever its address; no page changes what may not be."""
+"""Every page of both sites opens, in German, whatever its address; none changes what may not be."""
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -74,8 +74,10 @@ def statuses(client: Client, addresses: Iterator[str]) -> dict[str, int]:
     """Open the addresses, each once; what is in their way raises."""
     seen = {}
     for address in dict.fromkeys(addresses):
-        answer = client.get(address)
+        answer = client.get(address, headers={"Accept-Language": "de"})
         assert b" object at 0x" not in answer.content, address
+        if answer["Content-Type"].startswith("text/html") and b"<html" in answer.content:
+            assert b'<html lang="de"' in answer.content, address
         seen[address] = answer.status_code
     return seen
 

@@ -65,6 +65,18 @@ def test_an_escalation_is_mailed_with_a_link_and_nothing_of_the_conversation(
     assert not SENDING.jobs().exists()
 
 
+def test_a_notification_is_in_the_language_of_the_setting(
+    team: Program, mail: MailServer, settings: Any
+) -> None:
+    settings.NOTIFICATION_LANGUAGE = "de"
+    recipient()
+    ask(team)
+    work()
+    (sent,) = mail.mails
+    assert sent["Subject"].startswith("[Tenant-A] Ein Benutzer von ada wartet auf eine Person")
+    assert "Wer was bekommt:" in text_of(sent)
+
+
 def test_the_question_is_mailed_where_it_is_wanted(team: Program, mail: MailServer) -> None:
     recipient(includes_question=True)
     ask(team)
