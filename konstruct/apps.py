@@ -85,6 +85,9 @@ class KonstructConfig(AppConfig):
         embedded services, processes that die with their parent) would start in twice the time.
         """
         import konstruct.celery  # noqa: F401
+        from konstruct.names_of_models import translate_names_of_models
+
+        translate_names_of_models()
 
         # Loaded modules stay: the garbage collector skips them, and forks share them.
         gc.freeze()

@@ -12,6 +12,3 @@ from konstruct.admin import operations as operations
 from konstruct.admin import people as people
 from konstruct.admin import security as security
 from konstruct.admin import time_zones as time_zones
-from konstruct.languages import translate_names_of_models
-
-translate_names_of_models()

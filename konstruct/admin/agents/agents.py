@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst, format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
@@ -28,8 +29,12 @@ from tenants.admin.sites import tenant_site
 from tenants.context import required_tenant_id
 
 
-def _help(name: str) -> str:
-    return str(Agent._meta.get_field(name).help_text)  # type: ignore[union-attr]  # none is a relation
+def _label(name: str) -> Any:
+    return capfirst(Agent._meta.get_field(name).verbose_name)  # type: ignore[union-attr]
+
+
+def _help(name: str) -> Any:
+    return Agent._meta.get_field(name).help_text  # type: ignore[union-attr]  # none is a relation
 
 
 class PhrasesField(SimpleArrayField):
@@ -41,10 +46,11 @@ class PhrasesField(SimpleArrayField):
         )
         super().__init__(
             phrase,
+            label=_label(column),
             delimiter="\n",
             required=False,
             widget=UnfoldAdminTextareaWidget,
-            help_text=gettext("%(help)s One a line.") % {"help": _help(column)},
+            help_text=format_lazy("{} {}", _help(column), _("One a line.")),
         )
 
     def clean(self, value: Any) -> list[str]:
@@ -55,6 +61,7 @@ class AgentForm(forms.ModelForm):
     """Tools and agents to choose from, and phrases one a line."""
 
     tools = forms.MultipleChoiceField(
+        label=_label("tools"),
         choices=[(name, name) for name in sorted(TOOLS)],
         required=False,
         widget=forms.CheckboxSelectMultiple,
@@ -62,12 +69,14 @@ class AgentForm(forms.ModelForm):
     )
     escalate_on = PhrasesField("escalate_on")
     hands_to = forms.TypedMultipleChoiceField(
+        label=_label("hands_to"),
         coerce=UUID,
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=_help("hands_to"),
     )
     hand_over_on = forms.CharField(
+        label=_label("hand_over_on"),
         required=False,
         validators=[ProhibitNullCharactersValidator()],
         widget=UnfoldAdminTextareaWidget,

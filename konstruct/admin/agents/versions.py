@@ -53,7 +53,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dic
 def _shown(value: Any, names: Mapping[UUID, str]) -> str:
     """Return a setting as people read it: agents by their names."""
     if value in (None, "", [], {}):
-        return "blank"
+        return gettext("blank")
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -95,6 +95,7 @@ class NoteForm(forms.Form):
     """The note of a version."""
 
     note = forms.CharField(
+        label=_("Note"),
         required=False,
         max_length=2000,
         validators=[ProhibitNullCharactersValidator()],

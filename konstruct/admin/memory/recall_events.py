@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
 from konstruct.admin.access import actor_of, note_row
+from konstruct.names_of_models import translated_choices
 from memory.exceptions import NotRecalled
 from memory.models import AuthorKind, Message, RecallMark, Relevance
 from memory.models.facts import Author
@@ -91,7 +92,7 @@ def why_from(trace: Mapping[str, Any], reply_id: UUID | None = None) -> dict[str
         "hits": hits,
         "cut": cut,
         "calibration": calibration,
-        "relevances": Relevance.choices,
+        "relevances": translated_choices(Relevance.choices),
         "sections": [_section(section) for section in prompt.get("sections", ())],
     }
 

@@ -53,9 +53,11 @@ PAGES: Final[dict[type[Model], str]] = {Message: "conversation", Escalation: "es
 class NarrowingForm(forms.Form):
     """What the messages of a search are narrowed to. An unusable value does not narrow."""
 
-    agent = forms.ChoiceField(choices=agent_choices(_("All agents")), required=False)
+    agent = forms.ChoiceField(
+        label=_("Agent"), choices=agent_choices(_("All agents")), required=False
+    )
     user = forms.CharField(label=_("Person"), required=False)
-    channel = forms.CharField(required=False)
+    channel = forms.CharField(label=_("Channel"), required=False)
     since = forms.DateField(label=_("From"), required=False)
     until = forms.DateField(label=_("To"), required=False)
 

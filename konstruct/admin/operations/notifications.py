@@ -25,6 +25,7 @@ from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications import mail
 from konstruct.channels.notifications.looking import SENDING
 from konstruct.channels.notifications.sending import send_test
+from konstruct.names_of_models import translated_choices
 from konstruct.orchestrator.models import (
     Destination,
     Event,
@@ -58,13 +59,14 @@ class RecipientForm(forms.ModelForm):
     # Without unfold's wrapper of related fields, whose script the content security policy forbids.
     member = forms.ModelChoiceField(
         User.objects.filter(is_active=True).order_by("username"),
+        label=_("Member"),
         required=False,
         widget=UnfoldAdminSelectWidget,
         help_text=NotificationRecipient._meta.get_field("member").help_text,
     )
     events = forms.MultipleChoiceField(
         label=_("Notify of"),
-        choices=Event.choices,
+        choices=translated_choices(Event.choices),
         initial=Event.values,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
     )
@@ -76,7 +78,10 @@ class RecipientForm(forms.ModelForm):
         help_text=_("A connected workspace."),
     )
     time_zone = forms.ChoiceField(
-        initial="UTC", choices=time_zone_choices, widget=UnfoldAdminSelectWidget
+        label=_("Time zone"),
+        initial="UTC",
+        choices=time_zone_choices,
+        widget=UnfoldAdminSelectWidget,
     )
     quiet_from = forms.TimeField(
         label=_("Quiet from"),
@@ -195,7 +200,7 @@ class NotificationRecipientAdmin(JobListAdmin):
     @display(description=_("Notified of"))
     def notified_of(self, row: NotificationRecipient) -> str:
         """The events."""
-        labels = dict(Event.choices)
+        labels = dict(translated_choices(Event.choices))
         if len(row.events) == len(labels):
             return "everything"
         return "; ".join(labels.get(event, event) for event in row.events)

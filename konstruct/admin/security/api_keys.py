@@ -28,6 +28,7 @@ from konstruct.admin.choosing import as_uuid
 from konstruct.api.auth.keys import KeyInvalid, KeyText, issue_key, revoke_key, roll_key
 from konstruct.api.http.bodies import ID_TEXT
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
+from konstruct.names_of_models import translated_choices
 from tenants import transaction
 from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
@@ -46,7 +47,8 @@ class ApiKeyForm(forms.ModelForm):
     """The name, scopes and limits of a new key."""
 
     scopes = forms.MultipleChoiceField(
-        choices=KeyScope.choices,
+        label=_("Scopes"),
+        choices=translated_choices(KeyScope.choices),
         initial=USUAL_SCOPES,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text=ApiKey._meta.get_field("scopes").help_text,

@@ -42,7 +42,7 @@ To choose a password, open this link. It can be used once:
 class PersonForm(forms.ModelForm):
     """A person with one role."""
 
-    role = forms.ChoiceField(widget=UnfoldAdminRadioSelectWidget)
+    role = forms.ChoiceField(label=_("Role"), widget=UnfoldAdminRadioSelectWidget)
     granter: User
     """The person who fills in the form, who grants no more than they have themselves."""
 
@@ -100,7 +100,7 @@ def _grantable(granter: User) -> list[Group]:
 
 
 def _meaning(group: Group) -> str:
-    meaning = MEANINGS.get(group.name, "a role of your own, see Roles")
+    meaning = gettext(MEANINGS.get(group.name, "a role of your own, see Roles"))
     return f"{group.name}: {meaning}"
 
 

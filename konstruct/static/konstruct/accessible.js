@@ -39,6 +39,12 @@ const ATTRIBUTES = {
   "#changelist-filter .simplebar-content-wrapper": { "aria-label": "Choices of the filters" },
 };
 
+/* A text of these scripts in the language of the page: konstruct/texts_of_scripts.html has them. */
+function translated(english) {
+  const texts = document.getElementById("k-texts")?.content.children ?? [];
+  return [...texts].find((each) => each.dataset.en === english)?.textContent ?? english;
+}
+
 function each(root, selector, change) {
   if (root.matches?.(selector)) change(root);
   root.querySelectorAll(selector).forEach(change);
@@ -53,13 +59,16 @@ function makeAccessible(root) {
     icon.setAttribute("aria-hidden", "true");
   });
   for (const [selector, name] of Object.entries(NAMES)) {
+    const text = translated(name);
     each(root, selector, (element) => {
-      if (!element.labels?.length) element.setAttribute("aria-label", name);
+      if (!element.labels?.length) element.setAttribute("aria-label", text);
     });
   }
   for (const [selector, attributes] of Object.entries(ATTRIBUTES)) {
     each(root, selector, (element) => {
-      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+      for (const [name, value] of Object.entries(attributes)) {
+        element.setAttribute(name, name === "aria-label" ? translated(value) : value);
+      }
     });
   }
 }

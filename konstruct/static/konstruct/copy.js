@@ -13,10 +13,10 @@ document.addEventListener("click", async (event) => {
   try {
     // Browsers have a clipboard on HTTPS and localhost alone.
     await navigator.clipboard.writeText(button.dataset.text ?? source.value ?? source.textContent);
-    button.textContent = "Copied";
+    button.textContent = translated("Copied");
   } catch {
     getSelection().selectAllChildren(source);
-    button.textContent = "Selected: press Ctrl+C";
+    button.textContent = translated("Selected: press Ctrl+C");
   }
   setTimeout(() => { button.textContent = label; }, 3000);
 });

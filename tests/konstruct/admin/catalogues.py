@@ -22,6 +22,10 @@ LANGUAGES: Final = ("de", "es")
 PACKAGES: Final = ("konstruct", "memory", "tenants")
 MARKERS: Final = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext"}
 CONSTANT: Final = re.compile(r"""_\(("[^"]+"|'[^']+')\)""")
+# Texts that mean something else in Django, or that it leaves in English.
+OURS: Final = frozenset(
+    ("Arguments", "Field", "Messages", "None", "Save", "Sessions", "Views", "active", "content")
+)
 # A text in one form, or in two of which the second is the plural.
 Text = tuple[str, str]
 
@@ -29,7 +33,7 @@ Text = tuple[str, str]
 def marked_texts() -> dict[Text, str]:
     """Return each marked text with a place that has it."""
     found: dict[Text, str] = {}
-    for text, place in (*_in_python(), *_in_templates(), *_of_models(), *_of_unfold()):
+    for text, place in (*_in_python(), *_in_templates(), *_of_models(), *_of_unfold(), *_of_data()):
         if not _is_known(text[0]):
             found.setdefault(text, place)
     plural = {singular for singular, other in found if other}
@@ -84,16 +88,34 @@ def _of_models() -> Iterator[tuple[Text, str]]:
     from tenants.admin.sites import operator_site, tenant_site
 
     for site in (tenant_site, operator_site):
-        for model, site_admin in site._registry.items():
+        inlines = {
+            inline.model: inline for each in site._registry.values() for inline in each.inlines
+        }
+        for model, site_admin in {**inlines, **site._registry}.items():
             options: Any = model._meta
             texts = [options.verbose_name, options.verbose_name_plural]
             for field in options.fields:
                 texts += [field.verbose_name, field.help_text]
                 texts += [label for _, label in field.flatchoices or ()]
             texts += getattr(site_admin, "states", ())
+            texts.append(options.app_config.verbose_name)
             for text in texts:
                 if str(text):
                     yield (str(text), ""), f"model {model.__name__}"
+
+
+def _of_data() -> Iterator[tuple[Text, str]]:
+    """Words that are data elsewhere, and that pages translate where they show them."""
+    from konstruct.api.models import KeyScope
+    from konstruct.orchestrator.models import Event
+    from memory.models.facts import FactAction
+    from memory.models.recall_marks import Relevance
+    from tenants.audit.models import Action
+    from tenants.audit.roles import MEANINGS
+
+    for choices in (KeyScope, Event, FactAction, Relevance, Action):
+        yield from (((str(label), ""), choices.__name__) for label in choices.labels)
+    yield from (((text, ""), "MEANINGS") for text in MEANINGS.values())
 
 
 def _of_unfold() -> Iterator[tuple[Text, str]]:
@@ -121,7 +143,7 @@ def _known() -> frozenset[str]:
 
 
 def _is_known(text: str) -> bool:
-    return text in _known()
+    return text in _known() - OURS
 
 
 def catalogue(language: str) -> polib.POFile:
