@@ -202,8 +202,8 @@ class NotificationRecipientAdmin(JobListAdmin):
         """The events."""
         labels = dict(translated_choices(Event.choices))
         if len(row.events) == len(labels):
-            return "everything"
-        return "; ".join(labels.get(event, event) for event in row.events)
+            return gettext("everything")
+        return "; ".join(str(labels.get(event, event)) for event in row.events)
 
     @display(description=_("Quiet hours"), empty_value="-")
     def quiet_hours(self, row: NotificationRecipient) -> str | None:
