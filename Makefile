@@ -9,6 +9,8 @@ BIN := .venv/bin
 # What is installed: all that tests and checks need, or the part of it that serves.
 INSTALLED := .venv/.installed
 SERVING := .venv/.serving
+# What the image and the chart are checked with: not in .venv, since checkov pins what the application has otherwise.
+CHECKS := .venv-checks/.installed
 # Tests and checks have services of their own, so that a running demo is not disturbed. Their many
 # processes may keep what they compile, even where the environment says otherwise.
 IN_TEST_HOME := KONSTRUCT_HOME="$(CURDIR)/.konstruct/test" PYTHONDONTWRITEBYTECODE=
@@ -125,8 +127,6 @@ lock: setup ## requirements/*.lock by the ranges in *.txt; newest versions with 
 	$(LOCK) $(UPGRADE) -o requirements/checks.lock requirements/checks.txt
 	$(LOCK) $(UPGRADE) -o requirements/sbom.lock requirements/sbom.txt
 
-# What the image and the chart are checked with: not in .venv, since checkov pins what the application has otherwise.
-CHECKS := .venv-checks/.installed
 UV_INSTALL = $(BIN)/uv pip install --quiet --no-deps --require-hashes --python
 $(CHECKS): requirements/checks.lock | $(INSTALLED)
 	@echo "Installing what the image and the chart are checked with into .venv-checks, this once."

@@ -231,6 +231,7 @@ def own_pages() -> Iterator[tuple[str, str]]:
         "agent_versions": ((agent.pk,), {}),
         "restore_agent": ((agent.pk, 1), {}),
         "activity": ((), {}),
+        "usage": ((), {}),
         "erase_message": ((said.pk,), {}),
         "link_identity": ((ChannelIdentity.objects.all()[0].pk,), {}),
         "person": ((), {"user": NOA}),

@@ -44,6 +44,7 @@ OF_OPERATORS = {
     "createsuperuser",
     "delete_tenant",
     "move_tenant",
+    "quota",
     "restore",
 }
 CHANGE_NOTHING_OF_A_TENANT = {
@@ -58,6 +59,7 @@ CHANGE_NOTHING_OF_A_TENANT = {
     "prove_isolation": "attacks tenants that it makes itself",
     "serve": "starts processes",
     "set_up_tenant": "runs others, which are recorded",
+    "usage": "reads",
     "verify_backup": "reads files",
     "verify_receipt": "reads a file",
 }

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from konstruct.celery import app
+from konstruct.orchestrator.tasks import measure_usage
 from memory import tasks
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.indexing import embedding_jobs
@@ -108,7 +109,9 @@ def test_a_tenant_that_is_suspended_is_left_alone(tenant_a, say):
 
 
 def test_beat_and_queues_know_the_tasks(settings):
-    assert [each["task"] for each in settings.CELERY_BEAT_SCHEDULE.values()] == [sweep.name]
+    scheduled = {each["task"] for each in settings.CELERY_BEAT_SCHEDULE.values()}
+    assert scheduled == {sweep.name, measure_usage.name}
+    assert settings.CELERY_BEAT_SCHEDULE["measure_usage"]["options"]["queue"] == "sweeps"
     for task, queue in ((embed_and_store, "embeddings"), (sweep, "sweeps")):
         assert app.amqp.router.route({}, task.name)["queue"].name == queue
 

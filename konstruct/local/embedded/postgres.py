@@ -145,6 +145,7 @@ class Postgres(Service):
                 admin.execute(f"CREATE DATABASE {paths.DATABASE} OWNER konstruct_owner")
         _run_bootstrap(paths.DATABASE)
         done.write_text(digest)
+        _give(done)  # pg_basebackup reads each file of the cluster
 
     def _initialise(self) -> None:
         """Make the cluster beside its place and move it there: a killed initdb leaves no half."""

@@ -89,7 +89,7 @@ WITHOUT_A_GET = {
         for view in ("export", "save_view", "delete_view")
     ),
 }
-DASHBOARD = 30
+DASHBOARD = 31
 LIST = 14
 ROW = 17
 

@@ -244,7 +244,7 @@ def test_what_cannot_be_moved_is_refused_before_anything_is_done(
         "CREATE TABLE lost AS SELECT * FROM django_migrations;"
         "DELETE FROM django_migrations WHERE app = 'tenants'"
     )
-    assert "the public schema of eu2 lacks 19 migrations" in refusal("eu2")
+    assert "the public schema of eu2 lacks 2 migrations" in refusal("eu2")
     further["eu2"].do(
         "INSERT INTO django_migrations OVERRIDING SYSTEM VALUE"
         " SELECT * FROM lost WHERE app = 'tenants'; DROP TABLE lost"

@@ -55,13 +55,13 @@ def mallory(said: Said) -> Program:
 
 
 def rows_of(said: Said) -> dict[str, set[str]]:
-    """All rows by table, without when a key was used, and the cache's keys of conversations."""
+    """All rows by table, without times of keys and sums of usage, and the cache's windows."""
     tenant_id = said.program.tenant.id
     get_recent_messages(tenant_id, said.program.agent.id, "maria")
     with tenant_scope(tenant_id), connection.cursor() as cursor:
         cursor.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
-            " AND tablename NOT IN ('api_apikey', 'django_session')"
+            " AND tablename NOT IN ('api_apikey', 'django_session', 'orchestrator_dailyusage')"
         )
         found = {}
         for (table,) in cursor.fetchall():
