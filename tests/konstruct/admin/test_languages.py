@@ -7,7 +7,7 @@ from django.conf import settings
 from django.test import Client
 
 from tenants.models import Tenant
-from tests.konstruct.admin.catalogues import LANGUAGES, LOCALE, catalogue, marked_texts
+from tests.konstruct.admin.catalogues import LANGUAGES, LOCALE, ROOT, catalogue, marked_texts
 from tests.konstruct.conftest import Program
 
 PLACEHOLDER = re.compile(r"%\(\w+\)[sr]|\{\w*\}|%%|</?\w[^>]*>")
@@ -80,3 +80,25 @@ def test_the_api_is_english_whatever_is_asked_for(program_a: Program) -> None:
         assert shown == {k: v for k, v in english.json().items() if k != "request_id"}
     wrong = program_a.post("/api/v1/messages/", {"agent": "ada"}, headers=GERMAN)
     assert "This field is required." in wrong.text
+
+
+# Words of templates that are the same in every language: names, units, keys, types.
+UNTRANSLATED = {"Konstruct", "kbd", "ms", "UTC", "JSON", "manage_search", "Ctrl"}
+NO_TEXT = re.compile(
+    r"\{% (?:blocktranslate|comment).*?%\}.*?\{% end(?:blocktranslate|comment) %\}"
+    r"|\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}|<!--.*?-->|<script.*?</script>|&\w+;|&#\d+;",
+    re.DOTALL,
+)
+ATTRIBUTE = re.compile(r'(?:aria-label|title|placeholder|alt)="([^"]*)"')
+
+
+def test_no_template_has_a_text_without_a_mark() -> None:
+    found = []
+    for path in sorted((ROOT / "konstruct" / "templates").rglob("*.*")):
+        source = NO_TEXT.sub(" ", path.read_text())
+        texts = [*ATTRIBUTE.findall(source), re.sub(r"<[^>]*>", " ", source)]
+        words = {word for text in texts for word in re.findall(r"[A-Za-z_]{2,}", text)}
+        if path.suffix == ".txt":
+            words -= {"admin", "password"}  # of the link
+        found += [(path.name, word) for word in sorted(words - UNTRANSLATED)]
+    assert found == []
