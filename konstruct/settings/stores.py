@@ -34,9 +34,7 @@ if DB_ROLE == "owner" and DATABASE_URL and not DATABASE_OWNER_URL:
 # The role of the application, for every user of this process.
 APPLICATION_DATABASE_URL = DATABASE_URL or embedded.database_url("app")
 # As whom the owner does; empty where this process is not to know it.
-OWNER_DATABASE_URL = DATABASE_OWNER_URL or (
-    embedded.database_url("owner") if EMBEDDED_DATABASE else ""
-)
+OWNER_DATABASE_URL = embedded.database_url("owner") if EMBEDDED_DATABASE else DATABASE_OWNER_URL
 if DB_ROLE == "app":
     _databases = {"default": APPLICATION_DATABASE_URL, **TENANT_DATABASES}
     _databases |= {f"{name}_replica": url for name, url in TENANT_DATABASES_REPLICAS.items()}
