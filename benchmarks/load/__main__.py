@@ -2,7 +2,7 @@
 
     python -m benchmarks.load [LAYOUT ...] [--users 4 16 64] [--seconds 20] [--history 60]
 
-For each layout: clients of two big and six small tenants, whose past is imported first, send
+For each layout: clients of two big and six small tenants, with an imported history, send
 messages (and wait, stream or poll for the reply), search, list, read pages of the admin and
 erase people, by REST, OpenAI's interface and MCP. The language model is a server on loopback.
 Clients, servers and model share the machine: compare the figures of one run, by ratios.

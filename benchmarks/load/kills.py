@@ -1,4 +1,4 @@
-"""Each process and server is killed under load: the alerts that fire, and what is lost.
+"""Each process and server is killed under load: the alerts that fire, and losses.
 
     python -m benchmarks.load.kills [web replies …] [--clients 8]
 
@@ -25,7 +25,7 @@ from benchmarks.load.traffic import SLUGS, import_history, settle, traffic
 from tests.end_to_end.deployment import PROJECT
 
 LAYOUT = Layout("a process of each kind", workers=A_WORKER_EACH)
-# What is killed, with the alert that fires and the process that it names.
+# The killed processes, with the alert that fires and the process that it names.
 KILLS = {
     "web": ("KonstructProcessDown", "web"),
     "replies": ("KonstructProcessDown", "replies"),

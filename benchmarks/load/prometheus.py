@@ -19,7 +19,7 @@ PROMETHEUS, PROMTOOL = (shutil.which(name) for name in ("prometheus", "promtool"
 
 
 class Prometheus:
-    """Prometheus, whose rules wait for a second instead of minutes."""
+    """Prometheus with rules that wait for a second instead of minutes."""
 
     def __init__(self, folder: Path, target: str) -> None:
         self.folder, self._target = folder, target

@@ -240,7 +240,7 @@ def _waiting(tenant: Tenant) -> float:
 
 
 def compare(run: Run, report: Any, tenants: Sequence[Tenant], number: int) -> None:
-    """Compare what clients were told with the rows: each accepted message is answered once."""
+    """Compare the answers to clients with the rows: each accepted message is answered once."""
     first, last = FIRST_NUMBER * number, FIRST_NUMBER * (number + 1)
     rows: dict[str, list[list[str | None]]] = {}
     for tenant in tenants:

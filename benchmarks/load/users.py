@@ -1,4 +1,4 @@
-"""The clients, as locust runs them: in a process of its own, for gevent changes all of its modules.
+"""The clients, as locust runs them: in their own process, for gevent changes all of its modules.
 
 `traffic.py` starts it with the plan in the file LOAD_PLAN, and reads what it writes to the file of
 the plan's `report`. Each client is one end user of one tenant. Each text that it sends holds a

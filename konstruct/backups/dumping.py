@@ -70,7 +70,7 @@ def back_up(
     with_public: bool,
     report: Callable[[str], object] = logger.debug,
 ) -> Made:
-    """Make a backup in a folder of its own. A tenant that fails does not stop the others.
+    """Make a backup in a new folder. A tenant that fails does not stop the others.
 
     Each tenant is as one moment shows it, with its jobs. The moments of two tenants differ.
 

@@ -145,7 +145,7 @@ def remove_old(directory: Path, *, days: int) -> list[Path]:
     for path in backups_in(directory)[:-1]:
         made_at = datetime.strptime(path.name.partition("-")[2], _TIME).replace(tzinfo=UTC)
         if made_at < limit:
-            # First, so that what is left after a kill is no backup.
+            # First, so that the remains after a kill are no backup.
             (path / MANIFEST).unlink(missing_ok=True)
             shutil.rmtree(path)
             old.append(path)
@@ -184,7 +184,7 @@ def _sync(directory: Path) -> None:
 
 
 def _remove_unfinished(directory: Path) -> None:
-    """Remove what killed processes have left: nobody has a lock on it."""
+    """Remove the remains of killed processes: no process has a lock on them."""
     for path in directory.glob(f"konstruct-*{_UNFINISHED}"):
         with suppress(OSError):
             opened = os.open(path, os.O_RDONLY)

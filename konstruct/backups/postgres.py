@@ -66,7 +66,7 @@ def restore_schema(session: Session, dump: Path) -> None:
 
 
 def tables_in(session: Session, dump: Path) -> set[tuple[str, str]]:
-    """Return the tables whose rows a dump has, each with its schema.
+    """Return the tables with rows in a dump, each with its schema.
 
     Raises:
         ToolFailed: the dump cannot be read.

@@ -77,7 +77,7 @@ def note_open_requests() -> None:
 
 
 def _request_persons(entries: Entries) -> None:
-    """Request the erasure of each person whose digest is that of an id in the tenant."""
+    """Request the erasure of each person with the digest of an id in the tenant."""
     if not entries:
         return
     users = {name: user_id for user_id in _user_ids() for name in pseudonyms(user_id)}

@@ -374,7 +374,7 @@ def _park_jobs() -> int:
 
 
 def _claim_workspaces(tenant: Tenant, claims: Iterable[Sequence[str]]) -> None:
-    """Claim the workspaces of a new tenant that nobody else has claimed meanwhile."""
+    """Claim the workspaces of a new tenant that no other has claimed meanwhile."""
     with tenant_scope(tenant.pk):
         for channel, workspace in claims:
             try:

@@ -61,7 +61,7 @@ SELECT has_database_privilege(current_database(), 'CREATE') AND NOT EXISTS (
       AND relname = 'tenants_tenant' AND NOT pg_has_role(relowner, 'USAGE')
 )
 """
-# Lock waits are seen by everybody, whoever waits.
+# Every role sees all lock waits.
 _WAITING = """
 SELECT l.pid, extract(epoch FROM clock_timestamp() - l.waitstart)::float,
        array_to_string(pg_blocking_pids(l.pid), ', '),
@@ -117,7 +117,7 @@ def subjects() -> list[Subject]:
         limited: dict[str, Check] = {
             name: partial(_within_limits, check) for name, check in checks.items()
         }
-        # It begins transactions of its own.
+        # It begins its own transactions.
         limited["isolation"] = check_isolation
         found.append(
             Subject(
@@ -210,7 +210,7 @@ def check_clock() -> Iterator[Finding]:
 
 
 def check_size() -> Iterator[Finding]:
-    """State the size of the database. SQL does not show what is free on the server's disk."""
+    """State the size of the database. SQL does not show the free space of the server's disk."""
     number = fetch_value("SELECT pg_database_size(current_database())")
     yield ok(
         f"The database has {size(number)}. Its disk cannot be seen by SQL: watch it on the server."
@@ -239,7 +239,7 @@ def check_notifications() -> Iterator[Finding]:
 
 
 def check_isolation() -> Iterator[Finding]:
-    """Make the system checks of tenancy: role, pooler, policies, walls, and what is logged.
+    """Make the system checks of tenancy: role, pooler, policies, walls, and logging.
 
     `manage.py check --database default` also reads the text of each policy.
     """

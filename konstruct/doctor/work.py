@@ -100,7 +100,7 @@ def check_queues(server: str) -> Iterator[Finding]:
 
 
 def check_deletions() -> Iterator[Finding]:
-    """Look for tenants whose day of deletion is past."""
+    """Look for tenants past their day of deletion."""
     late = Tenant.objects.filter(delete_at__lt=Now() - timedelta(seconds=LATE_ERASURE_SECONDS))
     if slugs := list(late.values_list("slug", flat=True)):
         text = f"{len(slugs)} tenants should have been deleted: {shortened(slugs)}."

@@ -61,7 +61,7 @@ _FOLD: Final = _ENDED + usage.ADD.format(rows=_FOLDED)
 
 
 def measure_due() -> int:
-    """Measure tenants whose last measurement is older than QUOTA_INTERVAL; return their number."""
+    """Measure tenants last measured before QUOTA_INTERVAL; return their number."""
     since = timezone.now() - timedelta(seconds=settings.QUOTA_INTERVAL)
     with public_scope():
         tenants = list(Tenant.objects.serving().only("id", "slug", "server", "quotas", "usage"))

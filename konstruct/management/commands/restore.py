@@ -1,4 +1,4 @@
-"""manage.py restore: tenants from a backup, or what is to be done after Postgres was recovered."""
+"""manage.py restore: tenants from a backup, or the steps after a recovery of Postgres."""
 
 from argparse import ArgumentParser
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""manage.py set_up_tenant: a tenant, its admin, an agent and an API key; only what is missing."""
+"""manage.py set_up_tenant: a tenant, its admin, an agent and an API key; only missing ones."""
 
 from argparse import ArgumentParser
 from typing import Any
