@@ -213,9 +213,12 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
                 cursor.execute(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
                 schema = connection.ops.quote_name(tenant.schema_name)
                 replaced = replaced_schema_of(tenant.id)  # of a restore that was not ended
+                with tenant_scope(tenant.id):
+                    # Before the tables: a worker locks its job's row before it writes.
+                    Job.objects.all().delete()
                 cursor.execute(f"DROP SCHEMA IF EXISTS {schema}, {replaced} CASCADE")
                 with tenant_scope(tenant.id):
-                    Job.objects.all().delete()
+                    Job.objects.all().delete()  # enqueued meanwhile
             on_delete(tenant)
             Tenant.objects.filter(id=tenant.id).delete()
         # Running requests may have written keys meanwhile.

@@ -1,8 +1,11 @@
 """Provisioning: nothing half-made serves, and whatever failed can be tried again."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from uuid import uuid4
 
+import psycopg
 import pytest
 from django.db import IntegrityError, ProgrammingError
 from django_redis import get_redis_connection
@@ -14,12 +17,15 @@ from tenants.exceptions import (
     TenantNotServing,
     UnknownTenant,
 )
+from tenants.jobs import JobKind
+from tenants.locking import poll
 from tenants.models import Domain, Tenant
 from tenants.naming import schema_name_of, tenant_id_of
 from tenants.redis_keys import rate_limit_key, session_key
 from tenants.schemas import provisioning
 from tenants.schemas.rls_enforcement import unprotected_relations
 from tenants.serving import require_serving
+from tests import database
 
 pytestmark = pytest.mark.slow
 
@@ -133,6 +139,32 @@ def test_deleting_removes_schema_registration_and_cache_and_nothing_of_others(
         assert schema_exists(tenant_a)
     with pytest.raises(UnknownTenant, match=str(tenant.id)):
         require_serving(tenant.id)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_deletion_waits_for_a_worker_that_holds_a_job(as_owner: AsOwner) -> None:
+    """A worker locks its job's row, then writes to the tenant's tables."""
+    with as_owner():
+        tenant = provisioning.create_tenant(slug="worked-on")
+    with tenant_scope(tenant.id):
+        JobKind("held-in-tests", task="", queue="", max_attempts=lambda: 1).enqueue_many([uuid4()])
+    url = database.url_of("owner", tenant.server)
+    with psycopg.connect(url) as worker, psycopg.connect(url, autocommit=True) as watcher:
+        worker.execute("SELECT set_config('app.current_tenant', %s, false)", [str(tenant.id)])
+        held = worker.execute("SELECT pg_backend_pid() FROM tenants_job FOR UPDATE").fetchone()
+        waiting = "SELECT FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"
+
+        def write_when_waited_for() -> bool:
+            waited = poll(lambda: watcher.execute(waiting, held).fetchone() is not None, seconds=20)
+            worker.execute(f"DELETE FROM {tenant.schema_name}.auth_user")
+            worker.commit()
+            return waited
+
+        with ThreadPoolExecutor(1) as thread, as_owner():
+            written = thread.submit(write_when_waited_for)
+            provisioning.delete_tenant(tenant)
+            assert written.result()
+    assert not Tenant.objects.filter(slug="worked-on").exists()
 
 
 @pytest.mark.django_db(transaction=True)
