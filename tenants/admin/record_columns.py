@@ -20,7 +20,6 @@ class EventColumns:
 
     ordering = ("-id",)
     sortable_by = ()
-    readonly_fields: Any = ("exact_time", "changes", "asked")
 
     @display(
         description=_("Action"),

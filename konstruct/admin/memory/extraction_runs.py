@@ -50,7 +50,6 @@ class ExtractionRunAdmin(AgentRowsAdmin):
         *("prompt_tokens", "completion_tokens", "cost", "result", "candidates", "output"),
         *("error", "created_at", "ended_at"),
     )
-    readonly_fields = ("agent", "page_link")
 
     @display(description=_("Candidates"))
     def page_link(self, run: ExtractionRun) -> SafeString:

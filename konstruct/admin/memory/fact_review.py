@@ -321,7 +321,6 @@ class FactEvidenceAdmin(AuditedReadOnlyAdmin):
     sortable_by = ()
     ordering = ("-created_at", "id")
     fields = ("quote", "memory_id", "message_id", "start", "end", "run_id", "created_at")
-    readonly_fields = ("memory_id", "message_id")
 
 
 @admin.register(FactEvent, site=tenant_site)
@@ -336,4 +335,3 @@ class FactEventAdmin(AuditedReadOnlyAdmin):
         *("action", "author_kind", "author_id", "author_name", "reason", "memory_id"),
         *("other_id", "created_at"),
     )
-    readonly_fields = ("memory_id",)

@@ -120,7 +120,6 @@ class ReplyReviewAdmin(AgentRowsAdmin):
         *("mark", "note", "reviewer_name", "reviewer_kind", "created_at"),
         *("conversation", "agent", "user_id", "id", "agent_id"),
     )
-    readonly_fields = ("agent", "conversation")
 
     @display(
         description=_("Mark"),

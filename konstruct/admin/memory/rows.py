@@ -98,14 +98,12 @@ class MessageAdmin(MemoryAdmin):
     search_help_text = _("Words that a message holds, in any form; a user's id; or a message's id.")
     ordering = ("-number",)
     inlines = (PieceInline,)
-    readonly_fields = ("conversation",)
     fields = (
         *("content", "role", "name", "agent", "user_id", "thread_id", "channel", "created_at"),
         *("metadata", "usage", "finish_reason"),
         *("conversation", "in_reply_to", "idempotency_key", "external_id", "id", "number"),
         "agent_id",
     )
-    raw_id_fields = ("in_reply_to",)
     actions = ("clear_windows",)
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
@@ -181,7 +179,6 @@ class ConversationEmbeddingAdmin(MemoryAdmin):
     list_display = ("created_at", "agent", "user_id", "role", shortened, "embedding_model")
     list_filter = (AgentFilter, UserFilter, "role", ModelFilter, "created_at")
     ordering = ("-created_at", "id")
-    raw_id_fields = ("message",)
     fields = (
         *("content", "role", "agent", "user_id", "message", "piece", "embedding_model"),
         *("created_at", "id", "agent_id"),
@@ -216,7 +213,6 @@ class RecallEventAdmin(MemoryAdmin):
     list_display = ("created_at", "agent", "user_id", "query", "found", "abstained", "took")
     list_filter = (AgentFilter, UserFilter, "abstained", "created_at")
     ordering = ("-created_at", "id")
-    readonly_fields = ("why",)
     fields = (
         *("query", "why", "abstained", "took", "agent", "user_id", "embedding_model"),
         *("created_at", "id", "agent_id"),
@@ -255,7 +251,6 @@ class RecallExclusionAdmin(MemoryAdmin):
     list_display = ("created_at", "agent", "user_id", "reason", "author_name")
     list_filter = (AgentFilter, UserFilter, "created_at")
     ordering = ("-created_at",)
-    raw_id_fields = ("message",)
     fields = (
         *("message", "start", "end", "memory_id", "reason", "author_name", "author_kind"),
         *("created_at", "agent", "user_id", "id", "agent_id"),
@@ -269,8 +264,6 @@ class RecallMarkAdmin(MemoryAdmin):
     list_display = ("created_at", "agent", "user_id", "relevance", "author_name", "conversation")
     list_filter = (AgentFilter, UserFilter, "relevance", "created_at")
     ordering = ("-created_at", "id")
-    raw_id_fields = ("message", "reply")
-    readonly_fields = ("conversation",)
     fields = (
         *("relevance", "conversation", "reply", "message", "probability"),
         *("author_name", "author_kind", "created_at", "agent", "user_id", "id", "agent_id"),
@@ -315,7 +308,6 @@ class ConversationItemAdmin(MemoryAdmin):
     list_display = ("created_at", "agent", "user_id", "thread_id", "__str__")
     list_filter = (AgentFilter, UserFilter)
     ordering = ("-number",)
-    raw_id_fields = ("message",)
     fields = (
         *("item", "agent", "user_id", "thread_id", "created_at", "message"),
         *("id", "number", "agent_id"),

@@ -100,7 +100,6 @@ class EscalationAdmin(AgentRowsAdmin):
         *("opened_by", "opened_by_name", "opened_at", "assigned_to"),
         *("resolved_at", "resolved_by", "outcome", "note"),
     )
-    readonly_fields = ("agent", "state", "to_whom", "thread_link")
 
     agent_columns = {"agent_name": "agent_id", "to_agent_name": "to_agent_id"}
 

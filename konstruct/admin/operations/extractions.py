@@ -41,7 +41,6 @@ class ExtractionCursorAdmin(AgentNameAdmin, JobAdmin):
         *("user_id", "agent", "thread_id", "state", "processed_up_to", "processed_at"),
         *("attempts", "last_error", "due_at"),
     )
-    readonly_fields = ("agent", "state", "processed_up_to", "attempts", "last_error", "due_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)

@@ -38,7 +38,6 @@ class ModelCallAdmin(AgentRowsAdmin):
         *("created_at", "how_it_ended", "purpose", "agent", "model"),
         *("prompt_tokens", "completion_tokens", "cost"),
     )
-    readonly_fields = ("agent", "how_it_ended")
 
     @display(
         description=_("Outcome"),

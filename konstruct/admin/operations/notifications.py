@@ -255,7 +255,6 @@ class NotificationAdmin(AgentRowsAdmin):
         "event", "recipient", "agent", "user_id", "subject_id", "occurred_at", "created_at",
         "batch", "sent_at",
     )  # fmt: skip
-    readonly_fields = ("agent",)
 
 
 class SlackMemberForm(forms.ModelForm):

@@ -31,8 +31,6 @@ class ToolCallAdmin(AgentRowsAdmin):
         *("created_at", "expires_at", "decided_at", "decided_by", "done_at", "result"),
         *("round", "position", "call_id"),
     )
-    readonly_fields = ("agent", "how_far", "asked_with")
-    raw_id_fields = ("message",)
 
     @display(
         description=_("State"),

@@ -84,7 +84,6 @@ class ErasureRequestAdmin(AgentRowsAdmin):
         *("user_id", "agent", "threads", "reason", "requested_by", "created_at"),
         *("state", "how_far", "last_error", "done_at", "page", "receipt"),
     )
-    readonly_fields = ("agent", "state", "how_far", "page")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -137,7 +136,6 @@ class MessageErasureAdmin(AgentRowsAdmin):
         *("message_id", "thread_id", "user_id", "agent", "reason", "requested_by", "created_at"),
         *("state", "last_error", "done_at", "page", "receipt"),
     )
-    readonly_fields = ("agent", "state", "page")
 
     @display(description=_("State"), label=STATES)
     def state(self, request: MessageErasure) -> str:

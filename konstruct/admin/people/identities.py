@@ -70,7 +70,6 @@ class ChannelIdentityAdmin(AuditedReadOnlyAdmin):
         *("channel", "workspace", "native_id", "name", "own_id", "user_id", "created_at"),
         *("linked_at", "linked_by", "ways"),
     )
-    readonly_fields = ("ways",)
 
     @display(description=_("Link"))
     def ways(self, identity: ChannelIdentity) -> SafeString:

@@ -38,4 +38,3 @@ class AccessEventAdmin(EventColumns, AgentRowsAdmin):
         *("exact_time", "actor", "actor_kind", "actor_id", "address", "action", "subject"),
         *("subject_id", "agent", "user_id", "changes", "asked", "request_id"),
     )
-    readonly_fields = ("agent", *EventColumns.readonly_fields)
