@@ -80,7 +80,7 @@ def by_day(request: HttpRequest) -> HttpResponseBase:
         with transaction.atomic():
             note(request, Action.EDIT, "dashboard", asked=chosen.parameters)
             recount(first=chosen.first, last=chosen.last)
-        return redirect(f"{reverse('admin:activity')}?{urlencode(chosen.parameters)}")
+        return redirect(reverse("admin:activity", query=chosen.parameters))
     note(request, Action.VIEW, "dashboard", asked=chosen.parameters)
     columns, rows = days_of(chosen)
     return tenant_site.render(

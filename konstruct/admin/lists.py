@@ -1,6 +1,6 @@
 """Parts of lists: a paginator that stops counting, filters, and short texts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from typing import Any, ClassVar
 from uuid import UUID
@@ -9,6 +9,7 @@ from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -104,6 +105,26 @@ class UserFilter(admin.SimpleListFilter):
     def rows_of(self, user_id: str, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the rows of a user. All agents are named, because indexes begin with the agent."""
         return queryset.filter(agent_id__in=agent_names(), user_id=user_id)
+
+
+def link(
+    text: str,
+    page: str,
+    *arguments: Any,
+    query: Mapping[str, Any] | None = None,
+    fragment: str | None = None,
+) -> SafeString:
+    """Return a link to a page of the admin, for a column or a field.
+
+    Args:
+        text: the words of the link.
+        page: the name of the page.
+        arguments: arguments of its address.
+        query: parameters of its address.
+        fragment: the place in the page.
+    """
+    address = reverse(f"admin:{page}", args=arguments, query=query, fragment=fragment)
+    return format_html('<a class="k-link" href="{}">{}</a>', address, text)
 
 
 # Longer ids are cut; a button copies the whole one.

@@ -11,7 +11,6 @@ from django.contrib import messages
 from django.db.models import F, Q
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext
 
@@ -97,7 +96,7 @@ def time_zone(request: HttpRequest) -> HttpResponseBase:
             gettext("Times are shown in %(value)s.")
             % {"value": name or "the time zone of the browser"},
         )
-        return redirect(reverse("admin:time_zone"))
+        return redirect("admin:time_zone")
     zones = dict(
         TeamTimeZone.objects.filter(Q(member_id=request.user.pk) | Q(member_id=None)).values_list(
             "member_id", "name"

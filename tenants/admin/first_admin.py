@@ -10,7 +10,6 @@ from django.core import signing
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
@@ -73,4 +72,4 @@ def first_admin(request: HttpRequest, token: str, *, site: Any) -> HttpResponse:
         user.save()
         site.recorder(request, "create", user=user, first_admin=True)
     messages.success(request, gettext("You are the first admin: log in."))
-    return redirect(reverse("admin:login"))
+    return redirect("admin:login")

@@ -8,7 +8,6 @@ from django.contrib import admin
 from django.contrib.postgres.forms import SimpleArrayField
 from django.core.validators import ProhibitNullCharactersValidator
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst, format_lazy
@@ -18,7 +17,7 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AuditedAdmin
-from konstruct.admin.lists import agent_names
+from konstruct.admin.lists import agent_names, link
 from konstruct.admin.memory.fact_review import author_of
 from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
@@ -255,11 +254,7 @@ class AgentAdmin(AuditedAdmin):
         """A link to the versions of the agent."""
         if agent._state.adding:
             return gettext("Once it is saved.")
-        return format_html(
-            '<a class="k-link" href="{}">{}</a>',
-            reverse("admin:agent_versions", args=[agent.pk]),
-            gettext("See each change, and roll back"),
-        )
+        return link(gettext("See each change, and roll back"), "agent_versions", agent.pk)
 
     @display(description=_("Try it"))
     def trial(self, agent: Agent) -> SafeString | str:
@@ -267,11 +262,9 @@ class AgentAdmin(AuditedAdmin):
         if agent._state.adding:
             return gettext("Once it is saved.")
         return format_html(
-            '<a class="k-link" href="{}">{}</a> · <a class="k-link" href="{}">{}</a>',
-            reverse("admin:try_agent", args=[agent.pk]),
-            gettext("Try it, and compare a draft: nothing is stored"),
-            reverse("admin:agent_questions", args=[agent.pk]),
-            gettext("Saved questions"),
+            "{} · {}",
+            link(gettext("Try it, and compare a draft: nothing is stored"), "try_agent", agent.pk),
+            link(gettext("Saved questions"), "agent_questions", agent.pk),
         )
 
     @display(description=_("Conversations"))
@@ -281,10 +274,9 @@ class AgentAdmin(AuditedAdmin):
             return gettext("Once it is saved.")
         counts = queue.counts(agent.pk)
         processed = counts["conversations"] - counts["queued"] - counts["failed"]
-        return format_html(
-            '<a class="k-link" href="{}?agent={}">{}</a>',
-            reverse("admin:orchestrator_extractioncursor_changelist"),
-            agent.pk,
-            gettext("%(processed)s processed, %(queued)s queued, %(failed)s failed")
-            % {"processed": processed, "queued": counts["queued"], "failed": counts["failed"]},
+        text = gettext("%(processed)s processed, %(queued)s queued, %(failed)s failed")
+        return link(
+            text % {**counts, "processed": processed},
+            "orchestrator_extractioncursor_changelist",
+            query={"agent": agent.pk},
         )

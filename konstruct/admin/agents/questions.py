@@ -10,7 +10,6 @@ from django.core.exceptions import PermissionDenied
 from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -95,7 +94,7 @@ def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
         except KonstructError as error:
             form.add_error(None, str(error))
         else:
-            return redirect(reverse("admin:agent_questions", args=[agent.pk]))
+            return redirect("admin:agent_questions", agent.pk)
     note(request, Action.LIST, "saved questions", agent_id=agent.pk)
     questions = list(
         SavedQuestion.objects.filter(agent_id=agent.pk).order_by("created_at")[:MAX_QUESTIONS]
@@ -168,7 +167,7 @@ def ask(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     messages.success(
         request, gettext("The questions are asked now. Reload the page for the answers.")
     )
-    return redirect(reverse("admin:agent_questions", args=[agent.pk]))
+    return redirect("admin:agent_questions", agent.pk)
 
 
 @tenant_site.page(
@@ -184,4 +183,4 @@ def delete(request: HttpRequest, agent_id: UUID, question_id: UUID) -> HttpRespo
     with transaction.atomic():
         note_row(request, Action.DELETE, question, before=row_state(question))
         question.delete()
-    return redirect(reverse("admin:agent_questions", args=[agent_id]))
+    return redirect("admin:agent_questions", agent_id)

@@ -10,7 +10,6 @@ from django.contrib import messages
 from django.core.validators import ProhibitNullCharactersValidator
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -137,7 +136,7 @@ def restore(request: HttpRequest, agent_id: UUID, number: int) -> HttpResponseBa
                 gettext("%(name)s has the settings of version %(number)s.")
                 % {"name": agent.name, "number": number},
             )
-            return redirect(reverse("admin:agent_versions", args=[agent.pk]))
+            return redirect("admin:agent_versions", agent.pk)
     note_row(request, Action.VIEW, version)
     return tenant_site.render(
         request,

@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_POST
 
@@ -40,7 +39,7 @@ def ask_again(request: HttpRequest, reply_id: UUID) -> HttpResponseBase:
     may_read = request.user.has_perms(("memory.view_message", "memory.view_recallevent"))
     if asked is None or agent is None or not may_read:
         messages.warning(request, gettext("This reply answers no message that can be asked again."))
-        return redirect(reverse("admin:people"))
+        return redirect("admin:people")
     note_row(request, Action.TRY, agent, user_id=reply.user_id, query=asked.content)
     return tenant_site.render(
         request,

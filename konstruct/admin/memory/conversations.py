@@ -11,7 +11,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import OuterRef
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -213,7 +212,7 @@ def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         messages.warning(request, str(error))
     else:
         messages.success(request, gettext("The message will be answered in a moment."))
-    return redirect(reverse("admin:conversation", args=[message_id]))
+    return redirect("admin:conversation", message_id)
 
 
 def _rows(threads: list[ThreadSummary], names: dict[UUID, str]) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
@@ -64,7 +63,7 @@ def exclude(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
             form.add_error("words", str(error))
         else:
             messages.success(request, gettext("Excluded. Recall leaves it out from now on."))
-            return redirect(reverse("admin:exclude_message", args=[message_id]))
+            return redirect("admin:exclude_message", message_id)
     note_row(request, Action.VIEW, message)
     return tenant_site.render(
         request,
@@ -95,4 +94,4 @@ def include(request: HttpRequest, message_id: UUID, exclusion_id: UUID) -> HttpR
         messages.success(request, gettext("Included again: recall can find it."))
     else:
         messages.warning(request, gettext("This exclusion was removed before."))
-    return redirect(reverse("admin:exclude_message", args=[message_id]))
+    return redirect("admin:exclude_message", message_id)

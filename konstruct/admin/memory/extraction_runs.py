@@ -10,14 +10,13 @@ from django.core.validators import ProhibitNullCharactersValidator
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, note_row
-from konstruct.admin.lists import AgentFilter, UserFilter, agent_names
+from konstruct.admin.lists import AgentFilter, UserFilter, agent_names, link
 from konstruct.admin.memory.fact_review import author_of
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import ExtractionRun, RunState
@@ -54,8 +53,7 @@ class ExtractionRunAdmin(AgentRowsAdmin):
     @display(description=_("Candidates"))
     def page_link(self, run: ExtractionRun) -> SafeString:
         """A link to the page of the run."""
-        address = reverse("admin:extraction_run", args=[run.pk])
-        return format_html('<a class="k-link" href="{}">{}</a>', address, gettext("Open"))
+        return link(gettext("Open"), "extraction_run", run.pk)
 
 
 class ReplayForm(forms.Form):
@@ -188,4 +186,4 @@ def _posted(request: HttpRequest) -> Any:
 
 
 def _to_run(run_id: UUID) -> HttpResponseBase:
-    return redirect(reverse("admin:extraction_run", args=[run_id]))
+    return redirect("admin:extraction_run", run_id)

@@ -88,7 +88,7 @@ def review(request: HttpRequest) -> HttpResponseBase:
     queue = _queue(filters)
     if request.method == "POST":
         _decide_posted(request)
-        return redirect(f"{reverse('admin:fact_review')}?{urlencode(filters)}")
+        return redirect(reverse("admin:fact_review", query=filters))
     skipped = as_uuid(request.GET.get("after"))
     after = None if skipped is None else MemoryEntry.objects.filter(pk=skipped).first()
     later = queue if after is None else queue.filter(created_at__gt=after.created_at)
@@ -293,7 +293,7 @@ def decide_fact(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
                 decide(request, fact, decision, form.cleaned_data["reason"])
         except KonstructError as error:
             messages.warning(request, str(error))
-        return redirect(reverse("admin:memory_memoryentry_change", args=[memory_id]))
+        return redirect("admin:memory_memoryentry_change", memory_id)
     note_row(request, Action.VIEW, fact)
     return tenant_site.render(
         request,

@@ -12,7 +12,6 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -29,6 +28,7 @@ from konstruct.admin.lists import (
     ChoiceFilter,
     UserFilter,
     agent_choices,
+    link,
     shortened,
 )
 from konstruct.admin.memory.fact_review import author_of, decisions_for, evidence_of
@@ -370,11 +370,9 @@ class MemoryEntryAdmin(AgentNameAdmin):
     def more(self, fact: MemoryEntry) -> SafeString:
         """Ways on from a fact."""
         return format_html(
-            '<a class="k-link" href="{}">{}</a> · <a class="k-link" href="{}">{}</a>',
-            reverse("admin:memory_memoryentry_history", args=[fact.pk]),
-            gettext("History and differences"),
-            reverse("admin:merge_facts", args=[fact.pk]),
-            gettext("Similar facts"),
+            "{} · {}",
+            link(gettext("History and differences"), "memory_memoryentry_history", fact.pk),
+            link(gettext("Similar facts"), "merge_facts", fact.pk),
         )
 
     @admin.action(description=_("End the selected facts now"), permissions=["change"])
@@ -424,7 +422,7 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
     fact = MemoryEntry.objects.entries().filter(pk=memory_id).first()
     if fact is None:
         messages.warning(request, gettext("This fact was deleted or replaced."))
-        return redirect(reverse("admin:memory_memoryentry_changelist"))
+        return redirect("admin:memory_memoryentry_changelist")
     note_row(request, Action.VIEW, fact, "near duplicates")
     alike = [
         other
@@ -444,7 +442,7 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
         together = {"content": fact.content, "metadata": {**other.metadata, **fact.metadata}}
         form = MergeForm(request.POST or None, initial=together)
         if request.method == "POST" and form.is_valid() and _merge(request, fact, other, form):
-            return redirect(reverse("admin:memory_memoryentry_change", args=[fact.pk]))
+            return redirect("admin:memory_memoryentry_change", fact.pk)
     return tenant_site.render(
         request,
         "konstruct/merge_facts.html",

@@ -8,7 +8,6 @@ from django.core.validators import ProhibitNullCharactersValidator
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -17,7 +16,7 @@ from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, actor_of, note, note_row
 from konstruct.admin.choosing import as_uuid
-from konstruct.admin.lists import AgentFilter, UserFilter, agent_names
+from konstruct.admin.lists import AgentFilter, UserFilter, agent_names, link
 from konstruct.admin.memory.sources import sources_of
 from konstruct.orchestrator.models import ReplyMark, ReplyReview
 from konstruct.orchestrator.reply_reviews import MAX_NOTE_CHARACTERS, random_reply, review_reply
@@ -61,7 +60,7 @@ def review(request: HttpRequest) -> HttpResponseBase:
     }
     if request.method == "POST":
         _mark(request)
-        return redirect(f"{reverse('admin:reply_review')}?{urlencode(filters)}")
+        return redirect(reverse("admin:reply_review", query=filters))
     reply_id = random_reply(reviewer=actor_of(request), agent_id=agent_id, channel=channel)
     found = reply_id and Message.objects.filter(pk=reply_id).first()
     if not found:
@@ -133,9 +132,5 @@ class ReplyReviewAdmin(AgentRowsAdmin):
     @display(description=_("Reply"))
     def conversation(self, row: ReplyReview) -> SafeString:
         """Return a link to the reply in its conversation."""
-        address = reverse("admin:conversation", args=[row.reply_id])
-        return format_html(
-            '<a class="k-link" href="{}">{}</a>',
-            f"{address}#m{row.reply_id}",
-            gettext("Open conversation"),
-        )
+        place = f"m{row.reply_id}"
+        return link(gettext("Open conversation"), "conversation", row.reply_id, fragment=place)

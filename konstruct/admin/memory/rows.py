@@ -6,8 +6,6 @@ from uuid import UUID
 from django.contrib import admin, messages
 from django.db.models import Case, F, Func, IntegerField, QuerySet, When
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -16,7 +14,7 @@ from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, note
 from konstruct.admin.jobs import JobAdmin
-from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, shortened
+from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link, shortened
 from konstruct.orchestrator.activity import source_of_reply
 from memory.browse.threads import numbers_of_messages_of, numbers_of_messages_with
 from memory.conversations.embedding_queue import EMBEDDINGS
@@ -131,11 +129,7 @@ class MessageAdmin(MemoryAdmin):
     @display(description=_("Conversation"))
     def conversation(self, message: Message) -> SafeString:
         """A link to the conversation."""
-        return format_html(
-            '<a class="k-link" href="{}">{}</a>',
-            reverse("admin:conversation", args=[message.pk]),
-            gettext("Open conversation"),
-        )
+        return link(gettext("Open conversation"), "conversation", message.pk)
 
     def has_clear_permission(self, request: HttpRequest) -> bool:
         """Whether the user may clear recent turns."""
@@ -237,10 +231,11 @@ class RecallEventAdmin(MemoryAdmin):
         """A link to the reply and its sources."""
         if event.reply_id is None:
             return gettext("Recalled for no reply.")
-        return format_html(
-            '<a class="k-link" href="{}">{}</a>',
-            f"{reverse('admin:conversation', args=[event.reply_id])}?why={event.reply_id}",
+        return link(
             gettext("See the reply and what was recalled for it"),
+            "conversation",
+            event.reply_id,
+            query={"why": event.reply_id},
         )
 
 
@@ -272,12 +267,12 @@ class RecallMarkAdmin(MemoryAdmin):
     @display(description=_("Recalled for"))
     def conversation(self, mark: RecallMark) -> SafeString:
         """A link to the reply and what was recalled for it."""
-        return format_html(
-            '<a class="k-link" href="{}?why={}#recalled-{}">{}</a>',
-            reverse("admin:conversation", args=[mark.reply_id]),
-            mark.reply_id,
-            mark.message_id,
+        return link(
             gettext("Open reply"),
+            "conversation",
+            mark.reply_id,
+            query={"why": mark.reply_id},
+            fragment=f"recalled-{mark.message_id}",
         )
 
 

@@ -229,10 +229,10 @@ def palette(request: HttpRequest, _: str) -> list[SearchResult]:
     note(request, Action.SEARCH, "everything", query=query)
     found = list(exact_links(request, query))
     if request.user.has_perm(SEARCH):
-        link = f"{reverse('admin:search_page')}?{urlencode({'q': query})}"
+        link = reverse("admin:search_page", query={"q": query})
         found.append(SearchResult(query, gettext("Search facts and messages"), link, "search"))
     for person in found_people(request, query, SHOWN):
-        link = f"{reverse('admin:person')}?{urlencode({'user': person.user_id})}"
+        link = reverse("admin:person", query={"user": person.user_id})
         title = f"{person.name} ({person.user_id})" if person.name else person.user_id
         found.append(SearchResult(title[:120], gettext("Person"), link, "person"))
     for agent in found_agents(request, query):

@@ -6,7 +6,6 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 
@@ -86,7 +85,7 @@ def clear(request: HttpRequest) -> HttpResponseBase:
     note(request, Action.CLEAR, "session", thread_id=found.thread_id)
     _store().clear_session(found.thread_id)
     messages.success(request, gettext("The session is cleared. Messages of conversations stay."))
-    return redirect(reverse("admin:sessions"))
+    return redirect("admin:sessions")
 
 
 def _store() -> SessionStore:

@@ -11,8 +11,6 @@ from django.core.exceptions import PermissionDenied
 from django.core.validators import ProhibitNullCharactersValidator
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -20,7 +18,7 @@ from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, actor_of, note_row
 from konstruct.admin.choosing import as_uuid, memory_query
-from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter
+from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link
 from konstruct.orchestrator.handoff.escalations import (
     ANSWER,
     OpenedBy,
@@ -118,10 +116,7 @@ class EscalationAdmin(AgentRowsAdmin):
     @display(description=_("Thread"))
     def thread_link(self, escalation: Escalation) -> SafeString:
         """A link to the page of the escalation."""
-        address = reverse("admin:escalation", args=[escalation.pk])
-        return format_html(
-            '<a class="k-link" href="{}">{}</a>', address, gettext("Read and answer")
-        )
+        return link(gettext("Read and answer"), "escalation", escalation.pk)
 
 
 class AnswerForm(forms.Form):
@@ -193,7 +188,7 @@ def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
         messages.warning(request, str(error))
     else:
         messages.success(request, gettext("The answer is on its way to the user."))
-    return redirect(reverse("admin:escalation", args=[found.pk]))
+    return redirect("admin:escalation", found.pk)
 
 
 @tenant_site.page(
@@ -225,7 +220,7 @@ def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
         messages.warning(request, str(error))
     else:
         messages.success(request, gettext("Resolved: the agent answers in this thread again."))
-    return redirect(reverse("admin:escalation", args=[found.pk]))
+    return redirect("admin:escalation", found.pk)
 
 
 def colleague_names() -> list[str]:
@@ -252,8 +247,8 @@ def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponse
             gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Assigned to no one."),
         )
     if request.POST.get("back") == "today":
-        return redirect(reverse("admin:index"))
-    return redirect(reverse("admin:escalation", args=[found.pk]))
+        return redirect("admin:index")
+    return redirect("admin:escalation", found.pk)
 
 
 @tenant_site.page("conversations/<uuid:message_id>/escalate/", name="escalate", permission=CALL)
@@ -297,10 +292,10 @@ def _open(
                 _note(request, Action.ESCALATE, opened, after=row_state(opened))
     except KonstructError as error:
         messages.warning(request, str(error))
-        return redirect(reverse("admin:conversation", args=[message_id]))
+        return redirect("admin:conversation", message_id)
     if success:
         messages.success(request, success)
-    return redirect(reverse("admin:escalation", args=[opened.pk]))
+    return redirect("admin:escalation", opened.pk)
 
 
 def others_than(

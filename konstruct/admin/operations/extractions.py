@@ -5,17 +5,15 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentNameAdmin
 from konstruct.admin.jobs import JobAdmin, JobStateFilter
-from konstruct.admin.lists import AgentFilter, UserFilter
+from konstruct.admin.lists import AgentFilter, UserFilter, link
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.models import ExtractionCursor
 from memory.models import Message
@@ -59,9 +57,9 @@ class ExtractionCursorAdmin(AgentNameAdmin, JobAdmin):
             return gettext("message %(last_number)s, which was erased") % {
                 "last_number": cursor.last_number
             }
-        return format_html(
-            '<a class="k-link" href="{}#m{}">{}</a>',
-            reverse("admin:conversation", args=[cursor.last_message_id]),
-            cursor.last_message_id,
+        return link(
             date_format(timezone.localtime(cursor.last_message_at), "DATETIME_FORMAT"),
+            "conversation",
+            cursor.last_message_id,
+            fragment=f"m{cursor.last_message_id}",
         )

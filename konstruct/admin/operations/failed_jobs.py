@@ -132,4 +132,4 @@ def retry_job(request: HttpRequest, kind: str, key: UUID) -> HttpResponseBase:
         messages.success(request, gettext("%(label)s is retried.") % {"label": of_kind.label})
     else:
         messages.warning(request, gettext("This job has not failed, or was retried already."))
-    return redirect(reverse("admin:index"))
+    return redirect("admin:index")

@@ -8,7 +8,6 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
@@ -150,7 +149,7 @@ def finish(request: HttpRequest) -> HttpResponseBase:
         gettext("%(installation)s is connected. Invite the bot to a channel there.")
         % {"installation": installation},
     )
-    return redirect(reverse("admin:channels_slackinstallation_changelist"))
+    return redirect("admin:channels_slackinstallation_changelist")
 
 
 def _note(request: HttpRequest, was: RowState, installation: SlackInstallation) -> None:

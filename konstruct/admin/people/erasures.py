@@ -7,14 +7,13 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin, actor_of, note_row
+from konstruct.admin.lists import link
 from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
 from memory.models import Message
 from tenants import transaction
@@ -68,7 +67,7 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     messages.success(
         request, gettext("The erasure is requested. An operator's process carries it out.")
     )
-    return redirect(reverse("admin:audit_messageerasure_change", args=[erasure.pk]))
+    return redirect("admin:audit_messageerasure_change", erasure.pk)
 
 
 @admin.register(ErasureRequest, site=tenant_site)
@@ -149,11 +148,7 @@ class MessageErasureAdmin(AgentRowsAdmin):
 
 
 def _page(name: str, request: ErasureRequest | MessageErasure) -> SafeString:
-    return format_html(
-        '<a class="k-link" href="{}">{}</a>',
-        reverse(f"admin:{name}", args=[request.pk]),
-        gettext("Receipt") if request.done_at else gettext("Progress"),
-    )
+    return link(gettext("Receipt") if request.done_at else gettext("Progress"), name, request.pk)
 
 
 def _state(request: ErasureRequest | MessageErasure, *, begun: bool) -> str:

@@ -11,15 +11,14 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
+from konstruct.admin import lists
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note_row
-from konstruct.admin.lists import ChoiceFilter
 from konstruct.api.http.bodies import ID_TEXT
 from konstruct.orchestrator.identities.channel_identities import MAX_ID_CHARACTERS, link, unlink
 from konstruct.orchestrator.models import ChannelIdentity, HistoryMerge
@@ -46,7 +45,7 @@ def linked_accounts(request: HttpRequest, user_ids: Sequence[str]) -> dict[str, 
     return {"identities": theirs[:50], "moves": moves[:50]}
 
 
-class LinkedFilter(ChoiceFilter):
+class LinkedFilter(lists.ChoiceFilter):
     """Linked to a user, or not."""
 
     title = parameter_name = "linked"
@@ -74,8 +73,7 @@ class ChannelIdentityAdmin(AuditedReadOnlyAdmin):
     @display(description=_("Link"))
     def ways(self, identity: ChannelIdentity) -> SafeString:
         """A link to the page that links the identity."""
-        address = reverse("admin:link_identity", args=[identity.pk])
-        return format_html('<a class="k-link" href="{}">{}</a>', address, gettext("Link or unlink"))
+        return lists.link(gettext("Link or unlink"), "link_identity", identity.pk)
 
 
 class LinkForm(forms.Form):
@@ -110,7 +108,7 @@ def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
             form.add_error("user_id", str(error))
         else:
             messages.success(request, gettext("Linked. What was said before follows in a moment."))
-            return redirect(f"{reverse('admin:person')}?{urlencode({'user': user_id})}")
+            return redirect(reverse("admin:person", query={"user": user_id}))
     note_row(request, Action.VIEW, identity)
     return tenant_site.render(
         request,
@@ -141,4 +139,4 @@ def unlink_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
         messages.success(
             request, gettext("It speaks for itself from now on. What was moved stays.")
         )
-    return redirect(reverse("admin:link_identity", args=[identity.pk]))
+    return redirect("admin:link_identity", identity.pk)

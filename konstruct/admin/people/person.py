@@ -52,7 +52,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
     known_now = bool(user_id) and is_known(user_ids)
     if not known_now and erasure is None:
         messages.warning(request, gettext("Nothing is known of %(asked)r.") % {"asked": asked})
-        return redirect(reverse("admin:people"))
+        return redirect("admin:people")
     day, moment = _as_of(request)
     # A view of an erased user is logged with the pseudonym.
     note(request, Action.VIEW, "person", user_id=user_id if known_now else pseudonym(user_id))

@@ -49,7 +49,7 @@ def people_list(request: HttpRequest) -> HttpResponseBase:
     note(request, Action.SEARCH if like else Action.LIST, "people", query=like)
     found = _found(request, beyond=after, limit=PER_PAGE + 1)
     if like and not found and ErasureRequest.objects.about(like).exists():
-        return redirect(f"{reverse('admin:person')}?{urlencode({'user': like})}")
+        return redirect(reverse("admin:person", query={"user": like}))
     return tenant_site.render(
         request,
         "konstruct/people.html",
@@ -101,7 +101,7 @@ def export(request: HttpRequest) -> HttpResponseBase:
     user_id = as_user_id(request.GET.get("user"))
     agents = list(Agent.objects.all())
     if request.method != "POST" or not user_id or not is_known([user_id]):
-        return redirect(f"{reverse('admin:person')}?{urlencode({'user': user_id})}")
+        return redirect(reverse("admin:person", query={"user": user_id}))
     note(request, Action.EXPORT, "person", user_id=user_id)
     disposition = content_disposition_header(True, f"{user_id[:80]}.json")
     return StreamingHttpResponse(
@@ -119,7 +119,7 @@ def erase(request: HttpRequest) -> HttpResponseBase:
         messages.warning(
             request, gettext("Nothing is known of %(user_id)r.") % {"user_id": user_id}
         )
-        return redirect(reverse("admin:people"))
+        return redirect("admin:people")
     problem = ""
     if request.method == "POST":
         if request.POST.get("typed") == user_id:
@@ -157,7 +157,7 @@ def _request(request: HttpRequest, user_id: str) -> HttpResponseBase:
         )
         if request.user.has_perm(RECEIPT):
             return redirect("admin:erasure_receipt", erasure.pk)
-    return redirect(f"{reverse('admin:person')}?{urlencode({'user': user_id})}")
+    return redirect(reverse("admin:person", query={"user": user_id}))
 
 
 def _linked(user_id: str) -> list[tuple[str, str]]:

@@ -15,7 +15,6 @@ from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext
@@ -25,6 +24,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 
 from konstruct.admin.access import AuditedAdmin, note_row
 from konstruct.admin.choosing import as_uuid
+from konstruct.admin.lists import link
 from konstruct.api.auth.keys import KeyInvalid, KeyText, issue_key, revoke_key, roll_key
 from konstruct.api.http.bodies import ID_TEXT
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
@@ -126,12 +126,9 @@ class ApiKeyAdmin(AuditedAdmin):
         if self.state(key)[0] != "valid":
             return ""
         return format_html(
-            '<a class="k-link" href="{}">{}</a> · <a class="k-link" href="{}?key={}">{}</a>',
-            reverse("admin:roll_key", args=[key.pk]),
-            gettext("Roll"),
-            reverse("admin:revoke_keys"),
-            key.pk,
-            gettext("Revoke"),
+            "{} · {}",
+            link(gettext("Roll"), "roll_key", key.pk),
+            link(gettext("Revoke"), "revoke_keys", query={"key": key.pk}),
         )
 
     @display(description="scopes")
@@ -188,8 +185,8 @@ class ApiKeyAdmin(AuditedAdmin):
     @admin.action(description=_("Revoke…"), permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> HttpResponse:
         """Ask whether to revoke the selected keys."""
-        chosen = urlencode({"key": [str(pk) for pk in queryset.values_list("pk", flat=True)]}, True)
-        return redirect(f"{reverse('admin:revoke_keys')}?{chosen}")
+        keys = list(queryset.values_list("pk", flat=True))
+        return redirect(reverse("admin:revoke_keys", query={"key": keys}))
 
 
 @tenant_site.page("api-keys/<uuid:key_id>/roll/", name="roll_key", permission=CHANGE)

@@ -10,7 +10,6 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -20,6 +19,7 @@ from unfold.forms import AdminPasswordChangeForm
 from unfold.widgets import UnfoldAdminRadioSelectWidget
 
 from konstruct.admin.access import AuditedAdmin, note_row
+from konstruct.admin.lists import link
 from tenants import transaction
 from tenants.admin.badges import Colours
 from tenants.admin.passwords import mail_link, password_link
@@ -156,11 +156,9 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
         if user.pk is None:
             return ""
         return format_html(
-            '<a class="k-link" href="{}">{}</a> · <a class="k-link" href="{}">{}</a>',
-            reverse("admin:invite_person", args=[user.pk]),
-            gettext("Invite, or send a new link"),
-            reverse("admin:auth_user_password_change", args=[user.pk]),
-            gettext("Set a password"),
+            "{} · {}",
+            link(gettext("Invite, or send a new link"), "invite_person", user.pk),
+            link(gettext("Set a password"), "auth_user_password_change", user.pk),
         )
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
@@ -192,7 +190,7 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
         self, request: HttpRequest, obj: User, post_url_continue: str | None = None
     ) -> HttpResponse:
         """Lead to the invitation."""
-        return redirect(reverse("admin:invite_person", args=[obj.pk]))
+        return redirect("admin:invite_person", obj.pk)
 
 
 def may_change(request: HttpRequest, user: User) -> bool:
@@ -229,7 +227,7 @@ def invite(request: HttpRequest, user_id: int) -> HttpResponse:
             messages.success(
                 request, gettext("The invitation is sent to %(email)s.") % {"email": user.email}
             )
-            return redirect(reverse("admin:auth_user_changelist"))
+            return redirect("admin:auth_user_changelist")
         messages.error(
             request,
             gettext("The invitation is not sent: %(problem)s. Copy the link instead.")
