@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from konstruct.admin.access import note
+from konstruct.admin.pages import PageForm
 from konstruct.orchestrator.models import TeamTimeZone
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -61,13 +62,10 @@ def _zone_of(request: HttpRequest) -> str:
     return name if name in known_zones() else ""
 
 
-class ZoneForm(forms.Form):
+class ZoneForm(PageForm):
     """The choice of a time zone; empty: none."""
 
-    zone = forms.ChoiceField(
-        required=False,
-        widget=forms.Select(attrs={"class": "k-input"}),
-    )
+    zone = forms.ChoiceField(required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -6,7 +6,7 @@ and domains inside a tenant's admin, and a tenant's tables where there are none.
 
 import math
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial, partialmethod, wraps
 from typing import Any, Protocol, cast
 
 from django.core.exceptions import PermissionDenied
@@ -64,13 +64,23 @@ class PagedSite(UnfoldAdminSite):
         self.pages: dict[str, str] = {}
         self._page_urls: list[URLPattern] = []
 
-    def page(self, route: str, *, name: str, permission: str) -> Callable[[View], View]:
-        """Serve a view below /admin/, as admin:NAME, to users with the permission."""
+    def page(
+        self, route: str, *, name: str, permission: str, is_post_only: bool = False
+    ) -> Callable[[View], View]:
+        """Serve a view below /admin/ to users with the permission.
+
+        Args:
+            route: the address below /admin/.
+            name: the name of the page, which is admin:NAME in `reverse`.
+            permission: what a user needs.
+            is_post_only: whether other methods than POST are refused.
+        """
 
         def register(view: View) -> View:
             @wraps(view)
             def guarded(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
-                if not request.user.has_perm(permission):
+                is_refused = is_post_only and request.method != "POST"
+                if is_refused or not request.user.has_perm(permission):
                     raise PermissionDenied
                 return view(request, **arguments)
 
@@ -79,6 +89,8 @@ class PagedSite(UnfoldAdminSite):
             return guarded
 
         return register
+
+    post_page = partialmethod(page, is_post_only=True)
 
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -6,7 +6,6 @@ from uuid import UUID
 from django import forms
 from django.contrib import admin
 from django.contrib.postgres.forms import SimpleArrayField
-from django.core.validators import ProhibitNullCharactersValidator
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -40,11 +39,8 @@ class PhrasesField(SimpleArrayField):
     """A column with phrases, one a line. Blank lines are dropped."""
 
     def __init__(self, column: str) -> None:
-        phrase = forms.CharField(
-            max_length=200, required=False, validators=[ProhibitNullCharactersValidator()]
-        )
         super().__init__(
-            phrase,
+            forms.CharField(max_length=200, required=False),
             label=_label(column),
             delimiter="\n",
             required=False,
@@ -77,7 +73,6 @@ class AgentForm(forms.ModelForm):
     hand_over_on = forms.CharField(
         label=_label("hand_over_on"),
         required=False,
-        validators=[ProhibitNullCharactersValidator()],
         widget=UnfoldAdminTextareaWidget,
         help_text=_(
             "Words or phrases with which a message is for another agent, one a line with"
@@ -89,7 +84,6 @@ class AgentForm(forms.ModelForm):
         label=_("Note of the change"),
         required=False,
         max_length=2000,
-        validators=[ProhibitNullCharactersValidator()],
         widget=UnfoldAdminTextInputWidget,
         help_text=_("For the list of versions: what you change, and why."),
     )

@@ -12,11 +12,10 @@ from django import forms
 from django.contrib import messages
 from django.core import signing
 from django.core.exceptions import PermissionDenied
-from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
+from django.core.validators import MaxLengthValidator
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -26,6 +25,7 @@ from konstruct.admin.choosing import as_user_id
 from konstruct.admin.memory.fact_review import author_of
 from konstruct.admin.memory.recall_events import why_from
 from konstruct.admin.memory.sources import with_sources
+from konstruct.admin.pages import PageForm
 from konstruct.orchestrator.agents import update_agent
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.dry_run import DryReply, DryThread, dry_run
@@ -58,16 +58,13 @@ RECALL_FIELDS: Final = (
 DRAFT_FIELDS: Final = (*PROMPT_FIELDS, *MODEL_FIELDS, *RULE_FIELDS, *RECALL_FIELDS)
 
 
-class MessageForm(forms.Form):
+class MessageForm(PageForm):
     """The next message, and the conversation before it."""
 
     content = forms.CharField(
         label=_("Message"),
-        validators=[
-            MaxLengthValidator(MAX_MESSAGE_CHARACTERS),
-            ProhibitNullCharactersValidator(),
-        ],
-        widget=forms.Textarea(attrs={"class": "k-input", "rows": 3}),
+        validators=[MaxLengthValidator(MAX_MESSAGE_CHARACTERS)],
+        widget=forms.Textarea(attrs={"rows": 3}),
     )
 
 
@@ -235,8 +232,8 @@ def _why(reply: DryReply | None, user_id: str) -> dict[str, Any] | None:
 
 
 def _address(agent: Agent, user_id: str) -> str:
-    query = f"?{urlencode({'user': user_id})}" if user_id else ""
-    return f"{reverse('admin:try_agent', args=[agent.pk])}{query}"
+    query = {"user": user_id} if user_id else None
+    return reverse("admin:try_agent", args=[agent.pk], query=query)
 
 
 # --- The conversation in the form -----------------------------------------------------------------

@@ -6,8 +6,7 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
-from django.core.validators import MaxLengthValidator, ProhibitNullCharactersValidator
+from django.core.validators import MaxLengthValidator
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext
@@ -15,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import note, note_row
 from konstruct.admin.agents.dry_runs import MAX_MESSAGE_CHARACTERS, TRY
+from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.agents import QUESTIONS
 from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.saved_questions import (
@@ -32,32 +32,29 @@ from tenants.exceptions import KonstructError
 
 SHOWN_VERSIONS: Final = 5
 MAX_EXPECTED: Final = 10
-NO_NUL: Final = ProhibitNullCharactersValidator()
 
 
-class QuestionForm(forms.Form):
+class QuestionForm(PageForm):
     """A question to save."""
 
     content = forms.CharField(
         label=_("Question"),
-        validators=[MaxLengthValidator(MAX_MESSAGE_CHARACTERS), NO_NUL],
-        widget=forms.Textarea(attrs={"class": "k-input", "rows": 2}),
+        validators=[MaxLengthValidator(MAX_MESSAGE_CHARACTERS)],
+        widget=forms.Textarea(attrs={"rows": 2}),
     )
     user_id = forms.CharField(
         label=_("As the person"),
         required=False,
         strip=False,
         max_length=255,
-        validators=[NO_NUL],
-        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
         help_text=_("The id of a person. Blank: nobody in particular."),
     )
     expected = forms.CharField(
         label=_("Expected words"),
         required=False,
         max_length=1000,
-        validators=[NO_NUL],
-        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
         help_text=_("Words or phrases that the answer should have, with commas between them."),
     )
 
@@ -86,14 +83,11 @@ def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     agent = get_object_or_404(Agent, pk=agent_id)
     form = QuestionForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        try:
-            with transaction.atomic():
-                question = save_question(agent, **form.cleaned_data)
-                enqueue_questions(agent.pk)
-                note_row(request, Action.CREATE, question, after=row_state(question))
-        except KonstructError as error:
-            form.add_error(None, str(error))
-        else:
+        with show_outcome(request, form=form), transaction.atomic():
+            question = save_question(agent, **form.cleaned_data)
+            enqueue_questions(agent.pk)
+            note_row(request, Action.CREATE, question, after=row_state(question))
+        if form.is_valid():
             return redirect("admin:agent_questions", agent.pk)
     note(request, Action.LIST, "saved questions", agent_id=agent.pk)
     questions = list(
@@ -155,11 +149,11 @@ def _result(answer: Any) -> tuple[Any, ...]:
     return (answer.content, answer.steps, bool(answer.problem), answer.is_expected)
 
 
-@tenant_site.page("agents/<uuid:agent_id>/questions/ask/", name="ask_questions", permission=TRY)
+@tenant_site.post_page(
+    "agents/<uuid:agent_id>/questions/ask/", name="ask_questions", permission=TRY
+)
 def ask(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     """Have a worker ask the questions again."""
-    if request.method != "POST":
-        raise PermissionDenied
     agent = get_object_or_404(Agent, pk=agent_id)
     with transaction.atomic():
         enqueue_questions(agent.pk)
@@ -170,15 +164,13 @@ def ask(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     return redirect("admin:agent_questions", agent.pk)
 
 
-@tenant_site.page(
+@tenant_site.post_page(
     "agents/<uuid:agent_id>/questions/<uuid:question_id>/delete/",
     name="delete_question",
     permission=TRY,
 )
 def delete(request: HttpRequest, agent_id: UUID, question_id: UUID) -> HttpResponseBase:
     """Delete a question with its answers."""
-    if request.method != "POST":
-        raise PermissionDenied
     question = get_object_or_404(SavedQuestion, pk=question_id, agent_id=agent_id)
     with transaction.atomic():
         note_row(request, Action.DELETE, question, before=row_state(question))

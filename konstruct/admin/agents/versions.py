@@ -6,8 +6,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from django import forms
-from django.contrib import messages
-from django.core.validators import ProhibitNullCharactersValidator
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.text import capfirst
@@ -18,13 +16,13 @@ from konstruct.admin.access import note, note_row
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.fact_review import author_of
 from konstruct.admin.memory.marking import marked_difference
+from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.agents import MAX_INTEGER, restore_agent, settings_of
 from konstruct.orchestrator.models import Agent, AgentVersion
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
-from tenants.exceptions import KonstructError
 
 VIEW: Final = "orchestrator.view_agent"
 CHANGE: Final = "orchestrator.change_agent"
@@ -90,15 +88,13 @@ def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     )
 
 
-class NoteForm(forms.Form):
+class NoteForm(PageForm):
     """The note of a version."""
 
     note = forms.CharField(
         label=_("Note"),
         required=False,
         max_length=2000,
-        validators=[ProhibitNullCharactersValidator()],
-        widget=forms.TextInput(attrs={"class": "k-input"}),
         help_text=_("Why the agent returns to this version."),
     )
 
@@ -118,25 +114,16 @@ def restore(request: HttpRequest, agent_id: UUID, number: int) -> HttpResponseBa
         raise Http404(f"{agent.name} has no version {number}.")
     form = NoteForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        was = row_state(agent)
-        try:
-            with transaction.atomic():
-                restore_agent(
-                    agent, number, author=author_of(request), note=form.cleaned_data["note"]
-                )
-                note_row(
-                    request, Action.EDIT, agent, before=was, after=row_state(agent), restored=number
-                )
-        except KonstructError as error:
-            form.add_error(None, str(error))
-            agent.refresh_from_db()
-        else:
-            messages.success(
-                request,
-                gettext("%(name)s has the settings of version %(number)s.")
-                % {"name": agent.name, "number": number},
+        was, text = row_state(agent), gettext("%(name)s has the settings of version %(number)s.")
+        success = text % {"name": agent.name, "number": number}
+        with show_outcome(request, success, form=form), transaction.atomic():
+            restore_agent(agent, number, author=author_of(request), note=form.cleaned_data["note"])
+            note_row(
+                request, Action.EDIT, agent, before=was, after=row_state(agent), restored=number
             )
+        if form.is_valid():
             return redirect("admin:agent_versions", agent.pk)
+        agent.refresh_from_db()
     note_row(request, Action.VIEW, version)
     return tenant_site.render(
         request,

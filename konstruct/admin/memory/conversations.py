@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import OuterRef
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
@@ -21,8 +19,8 @@ from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.sources import is_a_persons, sources_of
 from konstruct.admin.operations.escalations import others_than
 from konstruct.admin.page_tools import PageTools, days_of, with_days
+from konstruct.admin.pages import show_outcome
 from konstruct.channels.models import Delivery
-from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.handoff.escalations import Thread
 from konstruct.orchestrator.models import (
     Agent,
@@ -198,20 +196,16 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     )
 
 
-@tenant_site.page("conversations/<uuid:message_id>/retry/", name="retry_reply", permission=RETRY)
+@tenant_site.post_page(
+    "conversations/<uuid:message_id>/retry/", name="retry_reply", permission=RETRY
+)
 def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Try again to answer a message whose reply was given up."""
-    if request.method != "POST":
-        raise PermissionDenied
     message = get_object_or_404(Message.objects.defer("content"), pk=message_id)
-    try:
-        with transaction.atomic():
-            retry_reply(message_id, tenant_id=required_tenant_id())
-            note_row(request, Action.RETRY, message, "reply")
-    except NothingToRetry as error:
-        messages.warning(request, str(error))
-    else:
-        messages.success(request, gettext("The message will be answered in a moment."))
+    success = gettext("The message will be answered in a moment.")
+    with show_outcome(request, success), transaction.atomic():
+        retry_reply(message_id, tenant_id=required_tenant_id())
+        note_row(request, Action.RETRY, message, "reply")
     return redirect("admin:conversation", message_id)
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from konstruct.admin.access import note_row
 from konstruct.admin.choosing import as_number
 from konstruct.admin.memory.fact_review import ReasonForm, author_of
-from memory.exceptions import InvalidArgument
+from konstruct.admin.pages import show_outcome
 from memory.facts import exclude_from_recall, include_again
 from memory.models import Message, RecallExclusion
 from memory.text.chunking import sentence_spans
@@ -51,7 +51,8 @@ def exclude(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     form = ExclusionForm(request.POST or None, message=message)
     if request.method == "POST" and form.is_valid():
         start, _, end = form.cleaned_data["words"].partition("-")
-        try:
+        success = gettext("Excluded. Recall leaves it out from now on.")
+        with show_outcome(request, success, form=form, field="words"):
             exclude_from_recall(
                 message,
                 author=author_of(request),
@@ -59,10 +60,7 @@ def exclude(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
                 end=as_number(end),
                 reason=form.cleaned_data["reason"],
             )
-        except InvalidArgument as error:
-            form.add_error("words", str(error))
-        else:
-            messages.success(request, gettext("Excluded. Recall leaves it out from now on."))
+        if form.is_valid():
             return redirect("admin:exclude_message", message_id)
     note_row(request, Action.VIEW, message)
     return tenant_site.render(

@@ -1,12 +1,10 @@
 """Extraction runs: what a language model proposed, previews with another one, and roll back."""
 
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.core.validators import ProhibitNullCharactersValidator
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -18,13 +16,13 @@ from unfold.decorators import display
 from konstruct.admin.access import AgentRowsAdmin, note_row
 from konstruct.admin.lists import AgentFilter, UserFilter, agent_names, link
 from konstruct.admin.memory.fact_review import author_of
+from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import ExtractionRun, RunState
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
-from tenants.exceptions import KonstructError
 
 VIEW: Final = "orchestrator.view_extractionrun"
 PREVIEW: Final = "orchestrator.add_extractionrun"
@@ -56,15 +54,14 @@ class ExtractionRunAdmin(AgentRowsAdmin):
         return link(gettext("Open"), "extraction_run", run.pk)
 
 
-class ReplayForm(forms.Form):
+class ReplayForm(PageForm):
     """The language model of a further preview."""
 
     model = forms.CharField(
         required=False,
         max_length=200,
-        validators=[ProhibitNullCharactersValidator()],
         widget=forms.TextInput(
-            attrs={"class": "k-input", "autocomplete": "off", "placeholder": _("The agent's model")}
+            attrs={"autocomplete": "off", "placeholder": _("The agent's model")}
         ),
     )
 
@@ -100,36 +97,36 @@ def extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     )
 
 
-@tenant_site.page(
+@tenant_site.post_page(
     "extraction-runs/<uuid:run_id>/replay/", name="replay_extraction_run", permission=PREVIEW
 )
 def replay(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """Preview the messages of a run again, with another language model."""
-    form = ReplayForm(_posted(request))
+    form = ReplayForm(request.POST)
     get_object_or_404(ExtractionRun.objects.defer("output", "candidates"), pk=run_id)
     if not form.is_valid():
         messages.warning(request, gettext("This is not the name of a model."))
-        return _to_run(run_id)
-    try:
+        return redirect("admin:extraction_run", run_id)
+    with show_outcome(request, gettext("This is a preview: no fact has changed.")):
         made = runs.replay(
             run_id,
             requested_by=author_of(request).address,
             model=form.cleaned_data["model"] or None,
         )
-    except KonstructError as error:
-        messages.warning(request, str(error))
-        return _to_run(run_id)
-    note_row(request, Action.CREATE, made, after=row_state(made))
-    messages.success(request, gettext("This is a preview: no fact has changed."))
-    return redirect(f"{reverse('admin:extraction_run', args=[made.pk])}?with={run_id}")
+        note_row(request, Action.CREATE, made, after=row_state(made))
+        return redirect(reverse("admin:extraction_run", args=[made.pk], query={"with": run_id}))
+    return redirect("admin:extraction_run", run_id)
 
 
-@tenant_site.page(
+@tenant_site.post_page(
     "extraction-runs/<uuid:run_id>/apply/", name="apply_extraction_run", permission=CHANGE
 )
 def apply(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """Record the facts of a preview."""
-    return _decide(request, run_id, "apply")
+    run = get_object_or_404(ExtractionRun, pk=run_id)
+    with show_outcome(request, gettext("Applied.")), transaction.atomic():
+        _note_decision(request, run, runs.apply(run_id), "apply")
+    return redirect("admin:extraction_run", run_id)
 
 
 @tenant_site.page(
@@ -137,53 +134,23 @@ def apply(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
 )
 def roll_back(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
     """Undo a run, after a confirmation."""
-    if request.method == "POST":
-        return _decide(request, run_id, "roll_back")
     run = get_object_or_404(ExtractionRun, pk=run_id)
-    note_row(request, Action.VIEW, run)
-    title = gettext("Roll back an extraction run")
-    return tenant_site.render(request, "konstruct/roll_back_run.html", title=title, run=run)
-
-
-def _decide(request: HttpRequest, run_id: UUID, decision: str) -> HttpResponseBase:
-    _posted(request)
-    run = get_object_or_404(ExtractionRun, pk=run_id)
-    try:
-        with transaction.atomic():
-            if decision == "apply":
-                runs.apply(run_id)
-            else:
-                runs.roll_back(run_id, author=author_of(request))
-            now = runs.get_run(run_id)
-            note_row(
-                request,
-                Action.DECIDE,
-                now,
-                before=row_state(run),
-                after=row_state(now),
-                decision=decision,
-            )
-    except KonstructError as error:
-        messages.warning(request, str(error))
-    else:
-        counts = now.result.get("rolled_back", {})
+    if request.method != "POST":
+        note_row(request, Action.VIEW, run)
+        title = gettext("Roll back an extraction run")
+        return tenant_site.render(request, "konstruct/roll_back_run.html", title=title, run=run)
+    with show_outcome(request), transaction.atomic():
+        counts = runs.roll_back(run_id, author=author_of(request))
+        _note_decision(request, run, runs.get_run(run_id), "roll_back")
         parts = ", ".join(
             f"{counts.get(name, 0)} {name}" for name in ("removed", "restored", "kept")
         )
-        done = (
-            gettext("Applied.")
-            if decision == "apply"
-            else gettext("Rolled back. Facts: %(parts)s.") % {"parts": parts}
-        )
-        messages.success(request, done)
-    return _to_run(run_id)
-
-
-def _posted(request: HttpRequest) -> Any:
-    if request.method != "POST":
-        raise PermissionDenied
-    return request.POST
-
-
-def _to_run(run_id: UUID) -> HttpResponseBase:
+        messages.success(request, gettext("Rolled back. Facts: %(parts)s.") % {"parts": parts})
     return redirect("admin:extraction_run", run_id)
+
+
+def _note_decision(
+    request: HttpRequest, run: ExtractionRun, now: ExtractionRun, decision: str
+) -> None:
+    before, after = row_state(run), row_state(now)
+    note_row(request, Action.DECIDE, now, before=before, after=after, decision=decision)

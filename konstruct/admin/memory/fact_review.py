@@ -5,7 +5,6 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.validators import ProhibitNullCharactersValidator
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -20,6 +19,7 @@ from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note, note_ro
 from konstruct.admin.choosing import as_user_id, as_uuid
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.marking import marked_difference
+from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.api.resources.memory.fact_review import confirm_as
 from memory.browse.threads import turns_around
 from memory.facts import Author, LongTermMemory, reject, restore, retract
@@ -30,7 +30,6 @@ from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
-from tenants.exceptions import KonstructError
 
 REVIEW: Final = "memory.review_memoryentry"
 # Turns of the conversation on either side of the quote.
@@ -46,14 +45,13 @@ def author_of(request: HttpRequest) -> Author:
     return Author(AuthorKind.PERSON, actor.id, actor.name)
 
 
-class ReasonForm(forms.Form):
+class ReasonForm(PageForm):
     """The reason of a decision."""
 
     reason = forms.CharField(
         required=False,
         max_length=2000,
-        validators=[ProhibitNullCharactersValidator()],
-        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
 
@@ -68,16 +66,9 @@ class RejectionForm(ReasonForm):
 class EditForm(ReasonForm):
     """A proposed fact that is changed before it is confirmed."""
 
-    content = forms.CharField(
-        label=_("Fact"),
-        validators=[ProhibitNullCharactersValidator()],
-        widget=forms.Textarea(attrs={"class": "k-input", "rows": 3}),
-    )
+    content = forms.CharField(label=_("Fact"), widget=forms.Textarea(attrs={"rows": 3}))
     value = forms.CharField(
-        required=False,
-        max_length=1000,
-        validators=[ProhibitNullCharactersValidator()],
-        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+        required=False, max_length=1000, widget=forms.TextInput(attrs={"autocomplete": "off"})
     )
 
 
@@ -200,23 +191,18 @@ def _decide_posted(request: HttpRequest) -> None:
         )
         return
     given = form.cleaned_data
-    try:
-        with transaction.atomic():
-            if decision == "edit" and (given["content"], given["value"]) != (
-                fact.content,
-                fact.value,
-            ):
-                LongTermMemory().update(
-                    fact.pk,
-                    required_tenant_id(),
-                    content=given["content"] if given["content"] != fact.content else None,
-                    value=given["value"],
-                    author=author_of(request),
-                    reason=given["reason"],
-                )
-            decide(request, fact, "reject" if decision == "reject" else "confirm", given["reason"])
-    except KonstructError as error:
-        messages.warning(request, str(error))
+    content, value = given.get("content", fact.content), given.get("value", fact.value)
+    with show_outcome(request), transaction.atomic():
+        if (content, value) != (fact.content, fact.value):
+            LongTermMemory().update(
+                fact.pk,
+                required_tenant_id(),
+                content=content if content != fact.content else None,
+                value=value,
+                author=author_of(request),
+                reason=given["reason"],
+            )
+        decide(request, fact, "reject" if decision == "reject" else "confirm", given["reason"])
 
 
 def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) -> MemoryEntry:
@@ -288,11 +274,8 @@ def decide_fact(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
         raise Http404("The fact is in another state.")
     form = ReasonForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        try:
-            with transaction.atomic():
-                decide(request, fact, decision, form.cleaned_data["reason"])
-        except KonstructError as error:
-            messages.warning(request, str(error))
+        with show_outcome(request), transaction.atomic():
+            decide(request, fact, decision, form.cleaned_data["reason"])
         return redirect("admin:memory_memoryentry_change", memory_id)
     note_row(request, Action.VIEW, fact)
     return tenant_site.render(

@@ -33,11 +33,12 @@ from konstruct.admin.lists import (
 )
 from konstruct.admin.memory.fact_review import author_of, decisions_for, evidence_of
 from konstruct.admin.memory.marking import marked_difference
+from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.api.http.bodies import ID_TEXT
 from konstruct.orchestrator.usage import admit_memories
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
-from memory.exceptions import DuplicateFact, FactBusy, InvalidArgument
+from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, nearest, recalls_with
 from memory.facts.versions import UNCHANGED, standing_entry
 from memory.models import MemoryEntry
@@ -406,13 +407,11 @@ def _known_of(fact: MemoryEntry) -> dict[str, Any]:
     }
 
 
-class MergeForm(MetadataForm):
+class MergeForm(MetadataForm, PageForm):
     """The content of the fact that stays."""
 
-    content = forms.CharField(widget=forms.Textarea(attrs={"class": "k-input"}))
-    metadata = forms.JSONField(
-        required=False, widget=forms.Textarea(attrs={"class": "k-input", "rows": 4})
-    )
+    content = forms.CharField(widget=forms.Textarea)
+    metadata = forms.JSONField(required=False, widget=forms.Textarea(attrs={"rows": 4}))
 
 
 @tenant_site.page("facts/<uuid:memory_id>/merge/", name="merge_facts", permission=CHANGE)
@@ -457,34 +456,30 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
 def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: MergeForm) -> bool:
     """Write the merged content to the first fact and end the second; whether it was done."""
     facts, tenant_id = LongTermMemory(), required_tenant_id()
-    try:
-        with transaction.atomic():
-            was, other_was = row_state(fact), row_state(other)
-            now = facts.update(
-                fact.pk,
-                tenant_id,
-                content=form.cleaned_data["content"],
-                metadata=form.cleaned_data["metadata"],
-                author=author_of(request),
-                reason=f"merged with {other.pk}",
-            )
-            ended = facts.update(
-                other.pk,
-                tenant_id,
-                valid_to=timezone.now(),
-                author=author_of(request),
-                reason=f"merged into {fact.pk}",
-            )
-            merged = [str(fact.pk), str(other.pk)]
-            note_row(request, Action.EDIT, now, before=was, after=row_state(now), merged=merged)
-            note_row(
-                request, Action.EDIT, ended, before=other_was, after=row_state(ended), merged=merged
-            )
-    except (DuplicateFact, FactBusy, InvalidArgument) as error:
-        form.add_error("content", str(error))
-        return False
-    messages.success(request, gettext("The facts are merged. The other fact is ended."))
-    return True
+    success = gettext("The facts are merged. The other fact is ended.")
+    with show_outcome(request, success, form=form, field="content"), transaction.atomic():
+        was, other_was = row_state(fact), row_state(other)
+        now = facts.update(
+            fact.pk,
+            tenant_id,
+            content=form.cleaned_data["content"],
+            metadata=form.cleaned_data["metadata"],
+            author=author_of(request),
+            reason=f"merged with {other.pk}",
+        )
+        ended = facts.update(
+            other.pk,
+            tenant_id,
+            valid_to=timezone.now(),
+            author=author_of(request),
+            reason=f"merged into {fact.pk}",
+        )
+        merged = [str(fact.pk), str(other.pk)]
+        note_row(request, Action.EDIT, now, before=was, after=row_state(now), merged=merged)
+        note_row(
+            request, Action.EDIT, ended, before=other_was, after=row_state(ended), merged=merged
+        )
+    return form.is_valid()
 
 
 def _versions(identity: UUID) -> list[dict[str, Any]]:

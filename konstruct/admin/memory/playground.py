@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from konstruct.admin.choosing import Chosen
 from konstruct.admin.memory.marking import highlighted
 from konstruct.admin.memory.recall_events import left_out, remembered
+from konstruct.admin.pages import PageForm
 from konstruct.orchestrator.models.agents import recall_policy
 from memory.context.search import Found, search_memory
 from memory.exceptions import InvalidArgument
@@ -35,7 +36,6 @@ def _choice(names: Sequence[str]) -> Any:
     return forms.ChoiceField(
         choices=[("", gettext("the agent's")), *((name, name) for name in names)],
         required=False,
-        widget=forms.Select(attrs={"class": "k-input"}),
     )
 
 
@@ -45,21 +45,17 @@ def _number(field: Any, lowest: float, highest: float, step: str, label: Any) ->
         required=False,
         min_value=lowest,
         max_value=highest,
-        widget=forms.NumberInput(
-            attrs={"class": "k-input", "step": step, "placeholder": gettext("the agent's")}
-        ),
+        widget=forms.NumberInput(attrs={"step": step, "placeholder": gettext("the agent's")}),
     )
 
 
-class PolicyForm(forms.Form):
+class PolicyForm(PageForm):
     """The knobs of a policy. A blank one has the agent's value."""
 
     preset = _choice(list(PRESETS))
     mode = _choice(MODES)
     gate = forms.ChoiceField(
-        choices=[("", _("the agent's")), ("true", _("on")), ("false", _("off"))],
-        required=False,
-        widget=forms.Select(attrs={"class": "k-input"}),
+        choices=[("", _("the agent's")), ("true", _("on")), ("false", _("off"))], required=False
     )
     top_k = _number(forms.IntegerField, 1, MAX_TOP_K, "1", _("Number"))
     open_at = _number(forms.FloatField, 0, 1, "any", _("Best at least"))
@@ -84,13 +80,13 @@ class PolicyForm(forms.Form):
         return replace(policy, **given)
 
 
-class QuestionForm(forms.Form):
+class QuestionForm(PageForm):
     """The knobs of a recall, and its moment."""
 
     at = forms.DateTimeField(
         label=_("As of"),
         required=False,
-        widget=forms.DateTimeInput(attrs={"class": "k-input", "type": "datetime-local"}),
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
         help_text=_("Only what was said until then."),
     )
     kinds = forms.MultipleChoiceField(

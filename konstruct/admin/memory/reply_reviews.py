@@ -4,7 +4,6 @@ from typing import Final
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.validators import ProhibitNullCharactersValidator
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -18,6 +17,7 @@ from konstruct.admin.access import AgentRowsAdmin, actor_of, note, note_row
 from konstruct.admin.choosing import as_uuid
 from konstruct.admin.lists import AgentFilter, UserFilter, agent_names, link
 from konstruct.admin.memory.sources import sources_of
+from konstruct.admin.pages import show_outcome
 from konstruct.orchestrator.models import ReplyMark, ReplyReview
 from konstruct.orchestrator.reply_reviews import MAX_NOTE_CHARACTERS, random_reply, review_reply
 from memory.browse.threads import turns_around
@@ -27,7 +27,6 @@ from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
-from tenants.exceptions import KonstructError
 
 REVIEW: Final = "orchestrator.add_replyreview"
 READ: Final = "memory.view_message"
@@ -44,7 +43,6 @@ class MarkForm(forms.Form):
     note = forms.CharField(
         required=False,
         max_length=MAX_NOTE_CHARACTERS,
-        validators=[ProhibitNullCharactersValidator()],
     )
 
 
@@ -92,20 +90,13 @@ def _mark(request: HttpRequest) -> None:
         messages.warning(request, gettext("This cannot be saved: check the mark and the note."))
         return
     given = form.cleaned_data
-    try:
-        with transaction.atomic():
-            row, is_new = review_reply(
-                given["reply"], mark=given["mark"], note=given["note"], by=actor_of(request)
-            )
-            action = Action.CREATE if is_new else Action.EDIT
-            note_row(request, action, row, after=row_state(row))
-    except KonstructError as error:
-        messages.warning(request, str(error))
-    else:
-        messages.success(
-            request,
-            gettext("Marked as %(mark_display)s.") % {"mark_display": row.get_mark_display()},
+    with show_outcome(request), transaction.atomic():
+        row, is_new = review_reply(
+            given["reply"], mark=given["mark"], note=given["note"], by=actor_of(request)
         )
+        note_row(request, Action.CREATE if is_new else Action.EDIT, row, after=row_state(row))
+        text = gettext("Marked as %(mark_display)s.") % {"mark_display": row.get_mark_display()}
+        messages.success(request, text)
 
 
 @admin.register(ReplyReview, site=tenant_site)

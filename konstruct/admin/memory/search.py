@@ -23,6 +23,7 @@ from konstruct.admin.choosing import as_user_id, as_uuid
 from konstruct.admin.lists import agent_choices, agent_names
 from konstruct.admin.memory.conversations import READ
 from konstruct.admin.memory.marking import highlighted
+from konstruct.admin.pages import PageForm
 from konstruct.admin.people.identities import SEE as SEE_ACCOUNTS
 from konstruct.admin.people.users import SEE as SEE_PEOPLE
 from konstruct.orchestrator.identities.linked_ids import users_of_accounts
@@ -50,7 +51,7 @@ SHOWN_MESSAGES: Final = 30
 PAGES: Final[dict[type[Model], str]] = {Message: "conversation", Escalation: "escalation"}
 
 
-class NarrowingForm(forms.Form):
+class NarrowingForm(PageForm):
     """What the messages of a search are narrowed to. An unusable value does not narrow."""
 
     agent = forms.ChoiceField(
@@ -63,10 +64,8 @@ class NarrowingForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for name, field in self.fields.items():
-            field.widget.attrs["class"] = "k-input"
-            if name in ("since", "until"):
-                field.widget.input_type = "date"
+        for name in ("since", "until"):
+            self.fields[name].widget.input_type = "date"
         self.fields["user"].widget.attrs["placeholder"] = gettext("Id of the person")
 
     def narrowing(self) -> MessageFilter:

@@ -6,9 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.core.validators import ProhibitNullCharactersValidator
+from django.contrib import admin
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.utils.safestring import SafeString
@@ -19,6 +17,7 @@ from unfold.decorators import display
 from konstruct.admin.access import AgentRowsAdmin, actor_of, note_row
 from konstruct.admin.choosing import as_uuid, memory_query
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link
+from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.handoff.escalations import (
     ANSWER,
     OpenedBy,
@@ -39,7 +38,6 @@ from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
-from tenants.exceptions import KonstructError
 
 SEE = "orchestrator.view_escalation"
 CALL = "orchestrator.add_escalation"
@@ -119,14 +117,13 @@ class EscalationAdmin(AgentRowsAdmin):
         return link(gettext("Read and answer"), "escalation", escalation.pk)
 
 
-class AnswerForm(forms.Form):
+class AnswerForm(PageForm):
     """The answer of a person to the user."""
 
     content = forms.CharField(
         label=_("Answer as a person"),
         max_length=MAX_ANSWER_CHARACTERS,
-        validators=[ProhibitNullCharactersValidator()],
-        widget=forms.Textarea(attrs={"class": "k-input", "rows": 4}),
+        widget=forms.Textarea(attrs={"rows": 4}),
         help_text=_(
             "The user reads it under your name, in the channel where they wrote. It answers "
             "all messages that wait here."
@@ -134,7 +131,7 @@ class AnswerForm(forms.Form):
     )
 
 
-class ResolutionForm(forms.Form):
+class ResolutionForm(PageForm):
     """How an escalation ends."""
 
     outcome = forms.ChoiceField(
@@ -143,14 +140,12 @@ class ResolutionForm(forms.Form):
             ("person", _("A person has answered them: close")),
             ("agent", _("The agent answers them")),
         ],
-        widget=forms.Select(attrs={"class": "k-input"}),
     )
     note = forms.CharField(
         label=_("Note"),
         required=False,
         max_length=2000,
-        validators=[ProhibitNullCharactersValidator()],
-        widget=forms.Textarea(attrs={"class": "k-input", "rows": 4}),
+        widget=forms.Textarea(attrs={"rows": 4}),
         help_text=_("For the record; the user does not see it."),
     )
 
@@ -158,9 +153,7 @@ class ResolutionForm(forms.Form):
 class CallForm(forms.Form):
     """Why a person should answer."""
 
-    reason = forms.CharField(
-        max_length=2000, validators=[ProhibitNullCharactersValidator()], required=False
-    )
+    reason = forms.CharField(max_length=2000, required=False)
 
 
 @tenant_site.page("escalations/<uuid:escalation_id>/", name="escalation", permission=SEE)
@@ -169,57 +162,43 @@ def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     return _page(request, _found(escalation_id), AnswerForm(), ResolutionForm())
 
 
-@tenant_site.page(
+@tenant_site.post_page(
     "escalations/<uuid:escalation_id>/answer/", name="answer_escalation", permission=ANSWER
 )
 def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Answer the user as a person."""
-    found, form = _found(escalation_id), AnswerForm(_posted(request))
+    found, form = _found(escalation_id), AnswerForm(request.POST)
     if not form.is_valid():
         return _page(request, found, form, ResolutionForm())
-    try:
+    with show_outcome(request, gettext("The answer is on its way to the user.")):
         answer_as_person(
             found.pk,
             form.cleaned_data["content"],
             name=actor_of(request).name,
             on_change=lambda turn: _note(request, Action.ANSWER, found, message=str(turn.pk)),
         )
-    except KonstructError as error:
-        messages.warning(request, str(error))
-    else:
-        messages.success(request, gettext("The answer is on its way to the user."))
     return redirect("admin:escalation", found.pk)
 
 
-@tenant_site.page(
+@tenant_site.post_page(
     "escalations/<uuid:escalation_id>/resolve/", name="resolve_escalation", permission=ANSWER
 )
 def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Let the agent answer in the thread again."""
-    found, form = _found(escalation_id), ResolutionForm(_posted(request))
+    found, form = _found(escalation_id), ResolutionForm(request.POST)
     if not form.is_valid():
         return _page(request, found, AnswerForm(), form)
-    try:
-        with transaction.atomic():
-            was = row_state(found)
-            resolved = resolve(
-                found.pk,
-                by=request.user.get_username(),
-                let_agent_answer=form.cleaned_data["outcome"] == "agent",
-                note=form.cleaned_data["note"],
-            )
-            _note(
-                request,
-                Action.RESOLVE,
-                found,
-                outcome=form.cleaned_data["outcome"],
-                before=was,
-                after=row_state(resolved),
-            )
-    except KonstructError as error:
-        messages.warning(request, str(error))
-    else:
-        messages.success(request, gettext("Resolved: the agent answers in this thread again."))
+    was, outcome = row_state(found), form.cleaned_data["outcome"]
+    success = gettext("Resolved: the agent answers in this thread again.")
+    with show_outcome(request, success), transaction.atomic():
+        resolved = resolve(
+            found.pk,
+            by=request.user.get_username(),
+            let_agent_answer=outcome == "agent",
+            note=form.cleaned_data["note"],
+        )
+        after = row_state(resolved)
+        _note(request, Action.RESOLVE, found, outcome=outcome, before=was, after=after)
     return redirect("admin:escalation", found.pk)
 
 
@@ -228,42 +207,39 @@ def colleague_names() -> list[str]:
     return list(colleagues().values_list("username", flat=True)[:MAX_COLLEAGUES])
 
 
-@tenant_site.page(
+@tenant_site.post_page(
     "escalations/<uuid:escalation_id>/assign/", name="assign_escalation", permission=ANSWER
 )
 def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Assign an escalation to a colleague, or to no one, and go back to the page before."""
-    found, to = _found(escalation_id), _posted(request).get("to", "")
-    try:
-        with transaction.atomic():
-            was = row_state(found)
-            assigned = assign(found.pk, to=to)
-            _note(request, Action.EDIT, found, before=was, after=row_state(assigned))
-    except KonstructError as error:
-        messages.warning(request, str(error))
-    else:
-        messages.success(
-            request,
-            gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Assigned to no one."),
-        )
+    found, to = _found(escalation_id), request.POST.get("to", "")
+    was = row_state(found)
+    success = gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Assigned to no one.")
+    with show_outcome(request, success), transaction.atomic():
+        assigned = assign(found.pk, to=to)
+        _note(request, Action.EDIT, found, before=was, after=row_state(assigned))
     if request.POST.get("back") == "today":
         return redirect("admin:index")
     return redirect("admin:escalation", found.pk)
 
 
-@tenant_site.page("conversations/<uuid:message_id>/escalate/", name="escalate", permission=CALL)
+@tenant_site.post_page(
+    "conversations/<uuid:message_id>/escalate/", name="escalate", permission=CALL
+)
 def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Let a person answer in the thread of a message from now on."""
-    form = CallForm(_posted(request))
+    form = CallForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
     reason = reason or f"{request.user.get_username()} wants to answer."
     return _open(request, message_id, partial(open_escalation, reason=reason))
 
 
-@tenant_site.page("conversations/<uuid:message_id>/hand-over/", name="hand_over", permission=CALL)
+@tenant_site.post_page(
+    "conversations/<uuid:message_id>/hand-over/", name="hand_over", permission=CALL
+)
 def hand(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     """Let another agent answer in the thread of a message from now on."""
-    to_agent = as_uuid(_posted(request).get("agent"))
+    to_agent = as_uuid(request.POST.get("agent"))
     if to_agent is None:
         raise Http404("This tenant has no such agent.")
     reason = f"{request.user.get_username()} transferred it."
@@ -283,19 +259,14 @@ def _open(
 ) -> HttpResponseBase:
     """Open an escalation in the thread of a message, log it, and go to its page."""
     message = get_object_or_404(Message.objects.defer("content"), pk=message_id)
-    try:
-        with transaction.atomic():
-            opened, is_new = open_in(
-                Thread.of(message), opened_by=OpenedBy.PERSON, name=request.user.get_username()
-            )
-            if is_new:
-                _note(request, Action.ESCALATE, opened, after=row_state(opened))
-    except KonstructError as error:
-        messages.warning(request, str(error))
-        return redirect("admin:conversation", message_id)
-    if success:
-        messages.success(request, success)
-    return redirect("admin:escalation", opened.pk)
+    with show_outcome(request, success), transaction.atomic():
+        opened, is_new = open_in(
+            Thread.of(message), opened_by=OpenedBy.PERSON, name=request.user.get_username()
+        )
+        if is_new:
+            _note(request, Action.ESCALATE, opened, after=row_state(opened))
+        return redirect("admin:escalation", opened.pk)
+    return redirect("admin:conversation", message_id)
 
 
 def others_than(
@@ -356,12 +327,6 @@ def _page(
 
 def _found(escalation_id: UUID) -> Escalation:
     return get_object_or_404(Escalation, pk=escalation_id)
-
-
-def _posted(request: HttpRequest) -> Any:
-    if request.method != "POST":
-        raise PermissionDenied
-    return request.POST
 
 
 def _note(request: HttpRequest, action: Action, found: Escalation, **detail: Any) -> None:

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, note
+from konstruct.admin.pages import PageForm
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack import oauth
 from konstruct.channels.slack.installations import disconnect
@@ -99,13 +100,12 @@ class SlackUserAdmin(AuditedReadOnlyAdmin):
     ordering = ("workspace", "slack_id")
 
 
-class ConnectForm(forms.Form):
+class ConnectForm(PageForm):
     """The agent that answers in the workspace."""
 
     agent = forms.ModelChoiceField(
         Agent.objects.none(),
         help_text=_("Answers in the workspace, and remembers what is said to it there."),
-        widget=forms.Select(attrs={"class": "k-input"}),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

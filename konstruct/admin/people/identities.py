@@ -5,8 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django import forms
-from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
+from django.contrib import admin
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
@@ -19,6 +18,7 @@ from unfold.decorators import display
 
 from konstruct.admin import lists
 from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note_row
+from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.api.http.bodies import ID_TEXT
 from konstruct.orchestrator.identities.channel_identities import MAX_ID_CHARACTERS, link, unlink
 from konstruct.orchestrator.models import ChannelIdentity, HistoryMerge
@@ -26,7 +26,6 @@ from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
-from tenants.exceptions import KonstructError
 
 SEE = "orchestrator.view_channelidentity"
 LINK = "orchestrator.change_channelidentity"
@@ -76,7 +75,7 @@ class ChannelIdentityAdmin(AuditedReadOnlyAdmin):
         return lists.link(gettext("Link or unlink"), "link_identity", identity.pk)
 
 
-class LinkForm(forms.Form):
+class LinkForm(PageForm):
     """The user to link to."""
 
     user_id = forms.CharField(
@@ -84,7 +83,7 @@ class LinkForm(forms.Form):
         max_length=MAX_ID_CHARACTERS,
         strip=False,
         validators=[ID_TEXT],
-        widget=forms.TextInput(attrs={"class": "k-input", "autocomplete": "off"}),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
         help_text=_(
             "The id of a user, as it stands under People. What was said before follows "
             "within a minute or two, and cannot be taken apart again."
@@ -98,16 +97,12 @@ def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     identity = get_object_or_404(ChannelIdentity, pk=identity_id)
     form = LinkForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        user_id = form.cleaned_data["user_id"]
-        try:
-            with transaction.atomic():
-                was = row_state(identity)
-                linked = link(identity, user_id, by=actor_of(request).name)
-                note_row(request, Action.LINK, linked, before=was, after=row_state(linked))
-        except KonstructError as error:
-            form.add_error("user_id", str(error))
-        else:
-            messages.success(request, gettext("Linked. What was said before follows in a moment."))
+        user_id, was = form.cleaned_data["user_id"], row_state(identity)
+        success = gettext("Linked. What was said before follows in a moment.")
+        with show_outcome(request, success, form=form, field="user_id"), transaction.atomic():
+            linked = link(identity, user_id, by=actor_of(request).name)
+            note_row(request, Action.LINK, linked, before=was, after=row_state(linked))
+        if form.is_valid():
             return redirect(reverse("admin:person", query={"user": user_id}))
     note_row(request, Action.VIEW, identity)
     return tenant_site.render(
@@ -122,21 +117,17 @@ def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     )
 
 
-@tenant_site.page("identities/<uuid:identity_id>/unlink/", name="unlink_identity", permission=LINK)
+@tenant_site.post_page(
+    "identities/<uuid:identity_id>/unlink/", name="unlink_identity", permission=LINK
+)
 def unlink_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     """Unlink an identity."""
-    if request.method != "POST":
-        raise PermissionDenied
     identity = get_object_or_404(ChannelIdentity, pk=identity_id)
-    try:
-        with transaction.atomic():
-            was = row_state(identity)
-            unlinked = unlink(identity)
-            note_row(request, Action.LINK, unlinked, before=was, after=row_state(unlinked))
-    except KonstructError as error:
-        messages.warning(request, str(error))
-    else:
-        messages.success(
-            request, gettext("It speaks for itself from now on. What was moved stays.")
-        )
+    was, success = (
+        row_state(identity),
+        gettext("It speaks for itself from now on. What was moved stays."),
+    )
+    with show_outcome(request, success), transaction.atomic():
+        unlinked = unlink(identity)
+        note_row(request, Action.LINK, unlinked, before=was, after=row_state(unlinked))
     return redirect("admin:link_identity", identity.pk)

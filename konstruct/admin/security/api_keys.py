@@ -25,6 +25,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 from konstruct.admin.access import AuditedAdmin, note_row
 from konstruct.admin.choosing import as_uuid
 from konstruct.admin.lists import link
+from konstruct.admin.pages import PageForm
 from konstruct.api.auth.keys import KeyInvalid, KeyText, issue_key, revoke_key, roll_key
 from konstruct.api.http.bodies import ID_TEXT
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
@@ -69,7 +70,7 @@ class ApiKeyForm(forms.ModelForm):
         fields = ("name", "scopes", "agent", "user_id", "expires_at")
 
 
-class RollForm(forms.Form):
+class RollForm(PageForm):
     """How long the old key works beside the new one."""
 
     grace = forms.TypedChoiceField(
@@ -77,7 +78,6 @@ class RollForm(forms.Form):
         coerce=int,
         choices=[(0, _("no time")), (1, _("an hour")), (24, _("a day")), (168, _("7 days"))],
         initial=24,
-        widget=forms.Select(attrs={"class": "k-input"}),
     )
     version = forms.CharField(required=False, widget=forms.HiddenInput)
 

@@ -1,0 +1,49 @@
+"""Parts of pages that are no model's: their forms, and the outcome of what a person does there."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest
+
+from tenants.exceptions import KonstructError
+
+
+class PageForm(forms.Form):
+    """A form whose fields look like those of the site."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            if not isinstance(field.widget, forms.CheckboxInput | forms.RadioSelect):
+                field.widget.attrs.setdefault("class", "k-input")
+
+
+@contextmanager
+def show_outcome(
+    request: HttpRequest,
+    success: str = "",
+    *,
+    form: forms.BaseForm | None = None,
+    field: str | None = None,
+) -> Iterator[None]:
+    """Show that the block succeeded, or why a service refused it, which ends the block.
+
+    Args:
+        request: the request of the person.
+        success: the message of success; empty: none.
+        form: the form that shows a refusal as its error; None: a message shows it.
+        field: the field of the form that the refusal is about; None: the form as a whole.
+    """
+    try:
+        yield
+    except KonstructError as error:
+        if form is None:
+            messages.warning(request, str(error))
+        else:
+            form.add_error(field, str(error))
+    else:
+        if success:
+            messages.success(request, success)
