@@ -22,13 +22,7 @@ from konstruct.admin.page_tools import PageTools, days_of, with_days
 from konstruct.admin.pages import show_outcome
 from konstruct.channels.models import Delivery
 from konstruct.orchestrator.handoff.escalations import Thread
-from konstruct.orchestrator.models import (
-    Agent,
-    Escalation,
-    ExtractionCursor,
-    HeldFor,
-    PendingReply,
-)
+from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor, HeldFor, PendingReply
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from memory.browse.threads import (
     ThreadPage,

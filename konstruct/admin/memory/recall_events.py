@@ -19,13 +19,7 @@ from konstruct.names_of_models import translated_choices
 from memory.exceptions import NotRecalled
 from memory.models import AuthorKind, Message, RecallMark, Relevance
 from memory.models.facts import Author
-from memory.recall.marks import (
-    OwnCalibration,
-    mark_recalled,
-    marks_of,
-    own_calibration,
-    trace_of,
-)
+from memory.recall.marks import OwnCalibration, mark_recalled, marks_of, own_calibration, trace_of
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state

@@ -26,12 +26,7 @@ from konstruct.channels.notifications import mail
 from konstruct.channels.notifications.looking import SENDING
 from konstruct.channels.notifications.sending import send_test
 from konstruct.names_of_models import translated_choices
-from konstruct.orchestrator.models import (
-    Destination,
-    Event,
-    Notification,
-    NotificationRecipient,
-)
+from konstruct.orchestrator.models import Destination, Event, Notification, NotificationRecipient
 from konstruct.orchestrator.notifications import notify_of_all_open
 from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site

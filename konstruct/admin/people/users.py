@@ -21,11 +21,7 @@ from konstruct.admin.people.identities import SEE as SEE_ACCOUNTS
 from konstruct.admin.people.person import SEE
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, request_erasure
-from konstruct.orchestrator.identities.linked_ids import (
-    is_known,
-    linked_ids,
-    users_of_accounts,
-)
+from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, users_of_accounts
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
 from memory.browse import people
 from memory.browse.people import KnownUser, known_users, look_alikes

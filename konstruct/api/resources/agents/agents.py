@@ -29,14 +29,7 @@ from konstruct.api.http.lists import (
     ordering_field,
 )
 from konstruct.api.http.schema import response_header
-from konstruct.api.http.views import (
-    IF_MATCH,
-    ApiView,
-    etag_of,
-    operation,
-    require_match,
-    tagged,
-)
+from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, operation, require_match, tagged
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentNotFound

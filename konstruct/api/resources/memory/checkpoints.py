@@ -28,12 +28,7 @@ from konstruct.api.http.bodies import (
     StrictIntegerField,
     StrictSerializer,
 )
-from konstruct.api.http.lists import (
-    PAGE_SIZE,
-    KeysetPagination,
-    PageQuerySerializer,
-    Position,
-)
+from konstruct.api.http.lists import PAGE_SIZE, KeysetPagination, PageQuerySerializer, Position
 from konstruct.api.http.problems import Problem, Refusal
 from konstruct.api.http.views import ApiView, no_content, operation
 from konstruct.strict_json import NotStrictJSON, read_json

@@ -1,7 +1,8 @@
 """The review of facts by REST: decisions, the events of a fact, and the replies that used it."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
 from django.http import Http404
@@ -15,15 +16,13 @@ from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, operation
 from konstruct.api.resources.memory.facts import (
     ETAG,
     FactInFullSerializer,
+    FactsApi,
     ReasonSerializer,
     locked_fact,
     require_fact_match,
     visible_facts,
 )
-from konstruct.api.resources.memory.recall_events import (
-    RecallEventSerializer,
-    with_counts,
-)
+from konstruct.api.resources.memory.recall_events import RecallEventSerializer, with_counts
 from konstruct.orchestrator.models import ExtractionRun
 from memory.exceptions import OwnProposal
 from memory.facts import Author, confirm, recalls_with, reject, restore, retract
@@ -66,11 +65,21 @@ def confirm_as(
     return confirm(memory_id, author=author, reason=reason, own_keys=own_keys)
 
 
-class FactDecisionView(ApiView):
-    """A decision about a fact."""
+# The operation of each decision about a fact.
+decision: Final = partial(
+    operation,
+    Action.DECIDE,
+    "fact",
+    permission=REVIEW,
+    body=ReasonSerializer,
+    returns=FactInFullSerializer,
+    errors=(409,),
+    headers=[IF_MATCH, ETAG],
+)
 
-    tag = "facts"
-    keeps_to_binding = True
+
+class FactDecisionView(FactsApi):
+    """A decision about a fact."""
 
     def decide(
         self,
@@ -92,16 +101,7 @@ class FactDecisionView(ApiView):
 class FactConfirmationView(FactDecisionView):
     """The confirmation of a fact."""
 
-    @operation(
-        Action.DECIDE,
-        "fact",
-        permission=REVIEW,
-        body=ReasonSerializer,
-        id="confirm_fact",
-        returns=FactInFullSerializer,
-        errors=(409,),
-        headers=[IF_MATCH, ETAG],
-    )
+    @decision(id="confirm_fact")
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Confirm a proposed fact.
 
@@ -115,16 +115,7 @@ class FactConfirmationView(FactDecisionView):
 class FactRejectionView(FactDecisionView):
     """The rejection of a fact."""
 
-    @operation(
-        Action.DECIDE,
-        "fact",
-        permission=REVIEW,
-        body=ReasonSerializer,
-        id="reject_fact",
-        returns=FactInFullSerializer,
-        errors=(409,),
-        headers=[IF_MATCH, ETAG],
-    )
+    @decision(id="reject_fact")
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Reject a proposed fact.
 
@@ -137,16 +128,7 @@ class FactRejectionView(FactDecisionView):
 class FactRetractionView(FactDecisionView):
     """The retraction of a fact."""
 
-    @operation(
-        Action.DECIDE,
-        "fact",
-        permission=REVIEW,
-        body=ReasonSerializer,
-        id="retract_fact",
-        returns=FactInFullSerializer,
-        errors=(409,),
-        headers=[IF_MATCH, ETAG],
-    )
+    @decision(id="retract_fact")
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Retract a fact that was wrong.
 
@@ -159,16 +141,7 @@ class FactRetractionView(FactDecisionView):
 class FactRestorationView(FactDecisionView):
     """The restoration of a fact."""
 
-    @operation(
-        Action.DECIDE,
-        "fact",
-        permission=REVIEW,
-        body=ReasonSerializer,
-        id="restore_fact",
-        returns=FactInFullSerializer,
-        errors=(409,),
-        headers=[IF_MATCH, ETAG],
-    )
+    @decision(id="restore_fact")
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Undo a rejection, a retraction or a supersession.
 
@@ -203,11 +176,8 @@ class EventPages(KeysetPagination):
     orderings = {"-number": ("-number",)}
 
 
-class FactEventsView(ApiView):
+class FactEventsView(FactsApi):
     """The events of a fact."""
-
-    tag = "facts"
-    keeps_to_binding = True
 
     @operation(
         Action.VIEW,
@@ -229,11 +199,8 @@ class FactEventsView(ApiView):
         )
 
 
-class FactRepliesView(ApiView):
+class FactRepliesView(FactsApi):
     """The replies that used a fact."""
-
-    tag = "facts"
-    keeps_to_binding = True
 
     @operation(
         Action.VIEW,

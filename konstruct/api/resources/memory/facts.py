@@ -6,10 +6,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.http import Http404
-from drf_spectacular.utils import (
-    OpenApiResponse,
-    extend_schema_field,
-)
+from drf_spectacular.utils import OpenApiResponse, extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -28,11 +25,7 @@ from konstruct.api.http.bodies import (
     StrictSerializer,
 )
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.lists import (
-    KeysetPagination,
-    PageQuerySerializer,
-    ordering_field,
-)
+from konstruct.api.http.lists import KeysetPagination, PageQuerySerializer, ordering_field
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import (
     IF_MATCH,
@@ -428,11 +421,15 @@ LOCATION = response_header("Location", "The fact's own address.", 200, 201)
 ETAG = response_header("ETag", "The fact's state, for If-Match and If-None-Match.", 200)
 
 
-class FactsView(ApiView):
-    """The facts of the tenant."""
+class FactsApi(ApiView):
+    """A view of facts."""
 
     tag = "facts"
     keeps_to_binding = True
+
+
+class FactsView(FactsApi):
+    """The facts of the tenant."""
 
     @operation(
         Action.CREATE,
@@ -507,11 +504,8 @@ class FactsView(ApiView):
         return self.page(facts.defer("embedding"), FactPages(), FactSerializer)
 
 
-class FactBatchView(ApiView):
+class FactBatchView(FactsApi):
     """Several facts in one request."""
-
-    tag = "facts"
-    keeps_to_binding = True
 
     @operation(
         Action.CREATE,
@@ -549,11 +543,8 @@ class FactBatchView(ApiView):
         return Response({"created": len(new), "results": results})
 
 
-class FactSearchView(ApiView):
+class FactSearchView(FactsApi):
     """Facts by meaning."""
-
-    tag = "facts"
-    keeps_to_binding = True
 
     @operation(
         Action.SEARCH,
@@ -586,11 +577,8 @@ class FactSearchView(ApiView):
         return Response({"results": self.documents(found, FoundFactSerializer)})
 
 
-class FactView(ApiView):
+class FactView(FactsApi):
     """One fact."""
-
-    tag = "facts"
-    keeps_to_binding = True
 
     @operation(
         Action.VIEW,
@@ -665,11 +653,8 @@ class FactView(ApiView):
         return Response(status=204)
 
 
-class FactHistoryView(ApiView):
+class FactHistoryView(FactsApi):
     """The versions of a fact."""
-
-    tag = "facts"
-    keeps_to_binding = True
 
     @operation(
         Action.VIEW,

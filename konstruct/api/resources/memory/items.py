@@ -7,18 +7,12 @@ from uuid import UUID, uuid4
 
 from django.db.models import Func, IntegerField
 from django.http import Http404
-from drf_spectacular.utils import (
-    extend_schema_field,
-)
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import (
-    BoundedListField,
-    ChannelIdField,
-    StrictSerializer,
-)
+from konstruct.api.http.bodies import BoundedListField, ChannelIdField, StrictSerializer
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.lists import (
     NewestFirst,

@@ -3,20 +3,13 @@
 from datetime import UTC, datetime
 
 from django.http import Http404
-from drf_spectacular.utils import (
-    OpenApiParameter,
-)
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.bodies import StrictSerializer
-from konstruct.api.http.lists import (
-    PAGE_SIZE,
-    KeysetPagination,
-    PageQuerySerializer,
-    Position,
-)
+from konstruct.api.http.lists import PAGE_SIZE, KeysetPagination, PageQuerySerializer, Position
 from konstruct.api.http.views import ApiView, UrlField, no_content, operation
 from memory.context import SessionStore
 from memory.context.session import Session

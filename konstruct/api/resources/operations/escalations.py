@@ -143,11 +143,15 @@ class EscalationQuery(OfAgentAndUser, PageQuerySerializer):
     ordering = ordering_field(EscalationPages)
 
 
-class EscalationsView(ApiView):
-    """Threads in which a person or another agent answers."""
+class EscalationsApi(ApiView):
+    """A view of escalations."""
 
     tag = "escalations"
     keeps_to_binding = True
+
+
+class EscalationsView(EscalationsApi):
+    """Threads in which a person or another agent answers."""
 
     @operation(
         Action.LIST,
@@ -205,11 +209,8 @@ class EscalationsView(ApiView):
         )
 
 
-class EscalationView(ApiView):
+class EscalationView(EscalationsApi):
     """One escalation."""
-
-    tag = "escalations"
-    keeps_to_binding = True
 
     @operation(
         Action.VIEW,
@@ -224,11 +225,8 @@ class EscalationView(ApiView):
         return self.show(Escalation.objects.all(), EscalationSerializer, escalation_id)
 
 
-class AssignmentView(ApiView):
+class AssignmentView(EscalationsApi):
     """The member of the team who takes care of an escalation."""
-
-    tag = "escalations"
-    keeps_to_binding = True
 
     @operation(
         Action.EDIT,
@@ -251,11 +249,8 @@ class AssignmentView(ApiView):
         return Response(self.document(assigned, EscalationSerializer))
 
 
-class ResolutionView(ApiView):
+class ResolutionView(EscalationsApi):
     """The end of an escalation."""
-
-    tag = "escalations"
-    keeps_to_binding = True
 
     @operation(
         Action.RESOLVE,

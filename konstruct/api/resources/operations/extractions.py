@@ -10,12 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.bodies import ChannelIdField
-from konstruct.api.http.lists import (
-    KeysetPagination,
-    OfAgentAndUser,
-    PageQuerySerializer,
-    narrowed,
-)
+from konstruct.api.http.lists import KeysetPagination, OfAgentAndUser, PageQuerySerializer, narrowed
 from konstruct.api.http.views import AgentNameField, ApiView, operation
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS

@@ -7,10 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import (
-    StrictBooleanField,
-    StrictSerializer,
-)
+from konstruct.api.http.bodies import StrictBooleanField, StrictSerializer
 from konstruct.api.http.lists import (
     ByCreation,
     InTime,
@@ -66,11 +63,15 @@ class ToolCallQuery(OfAgentAndUser, InTime, PageQuerySerializer):
     ordering = ordering_field(ByCreation)
 
 
-class ToolCallsView(ApiView):
-    """The tool calls of agents."""
+class ToolCallsApi(ApiView):
+    """A view of tool calls."""
 
     tag = "tool calls"
     keeps_to_binding = True
+
+
+class ToolCallsView(ToolCallsApi):
+    """The tool calls of agents."""
 
     @operation(
         Action.LIST,
@@ -89,11 +90,8 @@ class ToolCallsView(ApiView):
         return self.page(rows, ByCreation(), ToolCallSerializer)
 
 
-class ToolCallView(ApiView):
+class ToolCallView(ToolCallsApi):
     """One tool call."""
-
-    tag = "tool calls"
-    keeps_to_binding = True
 
     @operation(
         Action.VIEW,
@@ -108,11 +106,8 @@ class ToolCallView(ApiView):
         return self.show(ToolCall.objects.all(), ToolCallSerializer, call_id)
 
 
-class DecisionView(ApiView):
+class DecisionView(ToolCallsApi):
     """The user's decision on a tool call."""
-
-    tag = "tool calls"
-    keeps_to_binding = True
 
     @operation(
         Action.DECIDE,

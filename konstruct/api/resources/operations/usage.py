@@ -10,12 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import (
-    NOT_BLANK,
-    ChannelIdField,
-    StrictCharField,
-    StrictSerializer,
-)
+from konstruct.api.http.bodies import NOT_BLANK, ChannelIdField, StrictCharField, StrictSerializer
 from konstruct.api.http.views import ApiView, operation
 from konstruct.orchestrator.activity import MAX_DAYS, activity
 from konstruct.orchestrator.models import PendingReply

@@ -6,17 +6,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import (
-    ChannelIdField,
-    StrictCharField,
-    StrictSerializer,
-)
-from konstruct.api.http.lists import (
-    ByCreation,
-    PageQuerySerializer,
-    narrowed,
-    ordering_field,
-)
+from konstruct.api.http.bodies import ChannelIdField, StrictCharField, StrictSerializer
+from konstruct.api.http.lists import ByCreation, PageQuerySerializer, narrowed, ordering_field
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import ApiView, UrlField, operation
 from konstruct.api.models import KeyScope
