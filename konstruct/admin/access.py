@@ -15,6 +15,8 @@ from konstruct.admin.list_tools import ListToolsAdmin
 from konstruct.admin.lists import BoundedPaginator, id_column
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.models import Agent
+from memory.models import AuthorKind
+from memory.models.facts import Author
 from tenants.admin.sites import ReadOnlyModelAdmin, tenant_site
 from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
@@ -27,6 +29,12 @@ def actor_of(request: HttpRequest) -> Actor:
     if not user.is_authenticated:
         return Actor(ActorKind.UNKNOWN, "", "")
     return Actor.person(user)
+
+
+def author_of(request: HttpRequest) -> Author:
+    """Return the person who sent the request, as the author of a change."""
+    actor = actor_of(request)
+    return Author(AuthorKind.PERSON, actor.id, actor.name)
 
 
 def note(

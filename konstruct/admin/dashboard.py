@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from konstruct.admin.access import note
 from konstruct.admin.charts import Chosen, charts_of, days_of
 from konstruct.admin.first_steps import first_steps
-from konstruct.admin.lists import agent_names
+from konstruct.admin.lists import agent_names, model_page
 from konstruct.admin.memory.fact_review import REVIEW, proposed_facts
 from konstruct.admin.operations.escalations import ANSWER, SEE, colleague_names
 from konstruct.admin.operations.failed_jobs import failed_jobs
@@ -241,9 +241,7 @@ def _erasures(request: HttpRequest) -> list[dict[str, Any]]:
             "title": gettext("Person")
             if isinstance(row, ErasureRequest)
             else gettext("Message or conversation"),
-            "link": reverse(
-                f"admin:{row._meta.label_lower.replace('.', '_')}_change", args=[row.pk]
-            ),
+            "link": reverse(model_page(row, "change"), args=[row.pk]),
             "person": row.user_id,
             "detail": row.last_error or ("runs" if row.receipt else "requested"),
             "since": row.created_at,

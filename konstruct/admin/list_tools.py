@@ -22,6 +22,7 @@ from django.utils.http import content_disposition_header, urlencode
 from django.utils.translation import gettext
 from pgvector.django import BitField, VectorField
 
+from konstruct.admin.lists import model_page
 from konstruct.orchestrator.models import SavedView
 from tenants import transaction
 from tenants.admin.recorded import RecordedAdmin
@@ -277,8 +278,7 @@ class ListToolsAdmin(RecordedAdmin, ListTools):
         return self.opts.label_lower
 
     def at(self, page: str, *arguments: Any) -> str:
-        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{page}"
-        return reverse(name, args=arguments)
+        return reverse(model_page(self.model, page), args=arguments)
 
     def parameters_of_page(self, request: HttpRequest) -> set[str]:
         return {"p"} if self.get_search_fields(request) else {"p", "q"}

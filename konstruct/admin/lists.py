@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.core.paginator import Paginator
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.formats import number_format
@@ -105,6 +105,11 @@ class UserFilter(admin.SimpleListFilter):
     def rows_of(self, user_id: str, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Return the rows of a user. All agents are named, because indexes begin with the agent."""
         return queryset.filter(agent_id__in=agent_names(), user_id=user_id)
+
+
+def model_page(model: Model | type[Model], page: str) -> str:
+    """Return the name of a page of a model, such as "change" or "changelist", for `reverse`."""
+    return f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}"
 
 
 def link(

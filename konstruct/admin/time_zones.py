@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from django import forms
 from django.contrib import messages
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -55,11 +55,16 @@ def _zone_of(request: HttpRequest) -> str:
     chosen = request.session.get(_IN_SESSION)
     if chosen is None:
         # Once a session.
-        of_user = TeamTimeZone.objects.filter(Q(member_id=request.user.pk) | Q(member_id=None))
-        first = of_user.order_by(F("member_id").asc(nulls_last=True)).first()
+        zones = _zones_of(request.user.pk)
+        first = zones.order_by(F("member_id").asc(nulls_last=True)).first()
         chosen = request.session[_IN_SESSION] = first.name if first else ""
     name = chosen or unquote(request.COOKIES.get(COOKIE, ""))
     return name if name in known_zones() else ""
+
+
+def _zones_of(member_id: Any) -> QuerySet[TeamTimeZone]:
+    """Return the time zone of a member and that of the team, as far as they are chosen."""
+    return TeamTimeZone.objects.filter(Q(member_id=member_id) | Q(member_id=None))
 
 
 class ZoneForm(PageForm):
@@ -82,12 +87,11 @@ def time_zone(request: HttpRequest) -> HttpResponseBase:
     if request.method == "POST" and form.is_valid():
         name = form.cleaned_data["zone"]
         with transaction.atomic():
-            rows = TeamTimeZone.objects.filter(member_id=member_id)
             note(request, Action.EDIT, "time zone", subject_id=member_id or "all", zone=name)
             if name:
                 TeamTimeZone.objects.update_or_create(member_id=member_id, defaults={"name": name})
             else:
-                rows.delete()
+                TeamTimeZone.objects.filter(member_id=member_id).delete()
         request.session.pop(_IN_SESSION, None)
         messages.success(
             request,
@@ -95,29 +99,17 @@ def time_zone(request: HttpRequest) -> HttpResponseBase:
             % {"value": name or "the time zone of the browser"},
         )
         return redirect("admin:time_zone")
-    zones = dict(
-        TeamTimeZone.objects.filter(Q(member_id=request.user.pk) | Q(member_id=None)).values_list(
-            "member_id", "name"
-        )
-    )
     note(request, Action.VIEW, "time zone")
-    own, every = zones.get(request.user.pk, ""), zones.get(None, "")
+    zones = dict(_zones_of(request.user.pk).values_list("member_id", "name"))
+    shown = [("me", gettext("Yours"), request.user.pk)]
+    if request.user.has_perm(MANAGE):
+        shown.append(("all", gettext("Of all who have chosen none"), None))
     return tenant_site.render(
         request,
         "konstruct/time_zone.html",
         title=gettext("Time zone"),
         forms=[
-            ("me", gettext("Yours"), ZoneForm(initial={"zone": own}, auto_id="own_%s")),
-            *(
-                [
-                    (
-                        "all",
-                        gettext("Of all who have chosen none"),
-                        ZoneForm(initial={"zone": every}, auto_id="all_%s"),
-                    )
-                ]
-                if request.user.has_perm(MANAGE)
-                else []
-            ),
+            (of, label, ZoneForm(initial={"zone": zones.get(pk, "")}, auto_id=f"{of}_%s"))
+            for of, label, pk in shown
         ],
     )

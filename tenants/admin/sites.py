@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial, partialmethod, wraps
 from typing import Any, Protocol, cast
 
+from django.contrib.admin.options import BaseModelAdmin
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -328,10 +329,8 @@ operator_site = OperatorSite(name="admin")
 tenant_site = TenantSite(name="admin")
 
 
-class ReadOnlyModelAdmin(ModelAdmin):
+class ReadOnly(BaseModelAdmin):
     """Rows to look at: adding, changing and deleting them is refused to everybody."""
-
-    actions: Any = None
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
         return False
@@ -341,3 +340,9 @@ class ReadOnlyModelAdmin(ModelAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+class ReadOnlyModelAdmin(ReadOnly, ModelAdmin):
+    """Pages of rows to look at."""
+
+    actions: Any = None

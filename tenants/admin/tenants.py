@@ -387,7 +387,13 @@ class TenantAdmin(OperatorAdmin):
 
     @action(description=_("Resume: serve again"), permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
-        self._set_state(request, queryset, provisioning.resume_tenant, "resume")
+        for tenant in self._each(request, queryset, provisioning.resume_tenant, "resume"):
+            # Django's own log only: the operators' log has the change already.
+            super(RecordedAdmin, self).log_change(request, tenant, f"Now {tenant.state}.")
+            self.message_user(
+                request,
+                gettext("%(tenant)s is %(state)s") % {"tenant": tenant, "state": tenant.state},
+            )
 
     @action(description=_("Migrate again, or set up again"), permissions=["change"])
     def migrate_again(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
@@ -415,17 +421,6 @@ class TenantAdmin(OperatorAdmin):
                 self.message_user(request, str(error), messages.ERROR)
             else:
                 yield tenant
-
-    def _set_state(
-        self, request: HttpRequest, queryset: QuerySet[Tenant], change: Any, action: str
-    ) -> None:
-        for tenant in self._each(request, queryset, change, action):
-            # Django's own log only: the operators' log has the change already.
-            super(RecordedAdmin, self).log_change(request, tenant, f"Now {tenant.state}.")
-            self.message_user(
-                request,
-                gettext("%(tenant)s is %(state)s") % {"tenant": tenant, "state": tenant.state},
-            )
 
 
 class PersonAdmin(RecordedPeopleAdmin, OperatorAdmin):

@@ -15,9 +15,8 @@ from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from konstruct.admin.access import AuditedAdmin
+from konstruct.admin.access import AuditedAdmin, author_of
 from konstruct.admin.lists import agent_names, link
-from konstruct.admin.memory.fact_review import author_of
 from konstruct.orchestrator.agents import create_agent, find_agent, update_agent
 from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.extraction import queue
@@ -33,6 +32,10 @@ def _label(name: str) -> Any:
 
 def _help(name: str) -> Any:
     return Agent._meta.get_field(name).help_text  # type: ignore[union-attr]  # none is a relation
+
+
+def _fieldset(title: Any, description: Any, *fields: str, classes: tuple[str, ...] = ()) -> Any:
+    return title, {"fields": fields, "description": description, "classes": classes}
 
 
 class PhrasesField(SimpleArrayField):
@@ -132,91 +135,60 @@ class AgentAdmin(AuditedAdmin):
     readonly_fields = ("id", "created_at", "trial", "versions", "extraction")
     fieldsets = (
         (None, {"fields": ("name", "is_active", "note", "trial", "versions", "id", "created_at")}),
-        (
+        _fieldset(
             _("Prompt"),
-            {
-                "fields": ("system_prompt", "identity", "persona"),
-                "description": _(
-                    "Every prompt opens with these, in this order, and with a sentence"
-                    " that has the agent say that it is an AI when asked."
-                ),
-            },
+            _(
+                "Every prompt opens with these, in this order, and with a sentence"
+                " that has the agent say that it is an AI when asked."
+            ),
+            *("system_prompt", "identity", "persona"),
         ),
-        (
+        _fieldset(
             _("Language model"),
-            {
-                "fields": ("model_tier", "model", "max_completion_tokens"),
-                "description": _("The tier also decides how long a prompt may become."),
-            },
+            _("The tier also decides how long a prompt may become."),
+            *("model_tier", "model", "max_completion_tokens"),
         ),
-        (
+        _fieldset(
             _("Applications"),
-            {
-                "fields": ("accepts_client_instructions",),
-                "description": _("What programs that use the OpenAI interface may set."),
-            },
+            _("What programs that use the OpenAI interface may set."),
+            "accepts_client_instructions",
         ),
-        (
+        _fieldset(
             _("Tools and people"),
-            {
-                "fields": ("tools", "escalate_on", "escalate_after_failures"),
-                "description": _(
-                    "What it may do once the user has consented, and when a person answers instead."
-                ),
-            },
+            _("What it may do once the user has consented, and when a person answers instead."),
+            *("tools", "escalate_on", "escalate_after_failures"),
         ),
-        (
+        _fieldset(
             _("Other agents"),
-            {
-                "fields": ("hands_to", "hand_over_on", "hand_back_on"),
-                "description": _(
-                    "When another agent answers a conversation instead, and when that"
-                    " ends. A circle of agents ends at a person."
-                ),
-            },
+            _(
+                "When another agent answers a conversation instead, and when that"
+                " ends. A circle of agents ends at a person."
+            ),
+            *("hands_to", "hand_over_on", "hand_back_on"),
         ),
-        (
+        _fieldset(
             _("Facts"),
-            {
-                "fields": (
-                    "extracts_facts",
-                    "extraction",
-                    "extraction_model",
-                    "extraction_idle_seconds",
-                    "extraction_batch_size",
-                    "extraction_max_tokens_per_day",
-                    "fact_review",
-                    "fact_review_by_slot",
-                ),
-                "description": _(
-                    "Facts are extracted from conversations that are quiet. Facts that"
-                    " need a review wait on the page “Review”, and agents do not use them before."
-                ),
-            },
+            _(
+                "Facts are extracted from conversations that are quiet. Facts that"
+                " need a review wait on the page “Review”, and agents do not use them before."
+            ),
+            *("extracts_facts", "extraction", "extraction_model", "extraction_idle_seconds"),
+            *("extraction_batch_size", "extraction_max_tokens_per_day"),
+            *("fact_review", "fact_review_by_slot"),
         ),
-        (
+        _fieldset(
             _("Recall"),
-            {
-                "fields": (
-                    "recall_mode",
-                    "recall_top_k",
-                    "recall_neighbours",
-                    "recall_gate",
-                    "recall_preset",
-                ),
-                "description": _(
-                    "A blank field has the measured default, which suits most agents."
-                    " The page “Memories” shows the effect of a preset at once."
-                ),
-            },
+            _(
+                "A blank field has the measured default, which suits most agents."
+                " The page “Memories” shows the effect of a preset at once."
+            ),
+            *("recall_mode", "recall_top_k", "recall_neighbours", "recall_gate", "recall_preset"),
         ),
-        (
+        _fieldset(
             _("Own thresholds and weights of recall"),
-            {
-                "fields": ("recall_open_at", "recall_keep_at", "recall_weights"),
-                "classes": ("collapse",),
-                "description": _("Thresholds of its own replace those of the preset."),
-            },
+            _("Thresholds of its own replace those of the preset."),
+            *("recall_open_at", "recall_keep_at", "recall_weights"),
+            classes=("collapse",),
         ),
     )
 

@@ -19,10 +19,9 @@ from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import note, note_row
+from konstruct.admin.access import author_of, note, note_row
 from konstruct.admin.agents.agents import AgentForm
 from konstruct.admin.choosing import as_user_id
-from konstruct.admin.memory.fact_review import author_of
 from konstruct.admin.memory.recall_events import why_from
 from konstruct.admin.memory.sources import with_sources
 from konstruct.admin.pages import PageForm

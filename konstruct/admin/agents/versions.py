@@ -12,9 +12,8 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import note, note_row
+from konstruct.admin.access import author_of, note, note_row
 from konstruct.admin.lists import agent_names
-from konstruct.admin.memory.fact_review import author_of
 from konstruct.admin.memory.marking import marked_difference
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.agents import MAX_INTEGER, restore_agent, settings_of

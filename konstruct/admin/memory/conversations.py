@@ -158,7 +158,12 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     earlier, later = turns_beside(shown[0], shown[-1])
     agents = list(Agent.objects.only("pk", "name", "is_active"))
     names = {each.pk: each.name for each in agents}
-    escalation = _escalation(request, anchor)
+    thread = Thread.of(anchor).named
+    escalation = extraction = None
+    if request.user.has_perm("orchestrator.view_escalation"):
+        escalation = Escalation.objects.open().filter(**thread).first()
+    if request.user.has_perm("orchestrator.view_extractioncursor"):
+        extraction = ExtractionCursor.objects.with_jobs().filter(**thread).first()
     may_escalate = escalation is None and request.user.has_perm("orchestrator.add_escalation")
     return tenant_site.render(
         request,
@@ -181,7 +186,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         later=later,
         why=_why(request, chosen, anchor),
         chosen=chosen,
-        extraction=_extraction(request, anchor),
+        extraction=extraction,
         escalation=escalation,
         answers=escalation and escalation.to_agent_id and names.get(escalation.to_agent_id),
         others=others_than(agents, anchor.agent_id) if may_escalate else [],
@@ -238,20 +243,6 @@ def _status(message: Any, pending: PendingReply | None) -> str:
     if message.role == "user":
         return "answered" if message.reply_pk else gettext("not to be answered")
     return ""
-
-
-def _escalation(request: HttpRequest, anchor: Message) -> Escalation | None:
-    """The open escalation of the thread, for those who may see it."""
-    if not request.user.has_perm("orchestrator.view_escalation"):
-        return None
-    return Escalation.objects.open().filter(**Thread.of(anchor).named).first()
-
-
-def _extraction(request: HttpRequest, anchor: Message) -> Any:
-    """Up to which message facts were extracted from the thread, for those who may see it."""
-    if not request.user.has_perm("orchestrator.view_extractioncursor"):
-        return None
-    return ExtractionCursor.objects.with_jobs().filter(**Thread.of(anchor).named).first()
 
 
 def _latest_with_sources(turns: list[Message]) -> UUID | None:

@@ -11,9 +11,9 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
-from konstruct.admin.access import note_row
+from konstruct.admin.access import author_of, note_row
 from konstruct.admin.choosing import as_number
-from konstruct.admin.memory.fact_review import ReasonForm, author_of
+from konstruct.admin.memory.fact_review import ReasonForm
 from konstruct.admin.pages import show_outcome
 from memory.facts import exclude_from_recall, include_again
 from memory.models import Message, RecallExclusion

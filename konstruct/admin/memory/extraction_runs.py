@@ -13,9 +13,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
-from konstruct.admin.access import AgentRowsAdmin, note_row
+from konstruct.admin.access import AgentRowsAdmin, author_of, note_row
 from konstruct.admin.lists import AgentFilter, UserFilter, agent_names, link
-from konstruct.admin.memory.fact_review import author_of
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.extraction import runs
 from konstruct.orchestrator.models import ExtractionRun, RunState

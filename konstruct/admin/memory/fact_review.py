@@ -15,16 +15,16 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.access import AuditedReadOnlyAdmin, actor_of, note, note_row
+from konstruct.admin.access import AuditedReadOnlyAdmin, author_of, note, note_row
 from konstruct.admin.choosing import as_user_id, as_uuid
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.marking import marked_difference
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.api.resources.memory.fact_review import confirm_as
 from memory.browse.threads import turns_around
-from memory.facts import Author, LongTermMemory, reject, restore, retract
+from memory.facts import LongTermMemory, reject, restore, retract
 from memory.models import MemoryEntry
-from memory.models.facts import AuthorKind, FactEvent, FactEvidence, FactState
+from memory.models.facts import FactEvent, FactEvidence, FactState
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
@@ -39,10 +39,10 @@ MAX_COUNT: Final = 500
 MAX_CHOICES: Final = 100
 
 
-def author_of(request: HttpRequest) -> Author:
-    """Return the person who sent the request, as the author of a change of facts."""
-    actor = actor_of(request)
-    return Author(AuthorKind.PERSON, actor.id, actor.name)
+def update_fact(request: HttpRequest, fact: MemoryEntry, **values: Any) -> MemoryEntry:
+    """Change a fact as the person of the request. Takes the values of `LongTermMemory.update`."""
+    author = author_of(request)
+    return LongTermMemory().update(fact.pk, required_tenant_id(), author=author, **values)
 
 
 class ReasonForm(PageForm):
@@ -194,14 +194,8 @@ def _decide_posted(request: HttpRequest) -> None:
     content, value = given.get("content", fact.content), given.get("value", fact.value)
     with show_outcome(request), transaction.atomic():
         if (content, value) != (fact.content, fact.value):
-            LongTermMemory().update(
-                fact.pk,
-                required_tenant_id(),
-                content=content if content != fact.content else None,
-                value=value,
-                author=author_of(request),
-                reason=given["reason"],
-            )
+            new_content = content if content != fact.content else None
+            update_fact(request, fact, content=new_content, value=value, reason=given["reason"])
         decide(request, fact, "reject" if decision == "reject" else "confirm", given["reason"])
 
 
@@ -211,9 +205,7 @@ def decide(request: HttpRequest, fact: MemoryEntry, decision: str, reason: str) 
     if decision == "confirm":
         now = confirm_as(fact.pk, author=author, reason=reason, person_id=author.id)
     elif decision == "end":
-        now = LongTermMemory().update(
-            fact.pk, required_tenant_id(), valid_to=timezone.now(), author=author, reason=reason
-        )
+        now = update_fact(request, fact, valid_to=timezone.now(), reason=reason)
     else:
         change = {"reject": reject, "retract": retract, "restore": restore}[decision]
         now = change(fact.pk, author=author, reason=reason)

@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from konstruct.admin.access import AgentNameAdmin, note_row
+from konstruct.admin.access import AgentNameAdmin, author_of, note_row
 from konstruct.admin.choosing import as_uuid
 from konstruct.admin.lists import (
     AgentFilter,
@@ -31,7 +31,7 @@ from konstruct.admin.lists import (
     link,
     shortened,
 )
-from konstruct.admin.memory.fact_review import author_of, decisions_for, evidence_of
+from konstruct.admin.memory.fact_review import decisions_for, evidence_of, update_fact
 from konstruct.admin.memory.marking import marked_difference
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.api.http.bodies import ID_TEXT
@@ -279,34 +279,30 @@ class MemoryEntryAdmin(AgentNameAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """An old version is what was known: it is looked at, and stays."""
-        is_version = obj is not None and obj.version_of is not None
-        return not is_version and bool(super().has_change_permission(request, obj))
+        return not _is_old(obj) and bool(super().has_change_permission(request, obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        is_version = obj is not None and obj.version_of is not None
-        return not is_version and bool(super().has_delete_permission(request, obj))
+        return not _is_old(obj) and bool(super().has_delete_permission(request, obj))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Store or change it by the service that programs use, too."""
-        facts, tenant_id = LongTermMemory(), required_tenant_id()
         given = form.cleaned_data
         if not change:
-            obj.tenant_id = tenant_id
+            obj.tenant_id = required_tenant_id()
             if given.get("valid_from") is None:
                 obj.valid_from = MemoryEntry._meta.get_field("valid_from").get_default()
             admit_memories(1)
-            obj.memory_id = facts.remember(obj, author=author_of(request)).memory_id
+            obj.memory_id = LongTermMemory().remember(obj, author=author_of(request)).memory_id
             return
         changed = set(form.changed_data)
-        facts.update(
-            obj.pk,
-            tenant_id,
+        update_fact(
+            request,
+            obj,
             content=given["content"] if "content" in changed else None,
             metadata=given["metadata"] if "metadata" in changed else None,
             valid_from=given["valid_from"] if "valid_from" in changed else None,
             valid_to=given["valid_to"] if "valid_to" in changed else UNCHANGED,
             expires_at=given["expires_at"] if "expires_at" in changed else UNCHANGED,
-            author=author_of(request),
         )
 
     def get_deleted_objects(
@@ -379,20 +375,19 @@ class MemoryEntryAdmin(AgentNameAdmin):
     @admin.action(description=_("End the selected facts now"), permissions=["change"])
     def end_now(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         """End the selected facts."""
-        facts, ended = LongTermMemory(), 0
+        ended = 0
         current: Any = queryset
         for fact in current.entries().filter(Q(valid_to__isnull=True) | Q(valid_to__gt=Now())):
             with transaction.atomic():
                 was = row_state(fact)
-                now = facts.update(
-                    fact.pk,
-                    required_tenant_id(),
-                    valid_to=timezone.now(),
-                    author=author_of(request),
-                )
+                now = update_fact(request, fact, valid_to=timezone.now())
                 note_row(request, Action.EDIT, now, before=was, after=row_state(now))
             ended += 1
         self.message_user(request, gettext("%(ended)s ended.") % {"ended": ended}, messages.SUCCESS)
+
+
+def _is_old(fact: MemoryEntry | None) -> bool:
+    return fact is not None and fact.version_of is not None
 
 
 def _known_of(fact: MemoryEntry) -> dict[str, Any]:
@@ -417,7 +412,6 @@ class MergeForm(MetadataForm, PageForm):
 @tenant_site.page("facts/<uuid:memory_id>/merge/", name="merge_facts", permission=CHANGE)
 def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
     """Show similar facts, and merge one of them after a preview."""
-    facts, tenant_id = LongTermMemory(), required_tenant_id()
     fact = MemoryEntry.objects.entries().filter(pk=memory_id).first()
     if fact is None:
         messages.warning(request, gettext("This fact was deleted or replaced."))
@@ -425,8 +419,8 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
     note_row(request, Action.VIEW, fact, "near duplicates")
     alike = [
         other
-        for other in facts.search(
-            tenant_id,
+        for other in LongTermMemory().search(
+            required_tenant_id(),
             fact.embedding,
             20,
             agent_id=fact.agent_id,
@@ -455,25 +449,12 @@ def merge(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
 
 def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: MergeForm) -> bool:
     """Write the merged content to the first fact and end the second; whether it was done."""
-    facts, tenant_id = LongTermMemory(), required_tenant_id()
     success = gettext("The facts are merged. The other fact is ended.")
     with show_outcome(request, success, form=form, field="content"), transaction.atomic():
         was, other_was = row_state(fact), row_state(other)
-        now = facts.update(
-            fact.pk,
-            tenant_id,
-            content=form.cleaned_data["content"],
-            metadata=form.cleaned_data["metadata"],
-            author=author_of(request),
-            reason=f"merged with {other.pk}",
-        )
-        ended = facts.update(
-            other.pk,
-            tenant_id,
-            valid_to=timezone.now(),
-            author=author_of(request),
-            reason=f"merged into {fact.pk}",
-        )
+        now = update_fact(request, fact, reason=f"merged with {other.pk}", **form.cleaned_data)
+        end = {"valid_to": timezone.now(), "reason": f"merged into {fact.pk}"}
+        ended = update_fact(request, other, **end)
         merged = [str(fact.pk), str(other.pk)]
         note_row(request, Action.EDIT, now, before=was, after=row_state(now), merged=merged)
         note_row(

@@ -14,11 +14,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 
-from konstruct.admin.access import actor_of, note_row
+from konstruct.admin.access import author_of, note_row
 from konstruct.names_of_models import translated_choices
 from memory.exceptions import NotRecalled
-from memory.models import AuthorKind, Message, RecallMark, Relevance
-from memory.models.facts import Author
+from memory.models import Message, RecallMark, Relevance
 from memory.recall.marks import OwnCalibration, mark_recalled, marks_of, own_calibration, trace_of
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -168,8 +167,7 @@ def mark(request: HttpRequest, reply_id: UUID, message_id: UUID) -> HttpResponse
     was = None if before is None else row_state(before)
     with transaction.atomic():
         if relevance:
-            actor = actor_of(request)
-            author = Author(AuthorKind.PERSON, actor.id, actor.name)
+            author = author_of(request)
             try:
                 row = mark_recalled(reply, message_id, relevance=relevance, author=author)
             except NotRecalled as error:

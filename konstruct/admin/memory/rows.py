@@ -34,7 +34,7 @@ from memory.models import (
 )
 from tenants import transaction
 from tenants.admin.badges import Colours
-from tenants.admin.sites import tenant_site
+from tenants.admin.sites import ReadOnly, tenant_site
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
@@ -45,26 +45,19 @@ class MemoryAdmin(AgentRowsAdmin):
     sortable_by: tuple[str, ...] = ()
 
 
-class PieceInline(TabularInline):
+class PieceInline(ReadOnly, TabularInline):
     """The pieces of a message that have vectors."""
 
     model = ConversationEmbedding
-    fields = readonly_fields = ("piece", "content", "embedding_model", "created_at")
+    fields = ("piece", "content", "embedding_model", "created_at")
     ordering = ("embedding_model", "piece")
     extra = 0
-    can_delete = False
     show_change_link = True
     verbose_name_plural = _("embedded pieces")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         pieces: QuerySet[Any] = super().get_queryset(request)
         return pieces.defer("embedding", "quantized")
-
-    def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 class SourceFilter(ChoiceFilter):

@@ -20,7 +20,7 @@ from unfold.dataclasses import SearchResult
 
 from konstruct.admin.access import note
 from konstruct.admin.choosing import as_user_id, as_uuid
-from konstruct.admin.lists import agent_choices, agent_names
+from konstruct.admin.lists import agent_choices, agent_names, model_page
 from konstruct.admin.memory.conversations import READ
 from konstruct.admin.memory.marking import highlighted
 from konstruct.admin.pages import PageForm
@@ -48,7 +48,10 @@ MAX_QUERY_CHARACTERS: Final = 1_000
 SHOWN: Final = 8
 SHOWN_MESSAGES: Final = 30
 # Pages of rows that are shown to people in another way than as a form.
-PAGES: Final[dict[type[Model], str]] = {Message: "conversation", Escalation: "escalation"}
+PAGES: Final[dict[type[Model], str]] = {
+    Message: "admin:conversation",
+    Escalation: "admin:escalation",
+}
 
 
 class NarrowingForm(PageForm):
@@ -192,10 +195,9 @@ def _rows_with_id(request: HttpRequest, row_id: UUID) -> Iterator[SearchResult]:
         return
     first, *others = kinds
     for (label,) in first.union(*others, all=True):
-        options = admins[label].model._meta
-        page = PAGES.get(admins[label].model, f"{options.app_label}_{options.model_name}_change")
-        link = reverse(f"admin:{page}", args=[row_id])
-        yield SearchResult(str(row_id), str(options.verbose_name), link, "tag")
+        model = admins[label].model
+        link = reverse(PAGES.get(model, model_page(model, "change")), args=[row_id])
+        yield SearchResult(str(row_id), str(model._meta.verbose_name), link, "tag")
 
 
 def found_people(request: HttpRequest, query: str, limit: int) -> list[KnownUser]:

@@ -43,11 +43,6 @@ def workspace_choices() -> list[tuple[str, str]]:
     return [("", "-"), *((row.workspace, f"{row.name} ({row.workspace})") for row in rows)]
 
 
-def time_zone_choices() -> list[tuple[str, str]]:
-    """Return all time zones, for a form."""
-    return [(name, name) for name in sorted(available_timezones())]
-
-
 class RecipientForm(forms.ModelForm):
     """A recipient. Of the three ways to name it, the chosen one is kept."""
 
@@ -75,7 +70,7 @@ class RecipientForm(forms.ModelForm):
     time_zone = forms.ChoiceField(
         label=_("Time zone"),
         initial="UTC",
-        choices=time_zone_choices,
+        choices=lambda: [(name, name) for name in sorted(available_timezones())],
         widget=UnfoldAdminSelectWidget,
     )
     quiet_from = forms.TimeField(

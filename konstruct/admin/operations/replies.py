@@ -1,6 +1,7 @@
 """Messages without a reply: queued, held, or given up."""
 
 from typing import Any
+from uuid import UUID
 
 from django.contrib import admin
 
@@ -11,6 +12,15 @@ from konstruct.orchestrator.pipeline.accept import retry_reply
 from konstruct.orchestrator.replies.queue import REPLIES
 from tenants.admin.sites import tenant_site
 from tenants.context import required_tenant_id
+
+
+def retry_failed_reply(message_id: UUID) -> bool:
+    """Enqueue the reply to a message again; return whether it had failed."""
+    try:
+        retry_reply(message_id, tenant_id=required_tenant_id())
+    except NothingToRetry:
+        return False
+    return True
 
 
 @admin.register(PendingReply, site=tenant_site)
@@ -27,8 +37,4 @@ class PendingReplyAdmin(JobAdmin):
     ordering = ("created_at", "message_id")
 
     def retry_job(self, row: Any) -> bool:
-        try:
-            retry_reply(row.pk, tenant_id=required_tenant_id())
-        except NothingToRetry:
-            return False
-        return True
+        return retry_failed_reply(row.pk)

@@ -1,8 +1,9 @@
 """The page of a person: who they are, what waits, what agents know of them, and the timeline."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime, time, timedelta
+from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from django.utils.translation import gettext
 
 from konstruct.admin.access import note
 from konstruct.admin.choosing import as_user_id, memory_query
-from konstruct.admin.lists import AtLeast
+from konstruct.admin.lists import AtLeast, model_page
 from konstruct.admin.people.identities import linked_accounts
 from konstruct.admin.people.timeline import shown_timeline
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, main_id
@@ -80,7 +81,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
             for each in known
         ],
         threads=[(thread, agents[thread.agent_id].name) for thread in threads],
-        waiting=_waiting(request, user_ids),
+        waiting=sorted(_waiting(request, user_ids), key=itemgetter("at")),
         facts=_facts(request, user_ids, moment),
         day=day,
         erasure=erasure,
@@ -114,11 +115,10 @@ def _as_of(request: HttpRequest) -> tuple[str, datetime | None]:
 # --- Waiting --------------------------------------------------------------------------------------
 
 
-def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what waits for a decision, a worker or an operator, for those who may see it."""
+def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield what waits for a decision, a worker or an operator, for those who may see it."""
     of_person = {"user_id__in": user_ids}
     of_message = {"message__user_id__in": user_ids}
-    found: list[dict[str, Any]] = []
     if request.user.has_perm("orchestrator.view_escalation"):
         for escalation in Escalation.objects.open().filter(**of_person)[:MAX_WAITING]:
             label = (
@@ -127,31 +127,27 @@ def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> list[dict[str, An
                 else gettext("Waits for a person")
             )
             address = reverse("admin:escalation", args=[escalation.pk])
-            found.append(_item(label, escalation.reason, address, escalation.opened_at))
+            yield _item(label, escalation.reason, address, escalation.opened_at)
     if request.user.has_perm("orchestrator.view_toolcall"):
         for call in ToolCall.objects.waiting().filter(**of_person)[:MAX_WAITING]:
             text = call.question or call.name
-            found.append(_item(gettext("Waits for consent"), text, _change(call), call.created_at))
+            yield _item(gettext("Waits for consent"), text, _change(call), call.created_at)
     if request.user.has_perm("memory.view_memoryentry"):
         proposed = MemoryEntry.objects.entries().filter(state=FactState.PROPOSED, **of_person)
         for fact in proposed.only("content", "created_at").order_by("created_at")[:MAX_WAITING]:
-            found.append(
-                _item(gettext("Proposed fact"), fact.content, _change(fact), fact.created_at)
-            )
+            yield _item(gettext("Proposed fact"), fact.content, _change(fact), fact.created_at)
     if request.user.has_perm("orchestrator.view_pendingreply"):
         pending = PendingReply.objects.filter(**of_message).select_related("message")
         for reply in pending.order_by("created_at")[:MAX_WAITING]:
             label = gettext("Reply failed") if reply.failed_at else gettext("Reply queued")
             label = gettext("Reply held") if reply.held_for else label
             address = f"{reverse('admin:conversation', args=[reply.pk])}#m{reply.pk}"
-            found.append(_item(label, reply.message.content, address, reply.created_at))
+            yield _item(label, reply.message.content, address, reply.created_at)
     if request.user.has_perm("channels.view_delivery"):
         failed = Job.objects.filter(kind="delivery", failed_at__isnull=False).values("key")
         for message in Message.objects.filter(pk__in=failed, **of_person)[:MAX_WAITING]:
             address = reverse("admin:channels_delivery_change", args=[message.pk])
-            found.append(
-                _item(gettext("Delivery failed"), message.content, address, message.created_at)
-            )
+            yield _item(gettext("Delivery failed"), message.content, address, message.created_at)
     if request.user.has_perm("audit.view_erasurerequest"):
         for erasure in MessageErasure.objects.filter(done_at=None, **of_person)[:MAX_WAITING]:
             label = (
@@ -159,8 +155,7 @@ def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> list[dict[str, An
                 if erasure.message_id
                 else gettext("Conversation to be erased")
             )
-            found.append(_item(label, erasure.reason, _change(erasure), erasure.created_at))
-    return sorted(found, key=lambda item: item["at"])
+            yield _item(label, erasure.reason, _change(erasure), erasure.created_at)
 
 
 def _item(label: str, text: str, address: str, at: datetime) -> dict[str, Any]:
@@ -168,8 +163,7 @@ def _item(label: str, text: str, address: str, at: datetime) -> dict[str, Any]:
 
 
 def _change(row: Model) -> str:
-    options = row._meta
-    return reverse(f"admin:{options.app_label}_{options.model_name}_change", args=[row.pk])
+    return reverse(model_page(row, "change"), args=[row.pk])
 
 
 # --- Facts ----------------------------------------------------------------------------------------

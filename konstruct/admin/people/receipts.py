@@ -39,19 +39,9 @@ KINDS = {
 def receipt(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     """Show how far an erasure is, and the receipt in the end."""
     erasure = get_object_or_404(ErasureRequest, pk=erasure_id)
-    note_row(request, Action.VIEW, erasure)
-    found: dict[str, Any] = erasure.receipt or {}
-    later = (found.get("storage") or {}).get("later") or {}
-    return tenant_site.render(
-        request,
-        "konstruct/receipt.html",
-        title=gettext("Receipt of an erasure"),
-        erasure=erasure,
-        receipt=found,
-        agent=agent_names().get(erasure.agent_id) if erasure.agent_id else None,
-        kinds=_kinds(found.get("tables") or {}),
-        later=[(LATER.get(name, name.replace("_", " ")), when) for name, when in later.items()],
-    )
+    later = ((erasure.receipt or {}).get("storage") or {}).get("later") or {}
+    named = [(LATER.get(name, name.replace("_", " ")), when) for name, when in later.items()]
+    return _shown(request, "konstruct/receipt.html", erasure, later=named)
 
 
 @tenant_site.page(
@@ -60,17 +50,24 @@ def receipt(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
 def message_receipt(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
     """Show the receipt of an erasure of a message or a conversation."""
     erasure = get_object_or_404(MessageErasure, pk=erasure_id)
+    quoted = len((erasure.receipt or {}).get("quoted_in") or [])
+    return _shown(request, "konstruct/message_receipt.html", erasure, quoted=quoted)
+
+
+def _shown(
+    request: HttpRequest, template: str, erasure: ErasureRequest | MessageErasure, **context: Any
+) -> HttpResponse:
     note_row(request, Action.VIEW, erasure)
-    found: dict[str, Any] = erasure.receipt or {}
+    receipt: dict[str, Any] = erasure.receipt or {}
     return tenant_site.render(
         request,
-        "konstruct/message_receipt.html",
+        template,
         title=gettext("Receipt of an erasure"),
         erasure=erasure,
-        receipt=found,
-        agent=agent_names().get(erasure.agent_id),
-        kinds=_kinds(found.get("tables") or {}),
-        quoted=len(found.get("quoted_in") or []),
+        receipt=receipt,
+        agent=agent_names().get(erasure.agent_id) if erasure.agent_id else None,
+        kinds=_kinds(receipt.get("tables") or {}),
+        **context,
     )
 
 
