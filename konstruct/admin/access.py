@@ -80,6 +80,17 @@ def note_row(
     note(request, action, subject or str(row._meta.verbose_name), **{**named, **detail})
 
 
+def note_on_list(
+    request: HttpRequest, action: str, row: Model | None, subject: str, **detail: Any
+) -> None:
+    """Log an action on a row, or on the list of a kind of things, with the user of its address."""
+    if row is not None:
+        note_row(request, Action(action), row, **detail)
+    else:
+        user_id = request.GET.get("user") or None
+        note(request, Action(action), subject, user_id=user_id, **detail)
+
+
 def note_on_site(
     request: HttpRequest, action: str, *, user: Any = None, username: str = "", **detail: Any
 ) -> None:
@@ -131,12 +142,7 @@ class AuditedAdmin(ListToolsAdmin):
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
         """Log an action on a row, or on the list."""
-        if row is not None:
-            note_row(request, Action(action), row, **detail)
-        else:
-            user_id = request.GET.get("user") or None
-            subject = str(self.opts.verbose_name)
-            note(request, Action(action), subject, user_id=user_id, **detail)
+        note_on_list(request, action, row, str(self.opts.verbose_name), **detail)
 
 
 class AuditedReadOnlyAdmin(AuditedAdmin, ReadOnlyModelAdmin):
@@ -164,4 +170,6 @@ class AgentNameAdmin(AuditedAdmin):
 
 
 class AgentRowsAdmin(AgentNameAdmin, AuditedReadOnlyAdmin):
-    """Read-only rows of an agent."""
+    """Read-only rows of an agent, by default the newest first."""
+
+    ordering: Any = ("-created_at", "id")

@@ -51,6 +51,12 @@ class Chosen:
         days = int(asked) if asked in {str(each) for each in RANGES} else DEFAULT_DAYS
         return cls(today - timedelta(days=days - 1), today, days, agent_id, channel)
 
+    def activity(self) -> Activity:
+        """Read the activity of the range."""
+        return activity(
+            first=self.first, last=self.last, agent_id=self.agent_id, channel=self.channel
+        )
+
     @property
     def parameters(self) -> dict[str, str]:
         """The choice as parameters of an address."""
@@ -190,9 +196,7 @@ CHARTS: Final = (
 
 def charts_of(chosen: Chosen) -> dict[str, Any]:
     """Return the charts of a range for index.html."""
-    found = activity(
-        first=chosen.first, last=chosen.last, agent_id=chosen.agent_id, channel=chosen.channel
-    )
+    found = chosen.activity()
     before, total = found.total_before, found.total
     return {
         "charts": [_shown(chart, found, total, before, chosen) for chart in CHARTS],
@@ -291,9 +295,7 @@ def _change(now: float | None, before: float | None) -> str:
 
 def days_of(chosen: Chosen) -> tuple[list[str], Iterable[Sequence[Any]]]:
     """Return the range as a table: names of columns, and for each day the numbers with links."""
-    found = activity(
-        first=chosen.first, last=chosen.last, agent_id=chosen.agent_id, channel=chosen.channel
-    )
+    found = chosen.activity()
     series = [each for chart in CHARTS for each in chart.series]
     rows = [
         (

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.waiting import shown, waiting
+from konstruct.admin.waiting import permission_of, shown, waiting
 
 # Title, icon, and the model of a list, which needs its view permission; or a page and a permission.
 TENANT_MENU = (
@@ -111,9 +111,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 
 def _link(request: HttpRequest, target: str, permission: str | None = None) -> str:
     """Return the address of a list or page, or "" if the person may not open it."""
-    app, _, model = target.partition(".")
-    view = f"{app}_{model}_changelist" if model else target
-    needed = f"{app}.view_{model}" if model else permission
+    view = f"{target.replace('.', '_')}_changelist" if "." in target else target
+    needed = permission_of(target) or permission
     if needed and not request.user.has_perm(needed):
         return ""
     try:

@@ -8,10 +8,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from konstruct.admin.access import note, note_row
+from konstruct.admin.access import note_on_list
 from konstruct.admin.list_tools import ROUTES, ListTools
 from tenants.admin.sites import tenant_site
-from tenants.audit.models import Action
 
 Rows = Iterable[tuple[Any, ...]]
 
@@ -70,11 +69,7 @@ class PageTools(ListTools):
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
-        if row is not None:
-            note_row(request, Action(action), row, **detail)
-        else:
-            user_id = request.GET.get("user") or None
-            note(request, Action(action), self.name, user_id=user_id, **detail)
+        note_on_list(request, action, row, self.name, **detail)
 
 
 def days_of(request: HttpRequest) -> dict[str, str]:

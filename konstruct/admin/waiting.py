@@ -8,37 +8,26 @@ from tenants.context import fetch_row, required_tenant_id
 
 # A number counts no further.
 MAX_COUNT: Final = 99
-# By the entry of the menu: the permission, and the rows. Each has an index, or is a small table.
+# The rows by the entry of the menu. Each has an index, or is a small table.
+_FAILED = "tenants_job WHERE tenant_id = %(tenant)s AND failed_at IS NOT NULL AND kind = "
 _WAITING: Final = {
     "orchestrator.escalation": (
-        "orchestrator.view_escalation",
-        "orchestrator_escalation WHERE resolved_at IS NULL AND to_agent_id IS NULL",
+        "orchestrator_escalation WHERE resolved_at IS NULL AND to_agent_id IS NULL"
     ),
-    "orchestrator.toolcall": (
-        "orchestrator.view_toolcall",
-        "orchestrator_toolcall WHERE state = 'waiting'",
-    ),
-    "fact_review": (
-        "memory.review_memoryentry",
-        "memory_memoryentry WHERE state = 'proposed' AND version_of IS NULL",
-    ),
-    "orchestrator.pendingreply": (
-        "orchestrator.view_pendingreply",
-        "tenants_job WHERE tenant_id = %(tenant)s AND kind = 'reply' AND failed_at IS NOT NULL",
-    ),
-    "channels.delivery": (
-        "channels.view_delivery",
-        "tenants_job WHERE tenant_id = %(tenant)s AND kind = 'delivery' AND failed_at IS NOT NULL",
-    ),
-    "audit.erasurerequest": (
-        "audit.view_erasurerequest",
-        "audit_erasurerequest WHERE done_at IS NULL",
-    ),
-    "audit.messageerasure": (
-        "audit.view_messageerasure",
-        "audit_messageerasure WHERE done_at IS NULL",
-    ),
+    "orchestrator.toolcall": "orchestrator_toolcall WHERE state = 'waiting'",
+    "fact_review": "memory_memoryentry WHERE state = 'proposed' AND version_of IS NULL",
+    "orchestrator.pendingreply": f"{_FAILED} 'reply'",
+    "channels.delivery": f"{_FAILED} 'delivery'",
+    "audit.erasurerequest": "audit_erasurerequest WHERE done_at IS NULL",
+    "audit.messageerasure": "audit_messageerasure WHERE done_at IS NULL",
 }
+_PERMISSIONS: Final = {"fact_review": "memory.review_memoryentry"}
+
+
+def permission_of(entry: str) -> str:
+    """Return the permission for an entry of the menu that is the model of a list, "" for others."""
+    app, _, model = entry.partition(".")
+    return f"{app}.view_{model}" if model else _PERMISSIONS.get(entry, "")
 
 
 def waiting(request: HttpRequest) -> dict[str, int]:
@@ -48,8 +37,8 @@ def waiting(request: HttpRequest) -> dict[str, int]:
         return known
     seen = {
         entry: rows
-        for entry, (permission, rows) in _WAITING.items()
-        if request.user.has_perm(permission)
+        for entry, rows in _WAITING.items()
+        if request.user.has_perm(permission_of(entry))
     }
     numbers: tuple[Any, ...] = ()
     if seen:

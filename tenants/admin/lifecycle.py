@@ -14,7 +14,6 @@ from django.core.validators import validate_email
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.defaultfilters import filesizeformat
-from django.urls import reverse
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -78,20 +77,16 @@ def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
 def restore(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Take back a deletion."""
     tenant = get_object_or_404(Tenant, pk=tenant_id)
-    if request.method == "POST":
-        _change(request, tenant, provisioning.restore_tenant, "restore", gettext("{} is restored."))
-    return redirect(_page_of(tenant))
+    done = gettext("{} is restored.")
+    return _posted(request, tenant, provisioning.restore_tenant, action="restore", done=done)
 
 
 @operator_site.page("tenants/<uuid:tenant_id>/resume/", name="resume_tenant", permission=CHANGE)
 def resume(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
     """Serve a suspended tenant again."""
     tenant = get_object_or_404(Tenant, pk=tenant_id)
-    if request.method == "POST":
-        _change(
-            request, tenant, provisioning.resume_tenant, "resume", gettext("{} is served again.")
-        )
-    return redirect(_page_of(tenant))
+    done = gettext("{} is served again.")
+    return _posted(request, tenant, provisioning.resume_tenant, action="resume", done=done)
 
 
 @operator_site.page("tenants/<uuid:tenant_id>/invite/", name="invite_admin", permission=CHANGE)
@@ -129,7 +124,7 @@ def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
             messages.success(
                 request, gettext("The invitation is sent to %(email)s.") % {"email": email}
             )
-            return redirect(_page_of(tenant))
+            return redirect("admin:tenants_tenant_change", tenant.pk)
         problem = gettext("The invitation is not sent: %(problem)s. Copy the link instead.") % {
             "problem": problem
         }
@@ -160,8 +155,7 @@ def _confirmed(
     problem = ""
     if request.method == "POST":
         if request.POST.get("typed") == tenant.slug:
-            _change(request, tenant, change, action, done)
-            return redirect(_page_of(tenant))
+            return _posted(request, tenant, change, action=action, done=done)
         problem = gettext("Type %(slug)s to confirm.") % {"slug": tenant.slug}
     else:
         record_by_person(request, "view", tenant)
@@ -184,13 +178,24 @@ def _confirmed(
     )
 
 
-def _change(
+def _posted(
     request: HttpRequest,
     tenant: Tenant,
     change: Callable[[Tenant], None],
+    *,
     action: str,
     done: str,
-) -> None:
+) -> HttpResponse:
+    """Change the tenant if the request is a POST, and go to its page."""
+    if request.method == "POST" and change_tenant(request, tenant, change, action=action):
+        messages.success(request, done.format(tenant.slug))
+    return redirect("admin:tenants_tenant_change", tenant.pk)
+
+
+def change_tenant(
+    request: HttpRequest, tenant: Tenant, change: Callable[[Tenant], None], *, action: str
+) -> bool:
+    """Change a tenant by a function, and log it; return False, with a message, if it refuses."""
     try:
         with transaction.atomic():
             was = state_of_tenant(tenant)
@@ -198,9 +203,5 @@ def _change(
             record_by_person(request, action, tenant, before=was, after=state_of_tenant(tenant))
     except InvalidTenant as error:
         messages.error(request, str(error))
-    else:
-        messages.success(request, done.format(tenant.slug))
-
-
-def _page_of(tenant: Tenant) -> str:
-    return reverse("admin:tenants_tenant_change", args=[tenant.pk])
+        return False
+    return True

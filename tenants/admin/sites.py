@@ -9,7 +9,6 @@ from collections.abc import Callable
 from functools import partial, partialmethod, wraps
 from typing import Any, Protocol, cast
 
-from django.contrib.admin.options import BaseModelAdmin
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -329,7 +328,7 @@ operator_site = OperatorSite(name="admin")
 tenant_site = TenantSite(name="admin")
 
 
-class ReadOnly(BaseModelAdmin):
+class ReadOnly:
     """Rows to look at: adding, changing and deleting them is refused to everybody."""
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:

@@ -1,6 +1,5 @@
 """Operators' admin of tenants with their sizes, of domains, and of the operators themselves."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from django import forms
@@ -26,17 +25,15 @@ from unfold.decorators import action, display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidget
 
-from tenants import transaction
 from tenants.admin import quotas
 from tenants.admin.badges import Colours
 from tenants.admin.figures import add_figures
-from tenants.admin.lifecycle import admin_address
+from tenants.admin.lifecycle import admin_address, change_tenant
 from tenants.admin.record_columns import EventColumns
 from tenants.admin.recorded import RecordedAdmin, RecordedPeopleAdmin
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_by_person, record_of_site, state_of_tenant
-from tenants.exceptions import InvalidTenant
 from tenants.models import Domain, OperatorEvent, Tenant
 from tenants.schemas import provisioning
 from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
@@ -387,7 +384,9 @@ class TenantAdmin(OperatorAdmin):
 
     @action(description=_("Resume: serve again"), permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
-        for tenant in self._each(request, queryset, provisioning.resume_tenant, "resume"):
+        for tenant in queryset:
+            if not change_tenant(request, tenant, provisioning.resume_tenant, action="resume"):
+                continue
             # Django's own log only: the operators' log has the change already.
             super(RecordedAdmin, self).log_change(request, tenant, f"Now {tenant.state}.")
             self.message_user(
@@ -397,7 +396,9 @@ class TenantAdmin(OperatorAdmin):
 
     @action(description=_("Migrate again, or set up again"), permissions=["change"])
     def migrate_again(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
-        for tenant in self._each(request, queryset, provisioning.ask_to_migrate, "edit"):
+        for tenant in queryset:
+            if not change_tenant(request, tenant, provisioning.ask_to_migrate, action="edit"):
+                continue
             self.message_user(
                 request,
                 gettext(
@@ -406,21 +407,6 @@ class TenantAdmin(OperatorAdmin):
                 )
                 % {"tenant": tenant},
             )
-
-    def _each(
-        self, request: HttpRequest, queryset: QuerySet[Tenant], change: Any, action: str
-    ) -> Iterator[Tenant]:
-        """Change the tenants one by one, and yield those that were changed."""
-        for tenant in queryset:
-            try:
-                with transaction.atomic():
-                    was = self.state_of(tenant)
-                    change(tenant)
-                    self.record(request, action, tenant, before=was, after=self.state_of(tenant))
-            except InvalidTenant as error:
-                self.message_user(request, str(error), messages.ERROR)
-            else:
-                yield tenant
 
 
 class PersonAdmin(RecordedPeopleAdmin, OperatorAdmin):

@@ -154,7 +154,8 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     pending = PendingReply.objects.in_bulk([turn.pk for turn in shown])
     with_jobs = Delivery.objects.annotate(**job_columns("delivery", OuterRef("message_id")))
     deliveries = with_jobs.in_bulk([turn.pk for turn in shown])
-    chosen = as_uuid(request.GET.get("why")) or _latest_with_sources(shown)
+    with_sources = [turn.pk for turn in shown if _has_sources(turn)]
+    chosen = as_uuid(request.GET.get("why")) or next(reversed(with_sources), None)
     earlier, later = turns_beside(shown[0], shown[-1])
     agents = list(Agent.objects.only("pk", "name", "is_active"))
     names = {each.pk: each.name for each in agents}
@@ -243,11 +244,6 @@ def _status(message: Any, pending: PendingReply | None) -> str:
     if message.role == "user":
         return "answered" if message.reply_pk else gettext("not to be answered")
     return ""
-
-
-def _latest_with_sources(turns: list[Message]) -> UUID | None:
-    found = (turn.pk for turn in reversed(turns) if _has_sources(turn))
-    return next(found, None)
 
 
 def _has_sources(turn: Any) -> bool:

@@ -39,7 +39,6 @@ class ExtractionRunAdmin(AgentRowsAdmin):
     )  # fmt: skip
     list_filter = ("state", AgentFilter, UserFilter, "created_at")
     search_fields = ("=user_id", "=thread_id")
-    ordering = ("-created_at", "id")
     fields = (
         *("page_link", "state", "agent", "user_id", "thread_id", "message_ids", "replay_of"),
         *("requested_by", "model", "endpoint", "response_format", "prompt_digest"),

@@ -105,7 +105,6 @@ class ReplyReviewAdmin(AgentRowsAdmin):
 
     list_display = ("created_at", "shown_mark", "agent", "user_id", "note", "reviewer_name")
     list_filter = ("mark", AgentFilter, UserFilter, "created_at")
-    ordering = ("-created_at", "id")
     fields = (
         *("mark", "note", "reviewer_name", "reviewer_kind", "created_at"),
         *("conversation", "agent", "user_id", "id", "agent_id"),

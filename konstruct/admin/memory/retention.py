@@ -92,7 +92,7 @@ class RetentionRuleAdmin(AgentNameAdmin):
     @display(description=_("Days"))
     def kept(self, row: RetentionRule) -> str:
         """The days that hold now."""
-        return _as_text(row.days)
+        return gettext("for good") if row.days >= MAX_DAYS else f"{row.days:,}"
 
     @display(description=_("Change"), empty_value=_("none"))
     def change(self, row: RetentionRule) -> str:
@@ -168,10 +168,6 @@ def cancel(request: HttpRequest, rule_id: UUID) -> HttpResponse:
                 request, gettext("No change waits: it has taken effect or was cancelled.")
             )
     return redirect(_page_of(rule_id))
-
-
-def _as_text(days: int) -> str:
-    return gettext("for good") if days >= MAX_DAYS else f"{days:,}"
 
 
 def _page_of(pk: Any) -> str:

@@ -52,6 +52,7 @@ class PieceInline(ReadOnly, TabularInline):
     fields = ("piece", "content", "embedding_model", "created_at")
     ordering = ("embedding_model", "piece")
     extra = 0
+    can_delete = False
     show_change_link = True
     verbose_name_plural = _("embedded pieces")
 
@@ -165,7 +166,6 @@ class ConversationEmbeddingAdmin(MemoryAdmin):
     sortable_by = ("created_at",)
     list_display = ("created_at", "agent", "user_id", "role", shortened, "embedding_model")
     list_filter = (AgentFilter, UserFilter, "role", ModelFilter, "created_at")
-    ordering = ("-created_at", "id")
     fields = (
         *("content", "role", "agent", "user_id", "message", "piece", "embedding_model"),
         *("created_at", "id", "agent_id"),
@@ -199,7 +199,6 @@ class RecallEventAdmin(MemoryAdmin):
     sortable_by = ("created_at",)
     list_display = ("created_at", "agent", "user_id", "query", "found", "abstained", "took")
     list_filter = (AgentFilter, UserFilter, "abstained", "created_at")
-    ordering = ("-created_at", "id")
     fields = (
         *("query", "why", "abstained", "took", "agent", "user_id", "embedding_model"),
         *("created_at", "id", "agent_id"),
@@ -251,7 +250,6 @@ class RecallMarkAdmin(MemoryAdmin):
 
     list_display = ("created_at", "agent", "user_id", "relevance", "author_name", "conversation")
     list_filter = (AgentFilter, UserFilter, "relevance", "created_at")
-    ordering = ("-created_at", "id")
     fields = (
         *("relevance", "conversation", "reply", "message", "probability"),
         *("author_name", "author_kind", "created_at", "agent", "user_id", "id", "agent_id"),

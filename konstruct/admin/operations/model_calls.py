@@ -33,7 +33,6 @@ class ModelCallAdmin(AgentRowsAdmin):
         "completion_tokens", "cost",
     )  # fmt: skip
     list_filter = ("outcome", "purpose", AgentFilter, "created_at")
-    ordering = ("-created_at", "id")
     fields = (
         *("created_at", "how_it_ended", "purpose", "agent", "model"),
         *("prompt_tokens", "completion_tokens", "cost"),

@@ -240,7 +240,6 @@ class NotificationAdmin(AgentRowsAdmin):
     list_display = ("created_at", "event", "recipient", "agent", "user_id", "sent_at")
     list_filter = ("event", "recipient", AgentFilter, UserFilter)
     list_select_related = ("recipient__member",)
-    ordering = ("-created_at", "id")
     fields = (
         "event", "recipient", "agent", "user_id", "subject_id", "occurred_at", "created_at",
         "batch", "sent_at",

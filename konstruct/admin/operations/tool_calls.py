@@ -24,7 +24,6 @@ class ToolCallAdmin(AgentRowsAdmin):
     )  # fmt: skip
     list_filter = ("state", AgentFilter, UserFilter, "name")
     search_fields = ("=user_id", "question", "decided_by")
-    ordering = ("-created_at", "id")
     fields = (
         *("how_far", "name", "agent", "user_id", "thread_id", "message"),
         *("content", "asked_with", "question"),

@@ -1,6 +1,6 @@
 """Erasures: requesting one of a message or conversation, and the lists of all requests."""
 
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.contrib import admin, messages
@@ -70,15 +70,41 @@ def erase_message(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     return redirect("admin:audit_messageerasure_change", erasure.pk)
 
 
+class ErasureAdmin(AgentRowsAdmin):
+    """Requests of erasure."""
+
+    list_filter: Any = (("done_at", admin.EmptyFieldListFilter), "created_at")
+    ordering: Any = ("-created_at",)
+    receipt_page: ClassVar[str]
+    begun_column: ClassVar[str]
+    """The column that has a value once it is begun."""
+
+    @display(description=_("Receipt"))
+    def page(self, request: ErasureRequest | MessageErasure) -> SafeString:
+        """A link to the receipt, or to how far it is."""
+        text = gettext("Receipt") if request.done_at else gettext("Progress")
+        return link(text, self.receipt_page, request.pk)
+
+    @display(description=_("State"), label=STATES)
+    def state(self, request: ErasureRequest | MessageErasure) -> str:
+        """How far it is."""
+        if request.done_at:
+            return gettext("done")
+        if request.last_error:
+            return gettext("failed, will be tried again")
+        if getattr(request, self.begun_column):
+            return gettext("being done")
+        return gettext("waits for the owner")
+
+
 @admin.register(ErasureRequest, site=tenant_site)
-class ErasureRequestAdmin(AgentRowsAdmin):
+class ErasureRequestAdmin(ErasureAdmin):
     """Requests to erase people, with their state and receipts."""
 
+    receipt_page, begun_column = "erasure_receipt", "progress"
     list_display = ("created_at", "user_id", "agent", "requested_by", "state", "done_at", "page")
-    list_filter = (("done_at", admin.EmptyFieldListFilter), "created_at")
     search_fields = ("=user_id",)
     search_help_text = _("The id of a person, also of one who was erased.")
-    ordering = ("-created_at",)
     fields = (
         *("user_id", "agent", "threads", "reason", "requested_by", "created_at"),
         *("state", "how_far", "last_error", "done_at", "page", "receipt"),
@@ -98,11 +124,6 @@ class ErasureRequestAdmin(AgentRowsAdmin):
         """The agent of the erasure, or all agents."""
         return request.agent_name or gettext("all agents")
 
-    @display(description=_("Receipt"))
-    def page(self, request: ErasureRequest) -> SafeString:
-        """A link to the receipt, or to how far it is."""
-        return _page("erasure_receipt", request)
-
     @display(description=_("How far"))
     def how_far(self, request: ErasureRequest) -> str:
         """The progress of an erasure that runs."""
@@ -115,47 +136,17 @@ class ErasureRequestAdmin(AgentRowsAdmin):
         }
         return f"{request.progress['step']}: {done}"
 
-    @display(description=_("State"), label=STATES)
-    def state(self, request: ErasureRequest) -> str:
-        """How far it is."""
-        return _state(request, begun=bool(request.progress))
-
 
 @admin.register(MessageErasure, site=tenant_site)
-class MessageErasureAdmin(AgentRowsAdmin):
+class MessageErasureAdmin(ErasureAdmin):
     """Requests to erase messages and conversations, with their state and receipts."""
 
+    receipt_page, begun_column = "message_receipt", "receipt"
     list_display = (
         *("created_at", "user_id", "thread_id", "message_id", "requested_by", "state", "page"),
     )
-    list_filter = (("done_at", admin.EmptyFieldListFilter), "created_at")
     search_fields = ("=user_id", "=thread_id")
-    ordering = ("-created_at",)
     fields = (
         *("message_id", "thread_id", "user_id", "agent", "reason", "requested_by", "created_at"),
         *("state", "last_error", "done_at", "page", "receipt"),
     )
-
-    @display(description=_("State"), label=STATES)
-    def state(self, request: MessageErasure) -> str:
-        """How far it is."""
-        return _state(request, begun=bool(request.receipt))
-
-    @display(description=_("Receipt"))
-    def page(self, request: MessageErasure) -> SafeString:
-        """A link to the receipt, or to how far it is."""
-        return _page("message_receipt", request)
-
-
-def _page(name: str, request: ErasureRequest | MessageErasure) -> SafeString:
-    return link(gettext("Receipt") if request.done_at else gettext("Progress"), name, request.pk)
-
-
-def _state(request: ErasureRequest | MessageErasure, *, begun: bool) -> str:
-    if request.done_at:
-        return gettext("done")
-    if request.last_error:
-        return gettext("failed, will be tried again")
-    if begun:
-        return gettext("being done")
-    return gettext("waits for the owner")

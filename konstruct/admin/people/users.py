@@ -127,7 +127,7 @@ def erase(request: HttpRequest) -> HttpResponseBase:
         title=gettext("Request erasure"),
         user_id=user_id,
         query=urlencode({"user": user_id}),
-        linked=_linked(user_id),
+        linked=[(other, urlencode({"user": other})) for other in linked_ids(user_id)[1:]],
         spelled=spelled(user_id) and f" ({spelled(user_id)})",
         alike=[
             (other, spelled(other), urlencode({"user": other})) for other in look_alikes(user_id)
@@ -154,11 +154,6 @@ def _request(request: HttpRequest, user_id: str) -> HttpResponseBase:
         if request.user.has_perm(RECEIPT):
             return redirect("admin:erasure_receipt", erasure.pk)
     return redirect(reverse("admin:person", query={"user": user_id}))
-
-
-def _linked(user_id: str) -> list[tuple[str, str]]:
-    """Return the linked ids of a user, each with the parameters of its page."""
-    return [(other, urlencode({"user": other})) for other in linked_ids(user_id)[1:]]
 
 
 def person_as_json(user_id: str, agents: Sequence[Agent]) -> Iterator[str]:

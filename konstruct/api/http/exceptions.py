@@ -16,42 +16,10 @@ from konstruct.api.http.lists import NoSuchPlace
 from konstruct.api.http.problems import MAX_ERRORS, FieldError, Problem, Refusal, problem_response
 from konstruct.api.http.views import ChangedSince
 from konstruct.llm.exceptions import LLMError, LLMUnavailable
-from konstruct.orchestrator.exceptions import (
-    AgentContradictory,
-    AgentInvalid,
-    AgentNameTaken,
-    AgentNotFound,
-    AgentVersionNotFound,
-    AlreadyDecided,
-    Busy,
-    EscalationNotFound,
-    EscalationOver,
-    ExtractionFailed,
-    ExtractionLimitReached,
-    ExtractionRunNotFound,
-    IdempotencyKeyInUse,
-    IdempotencyKeyReused,
-    IdentityNotFound,
-    MessageNotFound,
-    NothingToEscalate,
-    NothingToHandOver,
-    NothingToLink,
-    NothingToRetry,
-    PersonBeingErased,
-    ToolCallNotFound,
-    WrongRunState,
-)
+from konstruct.orchestrator import exceptions as orchestrator
 from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, ThreadOfOthers
+from memory import exceptions as memory
 from memory.context.exceptions import CheckpointRefused, UnreadableSession
-from memory.exceptions import (
-    DuplicateFact,
-    FactBusy,
-    FactNotFound,
-    InvalidArgument,
-    OwnProposal,
-    SlotTaken,
-    WrongFactState,
-)
 from tenants.exceptions import KonstructError, TenantPaused
 from tenants.http.refusals import note_outage
 from tenants.limits.quotas import QuotaExceeded
@@ -63,44 +31,44 @@ logger = logging.getLogger(__name__)
 
 # Our own errors: status, kind of problem, and the field of the request that they are about.
 OWN_ERRORS: dict[type[KonstructError], tuple[int, str, str]] = {
-    AgentNotFound: (422, "unknown-agent", "agent"),
-    IdempotencyKeyReused: (422, "idempotency-key-reused", "Idempotency-Key"),
-    Busy: (503, "unavailable", ""),
-    IdempotencyKeyInUse: (409, "idempotency-key-in-use", "Idempotency-Key"),
-    MessageNotFound: (404, "not-found", ""),
-    EscalationNotFound: (404, "not-found", ""),
-    ToolCallNotFound: (404, "not-found", ""),
-    IdentityNotFound: (404, "not-found", ""),
-    EscalationOver: (409, "already-resolved", ""),
-    AlreadyDecided: (409, "already-decided", "approve"),
-    NothingToLink: (409, "nothing-to-link", "user_id"),
-    NothingToEscalate: (422, "unknown-thread", "thread_id"),
-    NothingToHandOver: (422, "unknown-agent", "to_agent"),
-    FactNotFound: (404, "not-found", ""),
-    FactBusy: (503, "unavailable", ""),
-    DuplicateFact: (409, "duplicate-fact", "content"),
-    ExtractionRunNotFound: (404, "not-found", ""),
-    AgentVersionNotFound: (404, "not-found", ""),
-    ExtractionFailed: (422, "extraction-failed", ""),
-    ExtractionLimitReached: (422, "extraction-limit-reached", ""),
-    WrongRunState: (409, "wrong-state", ""),
-    NothingToRetry: (409, "wrong-state", ""),
+    orchestrator.AgentNotFound: (422, "unknown-agent", "agent"),
+    orchestrator.IdempotencyKeyReused: (422, "idempotency-key-reused", "Idempotency-Key"),
+    orchestrator.Busy: (503, "unavailable", ""),
+    orchestrator.IdempotencyKeyInUse: (409, "idempotency-key-in-use", "Idempotency-Key"),
+    orchestrator.MessageNotFound: (404, "not-found", ""),
+    orchestrator.EscalationNotFound: (404, "not-found", ""),
+    orchestrator.ToolCallNotFound: (404, "not-found", ""),
+    orchestrator.IdentityNotFound: (404, "not-found", ""),
+    orchestrator.EscalationOver: (409, "already-resolved", ""),
+    orchestrator.AlreadyDecided: (409, "already-decided", "approve"),
+    orchestrator.NothingToLink: (409, "nothing-to-link", "user_id"),
+    orchestrator.NothingToEscalate: (422, "unknown-thread", "thread_id"),
+    orchestrator.NothingToHandOver: (422, "unknown-agent", "to_agent"),
+    memory.FactNotFound: (404, "not-found", ""),
+    memory.FactBusy: (503, "unavailable", ""),
+    memory.DuplicateFact: (409, "duplicate-fact", "content"),
+    orchestrator.ExtractionRunNotFound: (404, "not-found", ""),
+    orchestrator.AgentVersionNotFound: (404, "not-found", ""),
+    orchestrator.ExtractionFailed: (422, "extraction-failed", ""),
+    orchestrator.ExtractionLimitReached: (422, "extraction-limit-reached", ""),
+    orchestrator.WrongRunState: (409, "wrong-state", ""),
+    orchestrator.NothingToRetry: (409, "wrong-state", ""),
     LLMUnavailable: (503, "unavailable", ""),
     LLMError: (422, "model-failed", ""),
-    WrongFactState: (409, "wrong-state", ""),
-    OwnProposal: (409, "own-proposal", ""),
-    SlotTaken: (409, "slot-taken", ""),
+    memory.WrongFactState: (409, "wrong-state", ""),
+    memory.OwnProposal: (409, "own-proposal", ""),
+    memory.SlotTaken: (409, "slot-taken", ""),
     AlreadyRequested: (409, "already-requested", "user_id"),
-    PersonBeingErased: (409, "being-erased", "user_id"),
+    orchestrator.PersonBeingErased: (409, "being-erased", "user_id"),
     ThreadOfOthers: (422, "thread-of-others", "threads"),
     UnreadableSession: (422, "unreadable-session", "thread_id"),
     CheckpointRefused: (422, "unreadable-session", "thread_id"),
     OutsideOfKey: (403, "outside-of-key", "user_id"),
     ChangedSince: (412, "changed-since", "If-Match"),
-    AgentNameTaken: (409, "name-taken", "name"),
-    AgentContradictory: (422, "contradictory-fields", ""),
-    AgentInvalid: (400, "invalid-fields", ""),
-    InvalidArgument: (400, "invalid-fields", ""),
+    orchestrator.AgentNameTaken: (409, "name-taken", "name"),
+    orchestrator.AgentContradictory: (422, "contradictory-fields", ""),
+    orchestrator.AgentInvalid: (400, "invalid-fields", ""),
+    memory.InvalidArgument: (400, "invalid-fields", ""),
 }
 
 
@@ -181,7 +149,7 @@ def _own_problem(error: KonstructError) -> Problem:
     for kind_of_error, (status, kind, field) in OWN_ERRORS.items():
         if isinstance(error, kind_of_error):
             errors = (FieldError(field, str(error)),) if field else tuple(_own_field_errors(error))
-            is_brief = status == 503 or isinstance(error, IdempotencyKeyInUse)
+            is_brief = status == 503 or isinstance(error, orchestrator.IdempotencyKeyInUse)
             headers = {"Retry-After": "1"} if is_brief else {}
             return Problem(status, kind, str(error), errors, headers)
     return Problem.of_status(500)

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
+from konstruct.api.http import lists
 from konstruct.api.http.bodies import (
     NOT_BLANK,
     BoundedListField,
@@ -20,14 +21,6 @@ from konstruct.api.http.bodies import (
     StrictSerializer,
 )
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
-from konstruct.api.http.lists import (
-    ByCreation,
-    FlagField,
-    KeysetPagination,
-    PageQuerySerializer,
-    narrowed,
-    ordering_field,
-)
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, operation, require_match, tagged
 from konstruct.api.models import KeyScope
@@ -200,17 +193,17 @@ class AgentSerializer(serializers.ModelSerializer):
         return str(reverse("agent", args=[agent.pk], request=self.context["request"]))
 
 
-class AgentPages(KeysetPagination):
+class AgentPages(lists.KeysetPagination):
     """Agents by name, or by age."""
 
-    orderings = {"name": ("name",), "-name": ("-name",), **ByCreation.orderings}
+    orderings = {"name": ("name",), "-name": ("-name",), **lists.ByCreation.orderings}
 
 
-class AgentQuery(PageQuerySerializer):
+class AgentQuery(lists.PageQuerySerializer):
     """Query parameters of the list of agents."""
 
-    ordering = ordering_field(AgentPages)
-    is_active = FlagField(
+    ordering = lists.ordering_field(AgentPages)
+    is_active = lists.FlagField(
         choices=["true", "false"], required=False, help_text="Only active, or only inactive ones."
     )
 
@@ -230,7 +223,7 @@ class AgentsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """List agents."""
-        agents = narrowed(Agent.objects.all(), self.query, self.caller)
+        agents = lists.narrowed(Agent.objects.all(), self.query, self.caller)
         return self.page(agents, AgentPages(), AgentSerializer)
 
     @operation(

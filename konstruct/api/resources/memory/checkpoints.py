@@ -20,14 +20,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import (
-    BoundedListField,
-    ChannelIdField,
-    MomentField,
-    StrictCharField,
-    StrictIntegerField,
-    StrictSerializer,
-)
+from konstruct.api.http import bodies
 from konstruct.api.http.lists import PAGE_SIZE, KeysetPagination, PageQuerySerializer, Position
 from konstruct.api.http.problems import Problem, Refusal
 from konstruct.api.http.views import ApiView, no_content, operation
@@ -90,7 +83,7 @@ MAX_VALUES = 1_000
 PLAIN_NAME = RegexValidator(r"^[^\x00\\]*\Z", "Give a name without NUL characters and backslashes.")
 
 
-class NameField(StrictCharField):
+class NameField(bodies.StrictCharField):
     """A name that LangGraph gives, such as a channel's."""
 
     def __init__(self, **options: Any) -> None:
@@ -170,7 +163,7 @@ class SeenField(StorableObjectField):
         return dict(zip(names, map(VersionsField().run_validation, seen.values()), strict=True))
 
 
-class NewChannelValueSerializer(StrictSerializer):
+class NewChannelValueSerializer(bodies.StrictSerializer):
     """The value of a channel, as LangGraph's serializer writes it."""
 
     channel = NameField()
@@ -192,23 +185,23 @@ class PendingWriteSerializer(ChannelValueSerializer):
     task_id = serializers.CharField()
 
 
-class CheckpointStateSerializer(StrictSerializer):
+class CheckpointStateSerializer(bodies.StrictSerializer):
     """A checkpoint without its values."""
 
-    v = StrictIntegerField(min_value=1, max_value=1000, help_text="LangGraph's format.")
+    v = bodies.StrictIntegerField(min_value=1, max_value=1000, help_text="LangGraph's format.")
     id = NameField(help_text="Ids grow with time.")
-    ts = MomentField()
+    ts = bodies.MomentField()
     channel_versions = VersionsField()
     versions_seen = SeenField()
-    updated_channels = BoundedListField(
+    updated_channels = bodies.BoundedListField(
         child=NameField(), max_length=MAX_VALUES, required=False, allow_null=True
     )
 
 
-class PlaceSerializer(StrictSerializer):
+class PlaceSerializer(bodies.StrictSerializer):
     """Which checkpoint, of which graph."""
 
-    thread_id = ChannelIdField(help_text="The graph's thread.")
+    thread_id = bodies.ChannelIdField(help_text="The graph's thread.")
     checkpoint_ns = NameField(
         required=False, default="", allow_blank=True, help_text="Of a subgraph; empty: the graph."
     )
@@ -219,7 +212,7 @@ class NewCheckpointSerializer(PlaceSerializer):
 
     parent_checkpoint_id = NameField(required=False, allow_null=True)
     checkpoint = CheckpointStateSerializer()
-    values = BoundedListField(
+    values = bodies.BoundedListField(
         child=NewChannelValueSerializer(),
         max_length=MAX_VALUES,
         help_text="Of the channels that have changed since the parent.",
@@ -232,12 +225,14 @@ class NewWritesSerializer(PlaceSerializer):
 
     checkpoint_id = NameField()
     task_id = NameField()
-    task_path = StrictCharField(required=False, default="", allow_blank=True, max_length=2000)
-    writes = BoundedListField(child=NewChannelValueSerializer(), max_length=MAX_VALUES)
+    task_path = bodies.StrictCharField(
+        required=False, default="", allow_blank=True, max_length=2000
+    )
+    writes = bodies.BoundedListField(child=NewChannelValueSerializer(), max_length=MAX_VALUES)
 
 
 @extend_schema_field({"type": "string", "description": "A JSON object as text."})
-class FilterField(StrictCharField):
+class FilterField(bodies.StrictCharField):
     """What the metadata must hold: a JSON object as text."""
 
     def to_internal_value(self, data: Any) -> Any:
@@ -252,7 +247,7 @@ class FilterField(StrictCharField):
 class CheckpointListSerializer(PageQuerySerializer):
     """Query parameters of the list."""
 
-    thread_id = ChannelIdField(required=False, help_text="Only of this thread.")
+    thread_id = bodies.ChannelIdField(required=False, help_text="Only of this thread.")
     checkpoint_ns = NameField(required=False, allow_blank=True, help_text="Only of this graph.")
     checkpoint_id = NameField(required=False, help_text="Only this one.")
     before = NameField(required=False, help_text="Only those whose id is smaller.")

@@ -9,15 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
+from konstruct.api.http import lists
 from konstruct.api.http.bodies import ChannelIdField
-from konstruct.api.http.lists import (
-    InTime,
-    NewestFirst,
-    OfAgentAndUser,
-    PageQuerySerializer,
-    narrowed,
-    ordering_field,
-)
 from konstruct.api.http.views import AgentNameField, ApiView, operation
 from konstruct.api.resources.memory.facts import FILTERS_HELP, FiltersTextField
 from konstruct.api.resources.people.erasures import (
@@ -98,14 +91,14 @@ class TurnSerializer(serializers.ModelSerializer):
         ]
 
 
-class ConversationsQuery(OfAgentAndUser, InTime, PageQuerySerializer):
+class ConversationsQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerializer):
     """Query parameters of the list of conversations."""
 
     thread_id = ChannelIdField(required=False, help_text="Only threads of this id.")
-    ordering = ordering_field(NewestFirst)
+    ordering = lists.ordering_field(lists.NewestFirst)
 
 
-class TranscriptQuery(InTime, PageQuerySerializer):
+class TranscriptQuery(lists.InTime, lists.PageQuerySerializer):
     """Query parameters of a transcript."""
 
     agent = ChannelIdField(help_text="Name or id of the agent.")
@@ -121,10 +114,10 @@ class TranscriptQuery(InTime, PageQuerySerializer):
     )
 
 
-class OldestFirst(NewestFirst):
+class OldestFirst(lists.NewestFirst):
     """The turns of a conversation, the first of them first."""
 
-    orderings = {name: NewestFirst.orderings[name] for name in ("created_at", "-created_at")}
+    orderings = {name: lists.NewestFirst.orderings[name] for name in ("created_at", "-created_at")}
 
 
 class EraseConversationSerializer(EraseSerializer):
@@ -155,8 +148,8 @@ class ConversationsView(ApiView):
         Returns one row for each agent, user and thread, ordered by the last message. `since` and
         `until` compare with the time of the last message.
         """
-        last = narrowed(Message.objects.last_of_threads(), self.query, self.caller)
-        return self.page(_with_counts(last), NewestFirst(), ConversationSerializer)
+        last = lists.narrowed(Message.objects.last_of_threads(), self.query, self.caller)
+        return self.page(_with_counts(last), lists.NewestFirst(), ConversationSerializer)
 
 
 class TranscriptView(ApiView):
@@ -179,7 +172,7 @@ class TranscriptView(ApiView):
         Returns every message verbatim, oldest first, imported ones included. An unknown
         conversation is empty.
         """
-        turns = narrowed(Message.objects.all(), self.query, self.caller)
+        turns = lists.narrowed(Message.objects.all(), self.query, self.caller)
         if "filters" in self.query:
             turns = narrowed_by_metadata(turns, self.query["filters"])
         return self.page(turns, OldestFirst(), TurnSerializer)

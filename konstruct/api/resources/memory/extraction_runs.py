@@ -8,15 +8,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from konstruct.api.http import lists
 from konstruct.api.http.bodies import ChannelIdField, StrictCharField, StrictSerializer
-from konstruct.api.http.lists import (
-    ByCreation,
-    InTime,
-    OfAgentAndUser,
-    PageQuerySerializer,
-    narrowed,
-    ordering_field,
-)
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
 from konstruct.api.models import KeyScope
@@ -106,14 +99,14 @@ class ComparisonSerializer(serializers.Serializer):
     )
 
 
-class ExtractionRunQuery(OfAgentAndUser, InTime, PageQuerySerializer):
+class ExtractionRunQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerializer):
     """Query parameters of the list of runs."""
 
     thread_id = ChannelIdField(required=False, help_text="Only of this conversation.")
     state = serializers.ChoiceField(
         choices=RunState.choices, required=False, help_text="Only runs in this state."
     )
-    ordering = ordering_field(ByCreation)
+    ordering = lists.ordering_field(lists.ByCreation)
 
 
 class ComparisonQuery(StrictSerializer):
@@ -137,8 +130,10 @@ class ExtractionRunsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """List extraction runs, newest first."""
-        rows = narrowed(ExtractionRun.objects.all(), self.query, self.caller)
-        return self.page(rows.defer("candidates", "output"), ByCreation(), ExtractionRunSerializer)
+        rows = lists.narrowed(ExtractionRun.objects.all(), self.query, self.caller)
+        return self.page(
+            rows.defer("candidates", "output"), lists.ByCreation(), ExtractionRunSerializer
+        )
 
     @operation(
         Action.CREATE,

@@ -13,17 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.auth.permissions import Caller
-from konstruct.api.http.bodies import (
-    NOT_BLANK,
-    BoundedListField,
-    ChannelIdField,
-    MomentField,
-    StrictBooleanField,
-    StrictCharField,
-    StrictFloatField,
-    StrictIntegerField,
-    StrictSerializer,
-)
+from konstruct.api.http import bodies
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.lists import KeysetPagination, PageQuerySerializer, ordering_field
 from konstruct.api.http.schema import response_header
@@ -124,7 +114,7 @@ class CheckedObjectField(serializers.DictField):
 
 
 @extend_schema_field({"type": "string", "description": "A JSON object as text."})
-class FiltersTextField(StrictCharField):
+class FiltersTextField(bodies.StrictCharField):
     """Filters in a query parameter: a JSON object as text."""
 
     def to_internal_value(self, data: Any) -> Any:
@@ -138,22 +128,22 @@ class FiltersTextField(StrictCharField):
         return filters
 
 
-class FactFields(StrictSerializer):
+class FactFields(bodies.StrictSerializer):
     """The fields of a fact that can be set and changed."""
 
-    content = StrictCharField(
+    content = bodies.StrictCharField(
         max_length=settings.MAX_MESSAGE_CHARACTERS,
-        validators=[NOT_BLANK],
+        validators=[bodies.NOT_BLANK],
         help_text="The fact, in words: “Maria is allergic to walnuts.”",
     )
     metadata = CheckedObjectField(
         check=values_of, required=False, help_text="A JSON object that searches can filter by."
     )
-    valid_from = MomentField(required=False, help_text="Since when it is so. Default: now.")
-    valid_to = MomentField(
+    valid_from = bodies.MomentField(required=False, help_text="Since when it is so. Default: now.")
+    valid_to = bodies.MomentField(
         required=False, allow_null=True, help_text="Until when it is so; null while it is."
     )
-    expires_at = MomentField(
+    expires_at = bodies.MomentField(
         required=False, allow_null=True, help_text="From then on it is not found any more."
     )
 
@@ -161,22 +151,22 @@ class FactFields(StrictSerializer):
 class NewFactSerializer(FactFields):
     """A fact to be kept."""
 
-    agent = ChannelIdField(
+    agent = bodies.ChannelIdField(
         required=False,
         help_text="Name or id of the agent that knows it. Default: all agents do; for a key that "
         "is bound to an agent, that one.",
     )
-    user_id = ChannelIdField(
+    user_id = bodies.ChannelIdField(
         required=False,
         help_text="The user whom it is about. Default: no user; for a key that is "
         "bound to a user, that one.",
     )
 
 
-class NewFactsSerializer(StrictSerializer):
+class NewFactsSerializer(bodies.StrictSerializer):
     """Facts to be stored together."""
 
-    facts = BoundedListField(
+    facts = bodies.BoundedListField(
         child=NewFactSerializer(),
         min_length=1,
         max_length=MAX_FACTS_PER_BATCH,
@@ -184,10 +174,10 @@ class NewFactsSerializer(StrictSerializer):
     )
 
 
-class ReasonSerializer(StrictSerializer):
+class ReasonSerializer(bodies.StrictSerializer):
     """The reason of a change, for the fact's events."""
 
-    reason = StrictCharField(
+    reason = bodies.StrictCharField(
         required=False,
         allow_blank=True,
         max_length=MAX_REASON_CHARACTERS,
@@ -199,20 +189,20 @@ class FactChangeSerializer(FactFields, ReasonSerializer):
     """The fields of a fact that change. The former values are kept as a version."""
 
     least_fields = 1
-    value = StrictCharField(
+    value = bodies.StrictCharField(
         required=False,
         allow_blank=True,
         max_length=MAX_VALUE_CHARACTERS,
         help_text="The value of the fact's slot, such as Oslo. Default: as it is, if the content "
         "still has it.",
     )
-    content = StrictCharField(
+    content = bodies.StrictCharField(
         required=False,
         max_length=settings.MAX_MESSAGE_CHARACTERS,
-        validators=[NOT_BLANK],
+        validators=[bodies.NOT_BLANK],
         help_text="The fact, in words.",
     )
-    valid_from = MomentField(
+    valid_from = bodies.MomentField(
         required=False,
         help_text="Since when the change is so: after the old version's, not in the future. "
         "Default: now.",
@@ -225,10 +215,10 @@ class FactChangeSerializer(FactFields, ReasonSerializer):
         return given
 
 
-class AtSerializer(StrictSerializer):
+class AtSerializer(bodies.StrictSerializer):
     """Query parameters of a read as of a moment."""
 
-    at = MomentField(
+    at = bodies.MomentField(
         required=False, help_text="As it was at that moment (ISO 8601 with a time zone)."
     )
 
@@ -248,13 +238,13 @@ class VersionPages(KeysetPagination):
     orderings = {"-updated_at": ("-updated_at", "-memory_id")}
 
 
-class OwnerSerializer(StrictSerializer):
+class OwnerSerializer(bodies.StrictSerializer):
     """Limits facts to those that concern an agent and a user."""
 
-    agent = ChannelIdField(
+    agent = bodies.ChannelIdField(
         required=False, help_text="Only what this agent knows: its own facts, and all agents'."
     )
-    user_id = ChannelIdField(
+    user_id = bodies.ChannelIdField(
         required=False, help_text="Only facts about this user, and about no user."
     )
 
@@ -270,7 +260,7 @@ class FactListSerializer(PageQuerySerializer, AtSerializer, OwnerSerializer):
         help_text="Only facts in this state. Default: active facts that are valid. The queue of a "
         "review is `proposed`, with `ordering=created_at`.",
     )
-    slot = StrictCharField(
+    slot = bodies.StrictCharField(
         required=False, max_length=255, help_text="Only facts of this slot, such as `home_city`."
     )
 
@@ -284,23 +274,23 @@ class FactListSerializer(PageQuerySerializer, AtSerializer, OwnerSerializer):
 class FactSearchSerializer(AtSerializer, OwnerSerializer):
     """A search of facts."""
 
-    query = StrictCharField(
+    query = bodies.StrictCharField(
         max_length=MAX_QUERY_CHARACTERS,
-        validators=[NOT_BLANK],
+        validators=[bodies.NOT_BLANK],
         help_text="The question, in any words.",
     )
-    shared_only = StrictBooleanField(
+    shared_only = bodies.StrictBooleanField(
         required=False, default=False, help_text="Only facts about no user."
     )
     filters = CheckedObjectField(check=parse_filters, required=False, help_text=FILTERS_HELP)
-    limit = StrictIntegerField(
+    limit = bodies.StrictIntegerField(
         required=False,
         default=10,
         min_value=1,
         max_value=MAX_RESULTS,
         help_text="At most this many results.",
     )
-    threshold = StrictFloatField(
+    threshold = bodies.StrictFloatField(
         required=False,
         default=-1.0,
         min_value=-1,

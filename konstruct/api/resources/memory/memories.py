@@ -8,16 +8,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from konstruct.api.http.bodies import (
-    NOT_BLANK,
-    BoundedListField,
-    ChannelIdField,
-    MomentField,
-    StrictBooleanField,
-    StrictCharField,
-    StrictIntegerField,
-    StrictSerializer,
-)
+from konstruct.api.http import bodies
 from konstruct.api.http.views import ApiView, operation
 from konstruct.api.resources.memory.facts import (
     FILTERS_HELP,
@@ -42,23 +33,25 @@ FACTS_FOUND = 10
 VIEW_FACTS = "memory.view_memoryentry"
 
 
-class SearchSerializer(StrictSerializer):
+class SearchSerializer(bodies.StrictSerializer):
     """A question to an agent's memory of one user."""
 
-    agent = ChannelIdField(help_text="Name or id of an agent of this tenant.")
-    user_id = ChannelIdField(help_text="Whose memories; those of others are never looked at.")
-    query = StrictCharField(
+    agent = bodies.ChannelIdField(help_text="Name or id of an agent of this tenant.")
+    user_id = bodies.ChannelIdField(
+        help_text="Whose memories; those of others are never looked at."
+    )
+    query = bodies.StrictCharField(
         max_length=MAX_QUERY_CHARACTERS,
-        validators=[NOT_BLANK],
+        validators=[bodies.NOT_BLANK],
         help_text="The question, in any words.",
     )
-    top_k = StrictIntegerField(
+    top_k = bodies.StrictIntegerField(
         required=False,
         min_value=1,
         max_value=MAX_TOP_K,
         help_text="At most this many results. Default: the agent's policy.",
     )
-    gate = StrictBooleanField(
+    gate = bodies.StrictBooleanField(
         required=False,
         default=True,
         help_text="Leave out what is probably beside the question, all of it if need be.",
@@ -73,10 +66,10 @@ class SearchSerializer(StrictSerializer):
         required=False,
         help_text="With the gate: how sure recall must be. Default: the agent's thresholds.",
     )
-    explain = StrictBooleanField(
+    explain = bodies.StrictBooleanField(
         required=False, default=False, help_text="Add the score of each channel to each result."
     )
-    include = BoundedListField(
+    include = bodies.BoundedListField(
         child=serializers.ChoiceField(choices=KINDS),
         required=False,
         default=["messages"],
@@ -89,7 +82,7 @@ class SearchSerializer(StrictSerializer):
         required=False,
         help_text=f"{FILTERS_HELP} Other messages are ignored, as if they did not exist.",
     )
-    at = MomentField(
+    at = bodies.MomentField(
         required=False, help_text="Only messages up to this time (ISO 8601 with a time zone)."
     )
 

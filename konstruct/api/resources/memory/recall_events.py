@@ -9,16 +9,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from konstruct.api.http import lists
 from konstruct.api.http.bodies import StrictSerializer
-from konstruct.api.http.lists import (
-    ByCreation,
-    FlagField,
-    InTime,
-    OfAgentAndUser,
-    PageQuerySerializer,
-    narrowed,
-    ordering_field,
-)
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
 from konstruct.api.resources.memory.memories import CalibrationSerializer
 from memory.exceptions import NotRecalled
@@ -112,18 +104,18 @@ def with_counts(events: QuerySet[RecallEvent]) -> QuerySet[RecallEvent]:
     )
 
 
-class RecallEventsQuery(OfAgentAndUser, InTime, PageQuerySerializer):
+class RecallEventsQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerializer):
     """Query parameters of the list of recall events."""
 
     message_id = serializers.UUIDField(
         required=False, help_text="Only the recall for this message, or for this reply."
     )
-    abstained = FlagField(
+    abstained = lists.FlagField(
         choices=["true", "false"],
         required=False,
         help_text="Only recalls that gave nothing, or only those that gave something.",
     )
-    ordering = ordering_field(ByCreation)
+    ordering = lists.ordering_field(lists.ByCreation)
 
 
 class RecallEventsView(ApiView):
@@ -145,13 +137,13 @@ class RecallEventsView(ApiView):
 
         There is one for each reply, written shortly after it.
         """
-        events = narrowed(
+        events = lists.narrowed(
             RecallEvent.objects.all(), self.query, self.caller, without=("message_id",)
         )
         if given := self.query.get("message_id"):
             replies = Message.objects.filter(Q(pk=given) | Q(in_reply_to=given))
             events = events.filter(reply__in=replies.values("pk"))
-        return self.page(with_counts(events), ByCreation(), RecallEventSerializer)
+        return self.page(with_counts(events), lists.ByCreation(), RecallEventSerializer)
 
 
 class RecallEventView(ApiView):

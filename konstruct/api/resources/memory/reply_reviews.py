@@ -7,15 +7,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from konstruct.api.http import lists
 from konstruct.api.http.bodies import StrictCharField, StrictSerializer
-from konstruct.api.http.lists import (
-    ByCreation,
-    InTime,
-    OfAgentAndUser,
-    PageQuerySerializer,
-    narrowed,
-    ordering_field,
-)
 from konstruct.api.http.views import AgentNameField, ApiView, operation
 from konstruct.orchestrator.models import ReplyMark, ReplyReview
 from konstruct.orchestrator.reply_reviews import MAX_NOTE_CHARACTERS, review_reply
@@ -54,14 +47,14 @@ class ReplyReviewSerializer(serializers.ModelSerializer):
         ]
 
 
-class ReplyReviewQuery(OfAgentAndUser, InTime, PageQuerySerializer):
+class ReplyReviewQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerializer):
     """Query parameters of the list."""
 
     reply_id = serializers.UUIDField(required=False, help_text="Only of this reply.")
     mark = serializers.ChoiceField(
         choices=ReplyMark.choices, required=False, help_text="Only with this mark."
     )
-    ordering = ordering_field(ByCreation)
+    ordering = lists.ordering_field(lists.ByCreation)
 
 
 class ReplyReviewsView(ApiView):
@@ -80,8 +73,8 @@ class ReplyReviewsView(ApiView):
     )
     def get(self, request: Request) -> Response:
         """List marks on replies, newest first."""
-        rows = narrowed(ReplyReview.objects.all(), self.query, self.caller)
-        return self.page(rows, ByCreation(), ReplyReviewSerializer)
+        rows = lists.narrowed(ReplyReview.objects.all(), self.query, self.caller)
+        return self.page(rows, lists.ByCreation(), ReplyReviewSerializer)
 
     @operation(
         Action.CREATE,

@@ -7,20 +7,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from konstruct.api.http import lists
 from konstruct.api.http.bodies import (
     NOT_BLANK,
     ChannelIdField,
     StrictBooleanField,
     StrictCharField,
     StrictSerializer,
-)
-from konstruct.api.http.lists import (
-    FlagField,
-    KeysetPagination,
-    OfAgentAndUser,
-    PageQuerySerializer,
-    narrowed,
-    ordering_field,
 )
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
@@ -115,23 +108,23 @@ class EscalationSerializer(serializers.ModelSerializer):
         ]
 
 
-class EscalationPages(KeysetPagination):
+class EscalationPages(lists.KeysetPagination):
     """Escalations by their age."""
 
     orderings = {"-opened_at": ("-opened_at", "-id"), "opened_at": ("opened_at", "id")}
 
 
-class EscalationQuery(OfAgentAndUser, PageQuerySerializer):
+class EscalationQuery(lists.OfAgentAndUser, lists.PageQuerySerializer):
     """Query parameters of the list."""
 
     thread_id = ChannelIdField(required=False, help_text="Only in this conversation.")
-    state = FlagField(
+    state = lists.FlagField(
         source="resolved_at__isnull",
         choices=["open", "resolved"],
         required=False,
         help_text="Only escalations in this state.",
     )
-    to = FlagField(
+    to = lists.FlagField(
         source="to_agent_id__isnull",
         choices=["person", "agent"],
         required=False,
@@ -140,7 +133,7 @@ class EscalationQuery(OfAgentAndUser, PageQuerySerializer):
     to_agent = ChannelIdField(
         required=False, help_text="Only those that were handed to this agent (name or id)."
     )
-    ordering = ordering_field(EscalationPages)
+    ordering = lists.ordering_field(EscalationPages)
 
 
 class EscalationsApi(ApiView):
@@ -163,7 +156,9 @@ class EscalationsView(EscalationsApi):
     )
     def get(self, request: Request) -> Response:
         """List escalations, newest first."""
-        rows = narrowed(Escalation.objects.all(), self.query, self.caller, without=("to_agent",))
+        rows = lists.narrowed(
+            Escalation.objects.all(), self.query, self.caller, without=("to_agent",)
+        )
         if "to_agent" in self.query:
             rows = rows.filter(to_agent_id=self.caller.agent(self.query["to_agent"]).id)
         return self.page(rows, EscalationPages(), EscalationSerializer)

@@ -7,15 +7,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from konstruct.api.http import lists
 from konstruct.api.http.bodies import StrictBooleanField, StrictSerializer
-from konstruct.api.http.lists import (
-    ByCreation,
-    InTime,
-    OfAgentAndUser,
-    PageQuerySerializer,
-    narrowed,
-    ordering_field,
-)
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.exceptions import AlreadyDecided
@@ -53,14 +46,14 @@ class ToolCallSerializer(serializers.ModelSerializer):
         ]
 
 
-class ToolCallQuery(OfAgentAndUser, InTime, PageQuerySerializer):
+class ToolCallQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerializer):
     """Query parameters of the list."""
 
     message_id = serializers.UUIDField(required=False, help_text="Only those of this message.")
     state = serializers.ChoiceField(
         choices=ToolCallState.choices, required=False, help_text="Only calls in this state."
     )
-    ordering = ordering_field(ByCreation)
+    ordering = lists.ordering_field(lists.ByCreation)
 
 
 class ToolCallsApi(ApiView):
@@ -86,8 +79,8 @@ class ToolCallsView(ToolCallsApi):
 
         `state=waiting` lists the calls that need a user's consent. Each has the `question` to ask.
         """
-        rows = narrowed(ToolCall.objects.all(), self.query, self.caller)
-        return self.page(rows, ByCreation(), ToolCallSerializer)
+        rows = lists.narrowed(ToolCall.objects.all(), self.query, self.caller)
+        return self.page(rows, lists.ByCreation(), ToolCallSerializer)
 
 
 class ToolCallView(ToolCallsApi):

@@ -10,13 +10,8 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from konstruct.api.auth.permissions import Caller, OutsideOfKey
+from konstruct.api.http import bodies
 from konstruct.api.http.access_log import actor_of
-from konstruct.api.http.bodies import (
-    BoundedListField,
-    ChannelIdField,
-    StrictCharField,
-    StrictSerializer,
-)
 from konstruct.api.http.problems import current_request_id
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import ApiView, operation
@@ -35,24 +30,24 @@ ERASE = "audit.add_erasurerequest"
 ERASURE_LOCATION = response_header("Location", "The request's own address.", 202)
 
 
-class NewErasureSerializer(StrictSerializer):
+class NewErasureSerializer(bodies.StrictSerializer):
     """The user to be erased."""
 
-    user_id = ChannelIdField(
+    user_id = bodies.ChannelIdField(
         help_text="The user, exactly. Ids that are linked to this one are the same person's."
     )
-    agent = ChannelIdField(
+    agent = bodies.ChannelIdField(
         required=False,
         help_text="Name or id of the one agent that forgets; all of them without it.",
     )
-    threads = BoundedListField(
-        child=ChannelIdField(),
+    threads = bodies.BoundedListField(
+        child=bodies.ChannelIdField(),
         required=False,
         max_length=MAX_THREADS,
         help_text="Sessions of graphs that are the user's, beside those of their conversations. "
         "One of a thread in which others spoke, or that names another user, is refused.",
     )
-    reason = StrictCharField(
+    reason = bodies.StrictCharField(
         required=False, allow_blank=True, max_length=2000, help_text="Why; it stays on the receipt."
     )
 
@@ -106,10 +101,10 @@ class ErasureSerializer(serializers.Serializer):
     )
 
 
-class EraseSerializer(StrictSerializer):
+class EraseSerializer(bodies.StrictSerializer):
     """Query parameters of what erases."""
 
-    reason = StrictCharField(
+    reason = bodies.StrictCharField(
         required=False, allow_blank=True, max_length=2000, help_text="Why; it stays on the receipt."
     )
 
