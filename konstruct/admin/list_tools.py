@@ -23,6 +23,7 @@ from django.utils.translation import gettext
 from pgvector.django import BitField, VectorField
 
 from konstruct.admin.lists import model_page
+from konstruct.api.http.lists import beyond
 from konstruct.orchestrator.models import SavedView
 from tenants import transaction
 from tenants.admin.recorded import RecordedAdmin
@@ -330,22 +331,13 @@ def in_batches(
     place: list[Any] = []
     # Ends: each batch begins after the one before, and one that is not full is the last.
     while True:
-        batch = list(rows.filter(_after(names, place))[:BATCH])
+        following = rows.filter(beyond(rows, names, place, descending=True)) if place else rows
+        batch = list(following[:BATCH])
         for row in batch:
             yield row[: len(columns)]
         if len(batch) < BATCH:
             return
         place = [batch[-1][wanted.index(name)] for name in names]
-
-
-def _after(names: list[str], place: list[Any]) -> Q:
-    if not place:
-        return Q()
-    if len(names) == 1:
-        return Q(**{f"{names[0]}__lt": place[0]})
-    time, pk = names
-    earlier = Q(**{f"{time}__lt": place[0]}) | Q(**{time: place[0], f"{pk}__lt": place[1]})
-    return Q(**{f"{time}__lte": place[0]}) & earlier
 
 
 class _Echo:

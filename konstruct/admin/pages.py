@@ -3,11 +3,16 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import messages
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
+from konstruct.admin.lists import agent_choices
+from konstruct.api.http.bodies import ID_TEXT
 from tenants.exceptions import KonstructError
 
 
@@ -19,6 +24,41 @@ class PageForm(forms.Form):
         for field in self.fields.values():
             if not isinstance(field.widget, forms.CheckboxInput | forms.RadioSelect):
                 field.widget.attrs.setdefault("class", "k-input")
+
+
+class AgentField(forms.TypedChoiceField):
+    """An agent of a row, or none.
+
+    Args:
+        none: the label of the choice of no agent.
+    """
+
+    def __init__(self, none: Any, **options: Any) -> None:
+        super().__init__(
+            label=_("Agent"),
+            required=False,
+            coerce=lambda value: UUID(str(value)),
+            empty_value=None,
+            choices=agent_choices(none),
+            widget=UnfoldAdminSelectWidget,
+            **options,
+        )
+
+
+class UserField(forms.CharField):
+    """The id of a user, or none."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            label=_("User"),
+            required=False,
+            strip=False,
+            max_length=255,
+            empty_value=None,
+            validators=[ID_TEXT],
+            widget=UnfoldAdminTextInputWidget,
+            **options,
+        )
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from tenants import transaction
 from tenants.admin.figures import add_figures
 from tenants.admin.first_admin import first_admin_token
-from tenants.admin.passwords import mail_link
+from tenants.admin.passwords import mail_invitation
 from tenants.admin.sites import operator_site
 from tenants.audit.operator_log import record_by_person, state_of_tenant
 from tenants.exceptions import InvalidTenant
@@ -118,16 +118,9 @@ def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
             )
     record_by_person(request, "edit", tenant, invited="mail" if by_mail else "link")
     if by_mail:
-        text = MAIL.format(tenant=tenant.name, link=link)
-        problem = mail_link(email, subject=gettext("An invitation to Konstruct"), text=text)
+        problem = mail_invitation(request, email, MAIL.format(tenant=tenant.name, link=link))
         if not problem:
-            messages.success(
-                request, gettext("The invitation is sent to %(email)s.") % {"email": email}
-            )
             return redirect("admin:tenants_tenant_change", tenant.pk)
-        problem = gettext("The invitation is not sent: %(problem)s. Copy the link instead.") % {
-            "problem": problem
-        }
     return operator_site.render(request, template, link=link, problem=problem, **context)
 
 

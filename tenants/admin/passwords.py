@@ -43,6 +43,17 @@ SENT = _(
 )
 
 
+def too_many(request: HttpRequest, seconds: int, **context: Any) -> TemplateResponse:
+    """Refuse a login or a mail; the page names the time of the next attempt."""
+    return TemplateResponse(
+        request,
+        "konstruct/too_many_logins.html",
+        {"minutes": math.ceil(seconds / 60), **context},
+        status=429,
+        headers={"Retry-After": str(seconds), "Cache-Control": "no-store"},
+    )
+
+
 class ResetForm(PasswordResetForm):
     """Asks for the address of a mail."""
 
@@ -77,14 +88,7 @@ class ResetView(PasswordResetView):
         email = form.cleaned_data["email"]
         limit = mail_request(email, current_address())
         if not limit.allowed:
-            seconds = math.ceil(limit.retry_after)
-            return TemplateResponse(
-                self.request,
-                "konstruct/too_many_logins.html",
-                {"minutes": math.ceil(seconds / 60), "is_reset": True},
-                status=429,
-                headers={"Retry-After": str(seconds), "Cache-Control": "no-store"},
-            )
+            return too_many(self.request, math.ceil(limit.retry_after), is_reset=True)
         tenant_id = current_tenant_id()
         try:
             current_app.send_task(
@@ -157,6 +161,17 @@ def password_link(request: HttpRequest, user: User) -> str:
     key = urlsafe_base64_encode(force_bytes(user.pk))
     names = [key, default_token_generator.make_token(user)]
     return request.build_absolute_uri(reverse("admin:password_reset_confirm", args=names))
+
+
+def mail_invitation(request: HttpRequest, email: str, text: str) -> str:
+    """Mail an invitation, with a message about it; return the problem, if there is one."""
+    problem = mail_link(email, subject=gettext("An invitation to Konstruct"), text=text)
+    if not problem:
+        done = gettext("The invitation is sent to %(email)s.") % {"email": email}
+        messages.success(request, done)
+        return ""
+    sentence = gettext("The invitation is not sent: %(problem)s. Copy the link instead.")
+    return sentence % {"problem": problem}
 
 
 def mail_link(to: str, *, subject: str, text: str) -> str:

@@ -23,7 +23,7 @@ from unfold.sites import UnfoldAdminSite
 from tenants import transaction
 from tenants.admin.attention import attention
 from tenants.admin.first_admin import first_admin
-from tenants.admin.passwords import password_urls
+from tenants.admin.passwords import password_urls, too_many
 from tenants.http.client_address import current_address
 from tenants.limits.login_throttle import LoginAttempt
 from tenants.limits.rate_limit import RateLimit
@@ -166,13 +166,7 @@ class PagedSite(UnfoldAdminSite):
             self.recorder(
                 request, "login_failed", username=username, locked=True, retry_after=seconds
             )
-        return TemplateResponse(
-            request,
-            "konstruct/too_many_logins.html",
-            {"minutes": math.ceil(seconds / 60)},
-            status=429,
-            headers={"Retry-After": str(seconds), "Cache-Control": "no-store"},
-        )
+        return too_many(request, seconds)
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
         """Not served: no form has such a field, and Django would search any model for it."""

@@ -83,7 +83,6 @@ def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
             for version, older in list(pairs)[:PER_PAGE]
         ],
         earlier=found[PER_PAGE - 1].number if len(found) > PER_PAGE else None,
-        may_restore=request.user.has_perm(CHANGE),
     )
 
 
@@ -130,7 +129,6 @@ def restore(request: HttpRequest, agent_id: UUID, number: int) -> HttpResponseBa
         title=gettext("Return to version %(number)s of %(name)s")
         % {"number": number, "name": agent.name},
         agent=agent,
-        version=version,
         differences=differences(settings_of(agent), version.settings),
         form=form,
     )

@@ -17,7 +17,7 @@ from konstruct.admin.access import AgentRowsAdmin, author_of, note_row
 from konstruct.admin.lists import AgentFilter, UserFilter, agent_names, link
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.extraction import runs
-from konstruct.orchestrator.models import ExtractionRun, RunState
+from konstruct.orchestrator.models import ExtractionRun
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
@@ -88,9 +88,6 @@ def extraction_run(request: HttpRequest, run_id: UUID) -> HttpResponseBase:
         other=other,
         compared=runs.compare(run, other) if other else None,
         form=ReplayForm(),
-        may_preview=request.user.has_perm(PREVIEW),
-        may_apply=run.state == RunState.PREVIEW and request.user.has_perm(CHANGE),
-        may_roll_back=run.state == RunState.APPLIED and request.user.has_perm(CHANGE),
         is_fullwidth=1,
     )
 

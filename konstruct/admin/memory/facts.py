@@ -19,7 +19,6 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from konstruct.admin.access import AgentNameAdmin, author_of, note_row
 from konstruct.admin.choosing import as_uuid
@@ -27,14 +26,12 @@ from konstruct.admin.lists import (
     AgentFilter,
     ChoiceFilter,
     UserFilter,
-    agent_choices,
     link,
     shortened,
 )
 from konstruct.admin.memory.fact_review import decisions_for, evidence_of, update_fact
 from konstruct.admin.memory.marking import marked_difference
-from konstruct.admin.pages import PageForm, show_outcome
-from konstruct.api.http.bodies import ID_TEXT
+from konstruct.admin.pages import AgentField, PageForm, UserField, show_outcome
 from konstruct.orchestrator.usage import admit_memories
 from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
@@ -74,25 +71,10 @@ class MetadataForm(forms.Form):
 class FactForm(MetadataForm, forms.ModelForm):
     """A fact. Its agent and its user are chosen when it is created."""
 
-    agent_id = forms.TypedChoiceField(
-        label=_("Agent"),
-        required=False,
-        coerce=UUID,
-        empty_value=None,
-        choices=agent_choices(_("All agents")),
-        widget=UnfoldAdminSelectWidget,
-        help_text=_("The agent that knows it; none: all agents do."),
+    agent_id = AgentField(
+        _("All agents"), help_text=_("The agent that knows it; none: all agents do.")
     )
-    user_id = forms.CharField(
-        label=_("User"),
-        required=False,
-        strip=False,
-        max_length=255,
-        validators=[ID_TEXT],
-        empty_value=None,
-        widget=UnfoldAdminTextInputWidget,
-        help_text=_("The user that the fact is about. Empty: no user."),
-    )
+    user_id = UserField(help_text=_("The user that the fact is about. Empty: no user."))
 
     class Meta:
         model = MemoryEntry

@@ -92,7 +92,6 @@ def memories(request: HttpRequest) -> HttpResponseBase:
         agent_id=as_uuid(request.GET.get("agent")) or next(iter(names), None),
         user_id=as_user_id(request.GET.get("user")),
         query=query,
-        chosen=chosen,
         asked=bool(query),
         question=question,
         policy_forms=forms,

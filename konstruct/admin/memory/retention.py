@@ -13,11 +13,11 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget
+from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from konstruct.admin.access import AgentNameAdmin, note_row
 from konstruct.admin.choosing import as_uuid
-from konstruct.admin.lists import agent_choices
+from konstruct.admin.pages import AgentField
 from konstruct.orchestrator import retention_rules
 from konstruct.orchestrator.retention_rules import MAX_DAYS, WouldShorten
 from tenants import transaction
@@ -32,13 +32,8 @@ CHANGE = "audit.change_retentionrule"
 class RetentionForm(forms.ModelForm):
     """A rule: an agent, and a number of days."""
 
-    agent_id = forms.TypedChoiceField(
-        label=_("Agent"),
-        required=False,
-        coerce=lambda value: UUID(str(value)),
-        empty_value=None,
-        choices=agent_choices(ALL_OTHERS),
-        widget=UnfoldAdminSelectWidget,
+    agent_id = AgentField(
+        ALL_OTHERS,
         help_text=_(
             "The agent whose conversations are removed; all others: agents without a rule."
         ),

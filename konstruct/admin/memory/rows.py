@@ -43,6 +43,7 @@ class MemoryAdmin(AgentRowsAdmin):
     """Rows of an agent and a user, in an order that has an index: other orders are too slow."""
 
     sortable_by: tuple[str, ...] = ()
+    list_filter: Any = (AgentFilter, UserFilter, "created_at")
 
 
 class PieceInline(ReadOnly, TabularInline):
@@ -236,7 +237,6 @@ class RecallExclusionAdmin(MemoryAdmin):
     """Messages, and words of messages, that recall leaves out."""
 
     list_display = ("created_at", "agent", "user_id", "reason", "author_name")
-    list_filter = (AgentFilter, UserFilter, "created_at")
     ordering = ("-created_at",)
     fields = (
         *("message", "start", "end", "memory_id", "reason", "author_name", "author_kind"),
@@ -282,7 +282,6 @@ class WindowClearAdmin(MemoryAdmin):
     """Recent turns that were cleared."""
 
     list_display = ("created_at", "agent", "user_id", "last_number")
-    list_filter = (AgentFilter, UserFilter, "created_at")
     ordering = ("-id",)
     fields = ("agent", "user_id", "last_number", "created_at", "agent_id")
 

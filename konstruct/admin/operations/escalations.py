@@ -318,7 +318,6 @@ def _page(
         and found.to_agent_id is None
         and request.user.has_perm(ANSWER),
         may_resolve=found.resolved_at is None and request.user.has_perm(ANSWER),
-        may_read=request.user.has_perm("memory.view_message"),
         colleagues=colleague_names() if found.resolved_at is None else [],
         query=memory_query(None, found.user_id),
         is_fullwidth=1,

@@ -20,14 +20,13 @@ from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from konstruct.admin.access import AuditedAdmin, note_row
 from konstruct.admin.choosing import as_uuid
 from konstruct.admin.lists import link
-from konstruct.admin.pages import PageForm
+from konstruct.admin.pages import PageForm, UserField
 from konstruct.api.auth.keys import KeyInvalid, KeyText, issue_key, revoke_key, roll_key
-from konstruct.api.http.bodies import ID_TEXT
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
 from konstruct.names_of_models import translated_choices
 from tenants import transaction
@@ -54,16 +53,7 @@ class ApiKeyForm(forms.ModelForm):
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text=ApiKey._meta.get_field("scopes").help_text,
     )
-    user_id = forms.CharField(
-        label=_("User"),
-        required=False,
-        max_length=255,
-        strip=False,
-        empty_value=None,
-        validators=[ID_TEXT],
-        widget=UnfoldAdminTextInputWidget,
-        help_text=ApiKey._meta.get_field("user_id").help_text,
-    )
+    user_id = UserField(help_text=ApiKey._meta.get_field("user_id").help_text)
 
     class Meta:
         model = ApiKey

@@ -22,7 +22,7 @@ from konstruct.admin.access import AuditedAdmin, note_row
 from konstruct.admin.lists import link
 from tenants import transaction
 from tenants.admin.badges import Colours
-from tenants.admin.passwords import mail_link, password_link
+from tenants.admin.passwords import mail_invitation, password_link
 from tenants.admin.recorded import RecordedPeopleAdmin
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
@@ -222,17 +222,10 @@ def invite(request: HttpRequest, user_id: int) -> HttpResponse:
             name=user.get_username(),
             link=link,
         )
-        problem = mail_link(user.email, subject=gettext("An invitation to Konstruct"), text=text)
+        problem = mail_invitation(request, user.email, text)
         if not problem:
-            messages.success(
-                request, gettext("The invitation is sent to %(email)s.") % {"email": user.email}
-            )
             return redirect("admin:auth_user_changelist")
-        messages.error(
-            request,
-            gettext("The invitation is not sent: %(problem)s. Copy the link instead.")
-            % {"problem": problem},
-        )
+        messages.error(request, problem)
     return tenant_site.render(request, "konstruct/invite_person.html", link=link, **context)
 
 

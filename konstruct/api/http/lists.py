@@ -4,7 +4,7 @@ A page costs the same on the first page and on the last, and new rows
 move no row that was read already.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, ClassVar, TypeVar
@@ -169,7 +169,7 @@ class KeysetPagination(BasePagination):
         columns = self._columns()
         descending = self.is_descending() != backwards
         if position is not None:
-            queryset = queryset.filter(_beyond(queryset, columns, position, descending=descending))
+            queryset = queryset.filter(beyond(queryset, columns, position, descending=descending))
         order = [f"-{column}" if descending else column for column in columns]
         return list(queryset.order_by(*order)[: self.limit + 1])
 
@@ -269,20 +269,22 @@ def page_of(serializer: type[serializers.Serializer]) -> type[serializers.Serial
     return type(name, (serializers.Serializer,), fields)
 
 
-def _beyond(queryset: Any, columns: list[str], position: Position, *, descending: bool) -> Q:
-    """Rows beyond the position, by a comparison of one column after the other."""
+def beyond(
+    queryset: Any, columns: Sequence[str], position: Sequence[Any], *, descending: bool
+) -> Q:
+    """Return the condition for rows beyond a position, compared by one column after the other."""
     fields = [queryset.model._meta.get_field(column) for column in columns]
     first, *rest = [
         (field.name, field.to_python(text)) for field, text in zip(fields, position, strict=True)
     ]
     operator = "lt" if descending else "gt"
-    beyond = Q(**{f"{first[0]}__{operator}": first[1]})
+    further = Q(**{f"{first[0]}__{operator}": first[1]})
     if not rest:
-        return beyond
+        return further
     ((last, value),) = rest
     # The first bound alone is what an index can begin at; the rest is decided on the rows there.
     here = Q(**{f"{first[0]}__{operator}e": first[1]})
-    return here & (beyond | Q(**{f"{last}__{operator}": value}))
+    return here & (further | Q(**{f"{last}__{operator}": value}))
 
 
 class NoSuchPlace(NotFound):

@@ -199,9 +199,8 @@ class EscalationsView(EscalationsApi):
             escalation, is_new = open_escalation(thread, **opening)
         self.note_created(escalation, is_new=is_new)
         document = self.document(escalation, EscalationSerializer)
-        return Response(
-            document, status=201 if is_new else 200, headers={"Location": document["url"]}
-        )
+        status = 201 if is_new else 200
+        return Response(document, status=status, headers={"Location": document["url"]})
 
 
 class EscalationView(EscalationsApi):

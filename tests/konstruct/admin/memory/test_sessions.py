@@ -12,6 +12,7 @@ from memory.context import SessionStore
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
+from tests import database
 from tests.konstruct.api.said import talk
 from tests.konstruct.conftest import Program
 from tests.messages import statements
@@ -21,6 +22,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 LIST = "/admin/sessions/"
 HOSTILE = '"><script>\u202e/?#%' + "x" * 150
+
+
+@pytest.fixture(autouse=True)
+def without_earlier_sessions(transactional_db: None) -> None:
+    """Remove what LangGraph's connections have committed in tests that were rolled back."""
+    database.remove_committed_rows()
 
 
 def page_of(thread_id: str, page: str = "") -> str:

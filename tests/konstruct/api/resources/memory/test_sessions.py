@@ -13,6 +13,7 @@ from konstruct.api.auth.keys import issue_key
 from memory.context import SessionStore
 from memory.context.checkpoints.connections import connection_in
 from tenants.audit import access_log
+from tests import database
 from tests.konstruct.conftest import Program
 from tests.memory.context.checkpoints.attacks import msgpack_attacks
 
@@ -20,6 +21,12 @@ from tests.memory.context.checkpoints.attacks import msgpack_attacks
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SESSIONS = "/api/v1/sessions/"
+
+
+@pytest.fixture(autouse=True)
+def without_earlier_sessions(transactional_db: None) -> None:
+    """Remove what LangGraph's connections have committed in tests that were rolled back."""
+    database.remove_committed_rows()
 
 
 class Odd(TypedDict):
