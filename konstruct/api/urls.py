@@ -3,6 +3,13 @@
 from django.urls import path
 
 from konstruct.api.resources.agents.agents import AgentsView, AgentView
+from konstruct.api.resources.agents.dry_runs import DryRunsView
+from konstruct.api.resources.agents.questions import (
+    QuestionAnswersView,
+    QuestionRunView,
+    QuestionsView,
+    QuestionView,
+)
 from konstruct.api.resources.agents.versions import AgentRestorationView, AgentVersionsView
 from konstruct.api.resources.memory.checkpoints import CheckpointsView, CheckpointWritesView
 from konstruct.api.resources.memory.conversations import ConversationsView, TranscriptView
@@ -60,6 +67,19 @@ from konstruct.api.resources.people.users import UsersView
 urlpatterns = [
     path("agents/", AgentsView.as_view(), name="agents"),
     path("agents/<uuid:agent_id>/", AgentView.as_view(), name="agent"),
+    path("agents/<uuid:agent_id>/dry-runs/", DryRunsView.as_view(), name="dry-runs"),
+    path("agents/<uuid:agent_id>/questions/", QuestionsView.as_view(), name="questions"),
+    path(
+        "agents/<uuid:agent_id>/questions/answers/",
+        QuestionAnswersView.as_view(),
+        name="question-answers",
+    ),
+    path("agents/<uuid:agent_id>/questions/run/", QuestionRunView.as_view(), name="question-run"),
+    path(
+        "agents/<uuid:agent_id>/questions/<uuid:question_id>/",
+        QuestionView.as_view(),
+        name="question",
+    ),
     path("agents/<uuid:agent_id>/versions/", AgentVersionsView.as_view(), name="agent-versions"),
     path(
         "agents/<uuid:agent_id>/versions/<int:number>/restore/",

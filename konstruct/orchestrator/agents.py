@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from typing import Any, Final
 from uuid import UUID
 
@@ -87,10 +88,7 @@ def update_agent(
     Raises:
         AgentInvalid: a field cannot be like this, or the name is taken.
     """
-    if "recall_preset" in fields:
-        fields = {"recall_open_at": None, "recall_keep_at": None, **fields}
-    for name, value in fields.items():
-        setattr(agent, name, value)
+    fields = _set(agent, fields)
     if not fields:
         return agent
     with _refusals(agent):
@@ -110,6 +108,22 @@ def update_agent(
             if SavedQuestion.objects.filter(agent_id=agent.pk).exists():
                 QUESTIONS.enqueue_again(agent.pk)
     return agent
+
+
+def draft_of(agent: Agent, **fields: Any) -> Agent:
+    """Return a copy of an agent with other values, which is not saved.
+
+    Args:
+        agent: the agent, which stays as it is.
+        fields: the other values, as for `update_agent`.
+
+    Raises:
+        AgentInvalid: a field cannot be like this.
+    """
+    draft = copy(agent)
+    _set(draft, fields)
+    with _refusals(draft):
+        return draft
 
 
 def restore_agent(agent: Agent, number: int, *, author: Author, note: str = "") -> Agent:
@@ -134,6 +148,15 @@ def settings_of(agent: Agent) -> dict[str, Any]:
     """Return the settings of an agent that its versions keep, as JSON has them."""
     shown = row_state(agent).shown
     return {name: value for name, value in shown.items() if name not in ("id", "created_at")}
+
+
+def _set(agent: Agent, fields: dict[str, Any]) -> dict[str, Any]:
+    """Set the values, and return them with those that they imply."""
+    if "recall_preset" in fields:
+        fields = {"recall_open_at": None, "recall_keep_at": None, **fields}
+    for name, value in fields.items():
+        setattr(agent, name, value)
+    return fields
 
 
 def _add_version(

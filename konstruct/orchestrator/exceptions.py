@@ -40,6 +40,10 @@ class TooManyQuestions(KonstructError):
     """The agent has as many saved questions as it may."""
 
 
+class TrialUnreadable(KonstructError):
+    """A text is not the trial of this author with this agent, or is too old."""
+
+
 class MessageNotFound(KonstructError):
     """This tenant has no such message."""
 

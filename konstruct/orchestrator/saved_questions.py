@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 PURPOSE: Final = "saved questions"
 # Each run asks the language model for each question, some times if it uses tools.
 MAX_QUESTIONS: Final = 20
+MAX_EXPECTED: Final = 10
 # Answers of older versions are deleted.
 MAX_VERSIONS: Final = 20
 

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 d24b7b6d36cfc96d8bc9b6eb713f6fa0c89fd1e6547a3c4f51439b303ad58b8d
+// Written by `make typescript` from docs/openapi.yaml, sha256 ad676f6a211761a3162cdb78c17667832af93975dc20b6ce3cb35fd61b400c93
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -37,6 +37,106 @@ export interface paths {
          * @description Only the given fields change. An agent cannot be deleted, because its memory would have no owner. `is_active: false` closes it.
          */
         patch: operations["update_agent"];
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/dry-runs/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a message to an agent in a dry run
+         * @description Decides as a channel does, by the rules for people, consent and other agents, and asks the language model with the prompt, the memory and the tools of a reply. Nothing is stored but the meter's count and the access log's entry, and tools are described instead of run. `conversation` continues a dry run for up to a day. `draft` shows what other settings would change. The response comes when the language model has answered; each of both sides may take as long as a reply. Where it gives no answer, `problem` says why.
+         */
+        post: operations["dry_run_agent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/questions/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the saved questions of an agent, the newest first */
+        get: operations["list_saved_questions"];
+        put?: never;
+        /**
+         * Save a question to an agent
+         * @description The agent is asked it now, and again after each change, by dry runs. An agent has at most 20 saved questions: one more is a 409 `too-many-questions`. A question that names a person is erased with the person.
+         */
+        post: operations["save_question"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/questions/{question_id}/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a saved question */
+        get: operations["get_saved_question"];
+        put?: never;
+        post?: never;
+        /** Delete a saved question with its answers */
+        delete: operations["delete_saved_question"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/questions/answers/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the answers to the saved questions of an agent, the newest first
+         * @description There is one for each question and each version of the agent that was asked. Those of the last 20 versions are kept. An answer is erased with its person and with each message that its prompt had.
+         */
+        get: operations["list_question_answers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agents/{agent_id}/questions/run/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get whether the saved questions of an agent wait to be asked */
+        get: operations["get_question_run"];
+        put?: never;
+        /**
+         * Ask an agent its saved questions again
+         * @description A worker asks them by dry runs. The answers replace those of the current version.
+         */
+        post: operations["ask_saved_questions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/agents/{agent_id}/versions/": {
@@ -1748,6 +1848,140 @@ export interface components {
             /** @description true executes the call, false denies it. */
             approve: boolean;
         };
+        /** @description Settings of a draft of an agent; the others are the agent's. */
+        DraftFields: {
+            /** @description What it is for and how it works. Opens every prompt. */
+            system_prompt?: string;
+            /** @description Who it is: “You are Ada, the librarian …” */
+            identity?: string;
+            /** @description How it speaks: tone, language, manners. */
+            persona?: string;
+            /** @description Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier. */
+            model?: string;
+            /**
+             * @description fast: short contexts and low cost. reasoning: long contexts.
+             *
+             *     * `fast` - Fast
+             *     * `reasoning` - Reasoning
+             */
+            model_tier?: components["schemas"]["ModelTierEnum"];
+            /** @description Tokens that one answer of the language model may have. An application may ask for fewer. Blank: no limit but the model's own. */
+            max_completion_tokens?: number | null;
+            /**
+             * @description How it looks for memories.
+             *
+             *     * `hybrid` - hybrid: meaning and words
+             *     * `vector` - vector: cosine similarity alone
+             */
+            recall_mode?: components["schemas"]["RecallModeEnum"];
+            /** @description At most this many memories go into a prompt, 1 to 100. Blank: as measured (10). */
+            recall_top_k?: number | null;
+            /** @description Leave out what is probably beside the question, all of it if need be. */
+            recall_gate?: boolean;
+            /**
+             * @description With the gate: how sure recall must be. Choosing a preset clears the agent's own thresholds.
+             *
+             *     * `precise` - precise: fewer memories, fewer that are beside the question
+             *     * `balanced` - balanced
+             *     * `thorough` - thorough: more memories, more that are beside the question
+             */
+            recall_preset?: components["schemas"]["RecallPresetEnum"];
+            /**
+             * Format: double
+             * @description Own threshold instead of the preset's, 0 to 1: the best memory must have this value of the gate, else none is given. Blank: the preset's.
+             */
+            recall_open_at?: number | null;
+            /**
+             * Format: double
+             * @description Own threshold instead of the preset's, 0 to 1: each memory must have this value of the gate. Blank: the preset's.
+             */
+            recall_keep_at?: number | null;
+            /** @description Turns before and after a memory that are given along with it, 0 to 10. Blank: as measured (0). */
+            recall_neighbours?: number | null;
+            /** @description Weights of the ranking that differ from the measured ones, such as {"time": 1}. */
+            recall_weights?: components["schemas"]["RecallWeights"];
+            /** @description What it may do beside answering: remember_fact keeps a fact about the user, who is asked first. */
+            tools?: components["schemas"]["ToolsEnum"][];
+            /** @description Words or phrases with which a message calls for a person, beside plain requests such as “talk to a human”, which always do. */
+            escalate_on?: string[];
+            /** @description Agents to which its language model may hand a conversation, by the tool hand_to_agent. Names or ids. */
+            hands_to?: string[];
+            /** @description Words or phrases with which a message is for another agent, each with that agent's id: {"invoice": "0b6ef0bd-…"}. A name is taken too. */
+            hand_over_on?: {
+                [key: string]: string;
+            };
+            /** @description Words or phrases with which a conversation that was handed to it goes back to the agent before. */
+            hand_back_on?: string[];
+        };
+        /** @description What would come of a message. */
+        DryReply: {
+            /** @description The reply. Empty: there would be none, or none yet. */
+            reply: string;
+            /** @description Name of the agent that answers. */
+            agent: string;
+            /** Format: uuid */
+            agent_id: string;
+            /** @description What would be decided, and why. */
+            steps: string[];
+            /** @description Why the language model gave no usable answer. Empty: there was no problem. */
+            problem: string;
+            /**
+             * Format: date-time
+             * @description When the message was sent.
+             */
+            asked_at: string;
+            /**
+             * Format: date-time
+             * @description When the reply was there.
+             */
+            answered_at: string;
+            /** @description null: no language model would be asked. */
+            recall: components["schemas"]["DryTrace"] | null;
+        };
+        /** @description The replies of an agent and of a draft of it. */
+        DryRun: {
+            /** @description Send it with the next message, within a day. null: the conversation has 20 messages, or is too long for more. */
+            conversation: string | null;
+            /** @description The person who writes. */
+            user_id: string | null;
+            /** @description Names of the settings in which the draft differs from the agent. */
+            changes: string[];
+            /** @description Of the agent as it is. */
+            live: components["schemas"]["DryReply"];
+            /** @description Of the draft. null: there is none that differs. */
+            draft: components["schemas"]["DryReply"] | null;
+        };
+        /** @description What was recalled for a reply, and the prompt, as in a recall event. */
+        DryTrace: {
+            /** @description What was found, best first, with the score of every channel, the calibrated `probability`, and as `mark` the reviewer's mark, if there is one. */
+            hits: {
+                [key: string]: unknown;
+            }[];
+            /** @description The best of what was left out, and why; otherwise as in `hits`. */
+            cut: {
+                [key: string]: unknown;
+            }[];
+            /** @description The facts that were weighed, and why. */
+            facts: {
+                [key: string]: unknown;
+            }[];
+            /** @description What the language model was given, as given. */
+            injected: string[];
+            /** @description The prompt as it was sent, with the tokens of each section; null if not kept. */
+            prompt: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The query. */
+            query: string;
+            /** @description Nothing was worth giving. */
+            abstained: boolean;
+            embedding_model: string;
+            /**
+             * Format: double
+             * @description Time that the recall took.
+             */
+            milliseconds: number;
+        };
         /** @description A request, and in the end its receipt. */
         Erasure: {
             /** Format: uri */
@@ -3180,6 +3414,17 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        /** @description A message to an agent. */
+        NewDryRun: {
+            /** @description The message. */
+            content: string;
+            /** @description The person who writes, with their memory. Default: the conversation's, or a person without memories. */
+            user_id?: string | null;
+            /** @description Settings of a draft, which gets the same messages. */
+            draft?: components["schemas"]["DraftFields"];
+            /** @description `conversation` of the last answer, to continue it. Default: a new conversation. */
+            conversation?: string;
+        };
         /** @description The user to be erased. */
         NewErasure: {
             /** @description The user, exactly. Ids that are linked to this one are the same person's. */
@@ -3275,6 +3520,15 @@ export interface components {
             /** @description The conversation. */
             thread_id: string;
             items: components["schemas"]["NewItem"][];
+        };
+        /** @description A question to save. */
+        NewQuestion: {
+            /** @description The message. */
+            content: string;
+            /** @description The person who asks, with their memory. null: a person without memories. */
+            user_id?: string | null;
+            /** @description Words or phrases that the answer should have, all of them. */
+            expected?: string[];
         };
         /** @description A mark on a reply. */
         NewReplyReview: {
@@ -3514,6 +3768,78 @@ export interface components {
             request_id: string;
             errors?: components["schemas"]["FieldError"][];
         };
+        /** @description What a version of an agent answers to a saved question. */
+        QuestionAnswer: {
+            /** Format: uuid */
+            readonly id: string;
+            /** Format: uuid */
+            question_id: string;
+            /** @description Number of the agent's version. 0: before its first version. */
+            version: number;
+            /**
+             * Person
+             * @description The person who asked. Empty: nobody.
+             */
+            user_id?: string | null;
+            /**
+             * Answer
+             * @description The answer; may be empty.
+             */
+            content?: string;
+            /** @description What was decided, and why. */
+            steps?: string[];
+            /** @description Why there is no answer. */
+            problem?: string;
+            /** @description Whether it has all expected words. Empty: none are expected. */
+            is_expected?: boolean | null;
+            /** @description Recalled messages and facts in the prompt. */
+            source_count?: number;
+            /** @description The messages that the prompt had: recalled ones and recent turns. */
+            message_ids?: string[];
+            /**
+             * Format: date-time
+             * @description When it was answered.
+             */
+            created_at: string;
+        };
+        /** @description A page of a list. */
+        QuestionAnswerPage: {
+            /**
+             * Format: uri
+             * @description The page after this one.
+             */
+            next: string | null;
+            /**
+             * Format: uri
+             * @description The page before this one.
+             */
+            previous: string | null;
+            results: components["schemas"]["QuestionAnswer"][];
+        };
+        /** @description Whether the saved questions of an agent wait to be asked. */
+        QuestionRun: {
+            /**
+             * @description queued: a worker asks them; failed: no further attempt is made; answered: the current version has answered the questions.
+             *
+             *     * `answered` - answered
+             *     * `queued` - queued
+             *     * `failed` - failed
+             */
+            state: components["schemas"]["QuestionRunStateEnum"];
+            /** @description Number of the agent's current version. 0: before its first version. */
+            version: number;
+            /** @description Attempts since the last success. */
+            attempts: number;
+            /** @description Why the last attempt failed. */
+            last_error: string;
+        };
+        /**
+         * @description * `answered` - answered
+         *     * `queued` - queued
+         *     * `failed` - failed
+         * @enum {string}
+         */
+        QuestionRunStateEnum: "answered" | "queued" | "failed";
         /** @description A quota of this tenant, and what is used of it. */
         Quota: {
             quota: components["schemas"]["QuotaEnum"];
@@ -3866,6 +4192,50 @@ export interface components {
          * @enum {string}
          */
         RunStateEnum: "running" | "preview" | "applied" | "failed" | "rolled_back";
+        /** @description A saved question. */
+        SavedQuestion: {
+            /** Format: uuid */
+            readonly id: string;
+            /** @description Where it is. */
+            readonly url: string;
+            /**
+             * Agent
+             * Format: uuid
+             * @description The agent that is asked.
+             */
+            agent_id: string;
+            /**
+             * Question
+             * @description The message.
+             */
+            content: string;
+            /**
+             * Person
+             * @description The person who asks. Empty: nobody.
+             */
+            user_id?: string | null;
+            /** @description Words or phrases that the answer should have, all of them. */
+            expected?: string[];
+            /**
+             * Format: date-time
+             * @description When it was saved.
+             */
+            created_at: string;
+        };
+        /** @description A page of a list. */
+        SavedQuestionPage: {
+            /**
+             * Format: uri
+             * @description The page after this one.
+             */
+            next: string | null;
+            /**
+             * Format: uri
+             * @description The page before this one.
+             */
+            previous: string | null;
+            results: components["schemas"]["SavedQuestion"][];
+        };
         /** @description A question to an agent's memory of one user. */
         Search: {
             /** @description Name or id of an agent of this tenant. */
@@ -5189,6 +5559,332 @@ export interface operations {
             414: components["responses"]["AddressTooLong"];
             415: components["responses"]["UnsupportedMediaType"];
             422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    dry_run_agent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDryRun"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DryRun"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_saved_questions: {
+        parameters: {
+            query?: {
+                /** @description A place in the list: follow `next` and `previous`. */
+                cursor?: string;
+                /** @description Rows per page; 50 without it. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedQuestionPage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    save_question: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of yours, such as a UUID. The same request with the same key again creates nothing and returns what was created. Keys belong to the caller: another API key, or the same one bound to another user, may use the same text for something else. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewQuestion"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    /** @description The question's own address. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedQuestion"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["BodyTooLarge"];
+            414: components["responses"]["AddressTooLong"];
+            415: components["responses"]["UnsupportedMediaType"];
+            422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_saved_question: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+                question_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedQuestion"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    delete_saved_question: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+                question_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The question and its answers are deleted. */
+            204: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    list_question_answers: {
+        parameters: {
+            query?: {
+                /** @description A place in the list: follow `next` and `previous`. */
+                cursor?: string;
+                /** @description Rows per page; 50 without it. */
+                limit?: number;
+                /** @description Only to this question. */
+                question_id?: string;
+                /** @description Only from this moment on (with a time zone). */
+                since?: string;
+                /** @description Only before this moment (with a time zone). */
+                until?: string;
+                /** @description Only of the version with this number. */
+                version?: number;
+            };
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuestionAnswerPage"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_question_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuestionRun"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    ask_saved_questions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuestionRun"];
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

@@ -1,5 +1,5 @@
 import { KonstructError } from "./errors.js";
-import { Agents, Checkpoints, Context, Sessions } from "./resources/agents.js";
+import { Agents, Checkpoints, Context, Questions, Sessions } from "./resources/agents.js";
 import { ExtractionRuns, Extractions, Facts } from "./resources/facts.js";
 import { Conversations, Memories, Messages, Windows } from "./resources/messages.js";
 import { Erasures, Escalations, Identities, ReplyReviews, ToolCalls, Users } from "./resources/people.js";
@@ -34,6 +34,7 @@ export class Client {
   readonly identities: Identities;
   readonly memories: Memories;
   readonly messages: Messages;
+  readonly questions: Questions;
   readonly replyReviews: ReplyReviews;
   readonly sessions: Sessions;
   readonly toolCalls: ToolCalls;
@@ -62,6 +63,7 @@ export class Client {
     this.identities = new Identities(sender);
     this.memories = new Memories(sender);
     this.messages = new Messages(sender);
+    this.questions = new Questions(sender);
     this.replyReviews = new ReplyReviews(sender);
     this.sessions = new Sessions(sender);
     this.toolCalls = new ToolCalls(sender);

@@ -145,6 +145,11 @@ export class NothingToLink extends Conflict {
   static override readonly kind: string = "nothing-to-link";
 }
 
+/** The agent has as many saved questions as it may. */
+export class TooManyQuestions extends Conflict {
+  static override readonly kind: string = "too-many-questions";
+}
+
 /** A decision about a fact or a run does not fit its state. */
 export class WrongState extends Conflict {
   static override readonly kind: string = "wrong-state";

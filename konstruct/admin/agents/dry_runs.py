@@ -10,7 +10,6 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
-from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.core.validators import MaxLengthValidator
 from django.http import HttpRequest, HttpResponseBase
@@ -26,14 +25,24 @@ from konstruct.admin.memory.recall_events import why_from
 from konstruct.admin.memory.sources import with_sources
 from konstruct.admin.pages import PageForm
 from konstruct.orchestrator.agents import update_agent
+from konstruct.orchestrator.exceptions import TrialUnreadable
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.pipeline.dry_run import DryReply, DryThread, dry_run
+from konstruct.orchestrator.pipeline.dry_run import DryReply
+from konstruct.orchestrator.pipeline.trials import (
+    DRAFT_FIELDS,
+    MAX_TRIAL_CHARACTERS,
+    MODEL_FIELDS,
+    PROMPT_FIELDS,
+    RECALL_FIELDS,
+    RULE_FIELDS,
+    Trial,
+    changes_of,
+)
 from memory.browse.people import known_users, names_of
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
-from tenants.context import required_tenant_id
 from tenants.exceptions import KonstructError
 
 TRY: Final = "audit.try_agent"
@@ -41,20 +50,6 @@ CHANGE: Final = "orchestrator.change_agent"
 SEE_PEOPLE: Final = "memory.view_scope"
 MAX_MESSAGE_CHARACTERS: Final = 32_768
 MAX_FOUND: Final = 20
-# The form has the conversation, and the next message needs room beside it.
-MAX_STATE_CHARACTERS: Final = 1_000_000
-MAX_AGE_SECONDS: Final = 24 * 3600
-
-PROMPT_FIELDS: Final = ("system_prompt", "identity", "persona")
-MODEL_FIELDS: Final = ("model_tier", "model", "max_completion_tokens")
-RULE_FIELDS: Final = (
-    *("tools", "escalate_on", "hands_to", "hand_over_on", "hand_back_on"),
-)  # fmt: skip
-RECALL_FIELDS: Final = (
-    *("recall_mode", "recall_top_k", "recall_neighbours", "recall_gate", "recall_preset"),
-    *("recall_open_at", "recall_keep_at", "recall_weights"),
-)
-DRAFT_FIELDS: Final = (*PROMPT_FIELDS, *MODEL_FIELDS, *RULE_FIELDS, *RECALL_FIELDS)
 
 
 class MessageForm(PageForm):
@@ -96,26 +91,12 @@ class DraftForm(AgentForm):
         return [(title, [self[name] for name in names]) for title, names in titles.items()]
 
 
-def changes_of(draft: Agent, live: Agent) -> dict[str, Any]:
-    """Return the values of the draft that differ from the agent's; line ends do not count."""
-    return {
-        name: getattr(draft, name)
-        for name in DRAFT_FIELDS
-        if _comparable(getattr(draft, name)) != _comparable(getattr(live, name))
-    }
-
-
-def _comparable(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.replace("\r\n", "\n").strip()
-    return sorted(value, key=str) if isinstance(value, list) else value
-
-
 @tenant_site.page("agents/<uuid:agent_id>/try/", name="try_agent", permission=TRY)
 def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     """Answer messages as a channel would, by the agent and by a draft of it."""
     live = get_object_or_404(Agent, pk=agent_id)
-    threads, user_id = _state_of(request, live)
+    trial = _trial_of(request, live)
+    user_id = trial.user_id or ""
     has_draft = "draft-model_tier" in request.POST
     draft_form = DraftForm(request.POST if has_draft else None, instance=copy(live))
     is_draft_valid = not has_draft or draft_form.is_valid()
@@ -132,13 +113,12 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
         content = form.cleaned_data["content"]
         note_row(request, Action.TRY, live, user_id=user_id or None, query=content)
         try:
-            replies = _ask(threads, content, {"live": live, "draft": draft}, user_id, changes)
+            trial, replies = trial.ask(content, live, draft if changes else None)
         except KonstructError as error:
             form.add_error(None, str(error))
         else:
-            threads = {name: reply.thread for name, reply in replies.items()}
             form = MessageForm()
-    state = _signed(request, live, threads, user_id)
+    state = trial.signed(live, _author(request))
     find = as_user_id(request.GET.get("find"))
     return tenant_site.render(
         request,
@@ -150,15 +130,14 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
         changes=changes,
         is_draft_open=not is_draft_valid,
         state=state,
-        is_full=len(state) > MAX_STATE_CHARACTERS
-        or any(thread.is_full for thread in threads.values()),
+        is_full=len(state) > MAX_TRIAL_CHARACTERS or trial.is_full,
         sides=[
             {
                 "title": gettext("The draft") if name == "draft" else gettext("The agent as it is"),
                 "thread": thread,
                 "why": _why(replies.get(name), user_id),
             }
-            for name, thread in threads.items()
+            for name, thread in trial.threads.items()
         ],
         user_id=user_id,
         names=names_of([user_id]) if user_id else [],
@@ -169,27 +148,6 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
         start_over=_address(live, user_id),
         is_fullwidth=1,
     )
-
-
-def _ask(
-    threads: Mapping[str, DryThread],
-    content: str,
-    agents: Mapping[str, Agent],
-    user_id: str,
-    changes: Mapping[str, Any],
-) -> dict[str, DryReply]:
-    """Send the message to the agent, and to a draft that differs from it.
-
-    A draft that is made during the conversation goes on from what the agent has said.
-    """
-    live = threads.get("live", DryThread())
-    before = {"live": live}
-    if changes:
-        before["draft"] = threads.get("draft", live)
-    return {
-        name: dry_run(thread, content, agents[name], user_id=user_id or None)
-        for name, thread in before.items()
-    }
 
 
 def _save(request: HttpRequest, live: Agent, changes: Mapping[str, Any], note: str) -> str:
@@ -238,31 +196,16 @@ def _address(agent: Agent, user_id: str) -> str:
 # --- The conversation in the form -----------------------------------------------------------------
 
 
-def _salt(request: HttpRequest, agent: Agent) -> str:
-    return f"dry-run:{required_tenant_id()}:{agent.pk}:{request.user.pk}"
+def _trial_of(request: HttpRequest, agent: Agent) -> Trial:
+    """Return the conversation of the form, or a new one."""
+    if "state" in request.POST:
+        try:
+            return Trial.read(request.POST["state"], agent, _author(request))
+        except TrialUnreadable:
+            messages.warning(request, gettext("The conversation has ended. This is a new one."))
+    given = request.POST.get("user_id") or request.GET.get("user")
+    return Trial(as_user_id(given) or None)
 
 
-def _signed(
-    request: HttpRequest, agent: Agent, threads: Mapping[str, DryThread], user_id: str
-) -> str:
-    document = {
-        "user": user_id,
-        "threads": {name: thread.as_dict() for name, thread in threads.items()},
-    }
-    return signing.dumps(document, salt=_salt(request, agent), compress=True)
-
-
-def _state_of(request: HttpRequest, agent: Agent) -> tuple[dict[str, DryThread], str]:
-    """Return the conversations of the form, and the person as whom they are held."""
-    if request.method != "POST" or "state" not in request.POST:
-        given = request.POST.get("user_id") or request.GET.get("user")
-        return {"live": DryThread()}, as_user_id(given)
-    try:
-        document = signing.loads(
-            request.POST["state"], salt=_salt(request, agent), max_age=MAX_AGE_SECONDS
-        )
-    except signing.BadSignature:
-        messages.warning(request, gettext("The conversation has ended. This is a new one."))
-        return {"live": DryThread()}, as_user_id(request.GET.get("user"))
-    threads = {name: DryThread.of(each) for name, each in document["threads"].items()}
-    return threads, document["user"]
+def _author(request: HttpRequest) -> str:
+    return f"person-{request.user.pk}"

@@ -18,6 +18,7 @@ from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.agents import QUESTIONS
 from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.saved_questions import (
+    MAX_EXPECTED,
     MAX_QUESTIONS,
     enqueue_questions,
     save_question,
@@ -31,7 +32,6 @@ from tenants.audit.models import Action
 from tenants.exceptions import KonstructError
 
 SHOWN_VERSIONS: Final = 5
-MAX_EXPECTED: Final = 10
 
 
 class QuestionForm(PageForm):

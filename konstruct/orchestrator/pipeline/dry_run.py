@@ -7,15 +7,17 @@ conversation in this value alone. The meter counts the calls of the language mod
 
 import json
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.utils import timezone
 
 from konstruct.llm.completions import Completion, Requested
-from konstruct.llm.exceptions import LLMError, LLMReplyInvalid
+from konstruct.llm.exceptions import LLMError, LLMReplyInvalid, LLMTimeout
 from konstruct.orchestrator import runner, usage
 from konstruct.orchestrator.extraction.asking import share
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
@@ -139,6 +141,7 @@ class _Run:
     message: KonstructMessage
     own: Agent
     purpose: str
+    ends_at: float
     before: DryThread
     agents: list[str]
     had: list[str]
@@ -276,7 +279,10 @@ class _Run:
         self, agent: Agent, messages: Sequence[Mapping[str, Any]], options: runner.RunOptions
     ) -> Completion:
         """Ask the language model; the meter counts the calls to the agent of the dry run."""
-        metered = replace(options, purpose=self.purpose, agent_id=self.own.id)
+        left = self.ends_at - time.monotonic()
+        if left <= 0:
+            raise LLMTimeout("The dry run takes longer than a reply may.")
+        metered = replace(options, purpose=self.purpose, agent_id=self.own.id, timeout=left)
         self.completion = runner.complete(self.message, agent, messages, metered)
         return self.completion
 
@@ -320,8 +326,9 @@ def dry_run(
 ) -> DryReply:
     """Return what the channel would answer to a message, and store nothing but the meter's count.
 
-    An error of the language model is in the exchange's `problem`. Do not call it in a transaction:
-    the language model is asked meanwhile.
+    An error of the language model is in the exchange's `problem`. Each request to it may take
+    LLM_TIMEOUT, and all of them together TASK_TIME_LIMIT, as for a reply. Do not call it in a
+    transaction: the language model is asked meanwhile.
 
     Args:
         thread: the conversation so far; `DryThread()` at first.
@@ -347,6 +354,7 @@ def dry_run(
         message,
         agent,
         purpose,
+        time.monotonic() + settings.TASK_TIME_LIMIT,
         thread,
         list(thread.agents),
         list(thread.had),

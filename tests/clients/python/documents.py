@@ -32,7 +32,7 @@ else:
 # What the client has types of its own for, or makes by itself.
 LEFT_OUT = {"Import", "Problem", "FieldError"}
 # Bodies whose fields are arguments of methods.
-BODIES = {"AgentFields", "PatchedAgentChanges", "PatchedFactChange"}
+BODIES = {"AgentFields", "DraftFields", "PatchedAgentChanges", "PatchedFactChange"}
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
 

@@ -127,8 +127,42 @@ CASES: dict[tuple[str, str], Case] = {
     ("restore-agent", "POST"): Case(
         lambda said: f"{V1}agents/{said.other.pk}/versions/1/restore/",
         foreign=404,
-        messages=19,
+        messages=20,
         body=lambda said: {},
+    ),
+    ("dry-runs", "POST"): Case(
+        lambda said: f"{V1}agents/{said.other.pk}/dry-runs/",
+        foreign=404,
+        messages=27,
+        body=lambda said: {"content": "Who are you?", "draft": {"persona": "Kind."}},
+    ),
+    ("questions", "GET"): Case(
+        lambda said: f"{V1}agents/{said.other.pk}/questions/", foreign=404, messages=3
+    ),
+    ("questions", "POST"): Case(
+        lambda said: f"{V1}agents/{said.other.pk}/questions/",
+        foreign=404,
+        messages=8,
+        body=lambda said: {"content": "Who are you?"},
+    ),
+    ("question", "GET"): Case(
+        lambda said: f"{V1}agents/{said.other.pk}/questions/{said.question}/",
+        foreign=404,
+        messages=3,
+    ),
+    ("question", "DELETE"): Case(
+        lambda said: f"{V1}agents/{said.other.pk}/questions/{said.question}/",
+        foreign=404,
+        messages=6,
+    ),
+    ("question-answers", "GET"): Case(
+        lambda said: f"{V1}agents/{said.other.pk}/questions/answers/", foreign=404, messages=3
+    ),
+    ("question-run", "GET"): Case(
+        lambda said: f"{V1}agents/{said.other.pk}/questions/run/", foreign=404, messages=5
+    ),
+    ("question-run", "POST"): Case(
+        lambda said: f"{V1}agents/{said.other.pk}/questions/run/", foreign=404, messages=6
     ),
     ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, messages=3),
     ("transcript", "GET"): Case(
@@ -415,6 +449,8 @@ LONG: dict[str, Callable[[Said], str]] = {
     "messages": at("messages/"),
     "agents": at("agents/"),
     "agent-versions": lambda said: f"{V1}agents/{said.other.pk}/versions/",
+    "questions": lambda said: f"{V1}agents/{said.other.pk}/questions/",
+    "question-answers": lambda said: f"{V1}agents/{said.other.pk}/questions/answers/",
     "conversations": at("conversations/"),
     "conversation-items": at(ITEMS, **OF_MARIA, **T1),
     "transcript": at("conversations/transcript/", agent=ada, user_id=lambda said: "theo"),

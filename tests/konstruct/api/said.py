@@ -14,9 +14,17 @@ from konstruct.orchestrator.agents import create_agent, update_agent
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.history_import import import_history
 from konstruct.orchestrator.identities import channel_identities
-from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor, RunState, ToolCall
+from konstruct.orchestrator.models import (
+    Agent,
+    Escalation,
+    ExtractionCursor,
+    QuestionAnswer,
+    RunState,
+    ToolCall,
+)
 from konstruct.orchestrator.replies import queue as replies
 from konstruct.orchestrator.reply_reviews import review_reply
+from konstruct.orchestrator.saved_questions import save_question
 from memory.context import SessionStore
 from memory.conversations.items import add_items
 from memory.conversations.transcript import record_message
@@ -89,6 +97,7 @@ class Said:
     item: UUID
     excluded: UUID
     exclusion: UUID
+    question: UUID
 
 
 def said_something(program: Program, *, secret: str = "") -> Said:
@@ -101,6 +110,7 @@ def said_something(program: Program, *, secret: str = "") -> Said:
     other = create_agent(tenant_id=program.tenant.id, name="bo", system_prompt="You are Bo.")
     with tenant_scope(program.tenant.id):
         update_agent(other, persona=f"Curt.{secret}")
+        question, *_ = [_asked(other, f"{number}?{secret}") for number in (1, 2)]
     sent = program.send(f"What do I drink?{secret}", thread_id="t1", name="Maria").json()
     reply = answer(program, sent["id"], f"Tea.{secret}")
     program.send(f"Good morning{secret}", agent="bo", thread_id="t2")
@@ -165,7 +175,22 @@ def said_something(program: Program, *, secret: str = "") -> Said:
     return Said(
         program, other, sent, reply, event, fact, proposed, rejected, run, extraction, preview,
         erasure, escalation.pk, call.pk, identity.pk, item, line.pk, exclusion.pk,
+        question,
     )  # fmt: skip
+
+
+def _asked(agent: Agent, content: str) -> UUID:
+    """Save a question with its answer; nothing waits to be asked."""
+    question = save_question(agent, content=content, user_id="maria", expected=["tea"])
+    QuestionAnswer.objects.create(
+        question=question,
+        agent_id=agent.pk,
+        user_id=question.user_id,
+        version=2,
+        content=f"I am Bo. {content}",
+        is_expected=False,
+    )
+    return question.pk
 
 
 def _used(program: Program, fact: UUID, secret: str) -> None:

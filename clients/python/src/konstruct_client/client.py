@@ -11,7 +11,7 @@ import httpx
 from konstruct_client._methods import S
 from konstruct_client._sending import AsyncSender, Options, Sender
 from konstruct_client.errors import KonstructError
-from konstruct_client.resources.agents import Agents, Checkpoints, Context, Sessions
+from konstruct_client.resources.agents import Agents, Checkpoints, Context, Questions, Sessions
 from konstruct_client.resources.facts import ExtractionRuns, Extractions, Facts
 from konstruct_client.resources.messages import Conversations, Memories, Messages, Windows
 from konstruct_client.resources.people import (
@@ -40,6 +40,7 @@ class Resources(Generic[S]):
         self.identities = Identities(sender)
         self.memories = Memories(sender)
         self.messages = Messages(sender)
+        self.questions = Questions(sender)
         self.reply_reviews = ReplyReviews(sender)
         self.sessions = Sessions(sender)
         self.tool_calls = ToolCalls(sender)

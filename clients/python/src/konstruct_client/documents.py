@@ -300,6 +300,118 @@ class Conversation(TypedDict):
     """The first 200 characters of the last message."""
 
 
+class DraftFields(TypedDict):
+    """Settings of a draft of an agent; the others are the agent's."""
+
+    system_prompt: NotRequired[str]
+    """What it is for and how it works. Opens every prompt."""
+    identity: NotRequired[str]
+    """Who it is: “You are Ada, the librarian …”"""
+    persona: NotRequired[str]
+    """How it speaks: tone, language, manners."""
+    model: NotRequired[str]
+    """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
+    model_tier: NotRequired[Literal["fast", "reasoning"]]
+    """fast: short contexts and low cost. reasoning: long contexts."""
+    max_completion_tokens: NotRequired[int | None]
+    """Tokens that one answer of the language model may have. An application may ask for fewer.
+    Blank: no limit but the model's own."""
+    recall_mode: NotRequired[Literal["hybrid", "vector"]]
+    """How it looks for memories."""
+    recall_top_k: NotRequired[int | None]
+    """At most this many memories go into a prompt, 1 to 100. Blank: as measured (10)."""
+    recall_gate: NotRequired[bool]
+    """Leave out what is probably beside the question, all of it if need be."""
+    recall_preset: NotRequired[Literal["precise", "balanced", "thorough"]]
+    """With the gate: how sure recall must be. Choosing a preset clears the agent's own
+    thresholds."""
+    recall_open_at: NotRequired[float | None]
+    """Own threshold instead of the preset's, 0 to 1: the best memory must have this value of
+    the gate, else none is given. Blank: the preset's."""
+    recall_keep_at: NotRequired[float | None]
+    """Own threshold instead of the preset's, 0 to 1: each memory must have this value of the
+    gate. Blank: the preset's."""
+    recall_neighbours: NotRequired[int | None]
+    """Turns before and after a memory that are given along with it, 0 to 10. Blank: as
+    measured (0)."""
+    recall_weights: NotRequired[RecallWeights]
+    """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
+    tools: NotRequired[list[Literal["remember_fact"]]]
+    """What it may do beside answering: remember_fact keeps a fact about the user, who is asked
+    first."""
+    escalate_on: NotRequired[list[str]]
+    """Words or phrases with which a message calls for a person, beside plain requests such as
+    “talk to a human”, which always do."""
+    hands_to: NotRequired[list[str]]
+    """Agents to which its language model may hand a conversation, by the tool hand_to_agent.
+    Names or ids."""
+    hand_over_on: NotRequired[dict[str, str]]
+    """Words or phrases with which a message is for another agent, each with that agent's id:
+    {'invoice': '0b6ef0bd-…'}. A name is taken too."""
+    hand_back_on: NotRequired[list[str]]
+    """Words or phrases with which a conversation that was handed to it goes back to the agent
+    before."""
+
+
+class DryReply(TypedDict):
+    """What would come of a message."""
+
+    reply: str
+    """The reply. Empty: there would be none, or none yet."""
+    agent: str
+    """Name of the agent that answers."""
+    agent_id: str
+    steps: list[str]
+    """What would be decided, and why."""
+    problem: str
+    """Why the language model gave no usable answer. Empty: there was no problem."""
+    asked_at: str
+    """When the message was sent."""
+    answered_at: str
+    """When the reply was there."""
+    recall: DryTrace | None
+    """null: no language model would be asked."""
+
+
+class DryRun(TypedDict):
+    """The replies of an agent and of a draft of it."""
+
+    conversation: str | None
+    """Send it with the next message, within a day. null: the conversation has 20 messages, or
+    is too long for more."""
+    user_id: str | None
+    """The person who writes."""
+    changes: list[str]
+    """Names of the settings in which the draft differs from the agent."""
+    live: DryReply
+    """Of the agent as it is."""
+    draft: DryReply | None
+    """Of the draft. null: there is none that differs."""
+
+
+class DryTrace(TypedDict):
+    """What was recalled for a reply, and the prompt, as in a recall event."""
+
+    hits: list[dict[str, Any]]
+    """What was found, best first, with the score of every channel, the calibrated
+    `probability`, and as `mark` the reviewer's mark, if there is one."""
+    cut: list[dict[str, Any]]
+    """The best of what was left out, and why; otherwise as in `hits`."""
+    facts: list[dict[str, Any]]
+    """The facts that were weighed, and why."""
+    injected: list[str]
+    """What the language model was given, as given."""
+    prompt: dict[str, Any] | None
+    """The prompt as it was sent, with the tokens of each section; null if not kept."""
+    query: str
+    """The query."""
+    abstained: bool
+    """Nothing was worth giving."""
+    embedding_model: str
+    milliseconds: float
+    """Time that the recall took."""
+
+
 class Erasure(TypedDict):
     """A request, and in the end its receipt."""
 
@@ -1092,6 +1204,45 @@ class PendingWrite(TypedDict):
     task_id: str
 
 
+class QuestionAnswer(TypedDict):
+    """What a version of an agent answers to a saved question."""
+
+    id: str
+    question_id: str
+    version: int
+    """Number of the agent's version. 0: before its first version."""
+    user_id: NotRequired[str | None]
+    """The person who asked. Empty: nobody."""
+    content: NotRequired[str]
+    """The answer; may be empty."""
+    steps: NotRequired[list[str]]
+    """What was decided, and why."""
+    problem: NotRequired[str]
+    """Why there is no answer."""
+    is_expected: NotRequired[bool | None]
+    """Whether it has all expected words. Empty: none are expected."""
+    source_count: NotRequired[int]
+    """Recalled messages and facts in the prompt."""
+    message_ids: NotRequired[list[str]]
+    """The messages that the prompt had: recalled ones and recent turns."""
+    created_at: str
+    """When it was answered."""
+
+
+class QuestionRun(TypedDict):
+    """Whether the saved questions of an agent wait to be asked."""
+
+    state: Literal["answered", "queued", "failed"]
+    """queued: a worker asks them; failed: no further attempt is made; answered: the current
+    version has answered the questions."""
+    version: int
+    """Number of the agent's current version. 0: before its first version."""
+    attempts: int
+    """Attempts since the last success."""
+    last_error: str
+    """Why the last attempt failed."""
+
+
 class Quota(TypedDict):
     """A quota of this tenant, and what is used of it."""
 
@@ -1247,6 +1398,24 @@ class ReplyReview(TypedDict):
     """Their name at that time."""
     created_at: str
     """When the mark was set."""
+
+
+class SavedQuestion(TypedDict):
+    """A saved question."""
+
+    id: str
+    url: str
+    """Where it is."""
+    agent_id: str
+    """The agent that is asked."""
+    content: str
+    """The message."""
+    user_id: NotRequired[str | None]
+    """The person who asks. Empty: nobody."""
+    expected: NotRequired[list[str]]
+    """Words or phrases that the answer should have, all of them."""
+    created_at: str
+    """When it was saved."""
 
 
 class SearchAnswer(TypedDict):

@@ -139,6 +139,12 @@ class NothingToLink(Conflict):
     kind = "nothing-to-link"
 
 
+class TooManyQuestions(Conflict):
+    """The agent has as many saved questions as it may."""
+
+    kind = "too-many-questions"
+
+
 class WrongState(Conflict):
     """A decision about a fact or a run does not fit its state."""
 

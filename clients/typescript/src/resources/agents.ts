@@ -42,6 +42,53 @@ export class Agents extends Resource {
     const path = pathOf("agents", agentId, "versions", number, "restore");
     return this.call<"restore_agent">("POST", path, { body: params, isRepeatable: false }, options);
   }
+
+  /** Ask what an agent would answer to a message. Nothing of it is stored. */
+  dryRun(agentId: string, params: Params<"dry_run_agent">, options: CallOptions = {}) {
+    const request = { body: params, isRepeatable: false };
+    return this.call<"dry_run_agent">("POST", pathOf("agents", agentId, "dry-runs"), request, options);
+  }
+}
+
+/** Saved questions: an agent is asked them again after each change, by dry runs. */
+export class Questions extends Resource {
+  /** Save a question to an agent, which is asked it now. */
+  save(agentId: string, params: Params<"save_question">, options: OnceOptions = {}) {
+    const request = { body: params, headers: once(options) };
+    return this.call<"save_question">("POST", pathOf("agents", agentId, "questions"), request, options);
+  }
+
+  /** Get a saved question. */
+  get(agentId: string, questionId: string, options: CallOptions = {}) {
+    const path = pathOf("agents", agentId, "questions", questionId);
+    return this.call<"get_saved_question">("GET", path, {}, options);
+  }
+
+  /** Delete a saved question with its answers. */
+  delete(agentId: string, questionId: string, options: CallOptions = {}) {
+    return this.done("DELETE", pathOf("agents", agentId, "questions", questionId), {}, options);
+  }
+
+  /** List the saved questions of an agent, newest first. */
+  list(agentId: string, params: Params<"list_saved_questions"> = {}, options: CallOptions = {}) {
+    return this.pages<"list_saved_questions">(pathOf("agents", agentId, "questions"), params, options);
+  }
+
+  /** List what the versions of an agent answer, newest first. */
+  answers(agentId: string, params: Params<"list_question_answers"> = {}, options: CallOptions = {}) {
+    const path = pathOf("agents", agentId, "questions", "answers");
+    return this.pages<"list_question_answers">(path, params, options);
+  }
+
+  /** Have a worker ask an agent its saved questions again. */
+  ask(agentId: string, options: CallOptions = {}) {
+    return this.call<"ask_saved_questions">("POST", pathOf("agents", agentId, "questions", "run"), {}, options);
+  }
+
+  /** Get whether the saved questions of an agent wait to be asked. */
+  run(agentId: string, options: CallOptions = {}) {
+    return this.call<"get_question_run">("GET", pathOf("agents", agentId, "questions", "run"), {}, options);
+  }
 }
 
 /** Threads of LangGraph graphs. */

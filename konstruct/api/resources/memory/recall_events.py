@@ -49,8 +49,8 @@ class RecallEventSerializer(BaseRecallEventSerializer):
     injected_count = serializers.IntegerField(help_text="How many the language model was given.")
 
 
-class RecallEventInFullSerializer(BaseRecallEventSerializer):
-    """What was recalled for one reply, and why."""
+class RecallTraceSerializer(serializers.Serializer):
+    """What was weighed for a reply, and the prompt."""
 
     hits = serializers.ListField(
         child=serializers.DictField(),
@@ -71,6 +71,11 @@ class RecallEventInFullSerializer(BaseRecallEventSerializer):
         allow_null=True,
         help_text="The prompt as it was sent, with the tokens of each section; null if not kept.",
     )
+
+
+class RecallEventInFullSerializer(BaseRecallEventSerializer, RecallTraceSerializer):
+    """What was recalled for one reply, and why."""
+
     calibration = CalibrationSerializer(read_only=True, help_text="Of the probabilities.")
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from konstruct_client import documents
 from konstruct_client._calls import Call, Page, given, listing, matching, once, segment, tagged
 from konstruct_client._methods import Resource, S, call, pages
+from konstruct_client.resources.messages import Moment
 
 if sys.version_info >= (3, 11):
     from typing import Unpack
@@ -84,6 +85,94 @@ class Agents(Resource[S]):
         """
         address = f"{_path(agent_id)}versions/{number}/restore/"
         return Call("POST", address, body=given(note=note), repeatable=False)
+
+    @call
+    def dry_run(
+        self,
+        agent_id: str,
+        content: str,
+        *,
+        user_id: str | None = None,
+        draft: documents.DraftFields | None = None,
+        conversation: str | None = None,
+    ) -> Call[documents.DryRun]:
+        """Ask what an agent would answer to a message. Nothing of it is stored.
+
+        Args:
+            user_id: the person who writes; by default a person without memories.
+            draft: settings of a draft of the agent, which gets the same messages.
+            conversation: that of the last answer, to continue it.
+        """
+        body = given(content=content, user_id=user_id, draft=draft, conversation=conversation)
+        return Call("POST", f"{_path(agent_id)}dry-runs/", body=body, repeatable=False)
+
+
+class Questions(Resource[S]):
+    """Saved questions: an agent is asked them again after each change, by dry runs."""
+
+    @call
+    def save(
+        self,
+        agent_id: str,
+        content: str,
+        *,
+        user_id: str | None = None,
+        expected: Iterable[str] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[documents.SavedQuestion]:
+        """Save a question to an agent, which is asked it now.
+
+        Args:
+            user_id: the person who asks; by default a person without memories.
+            expected: words or phrases that the answer should have.
+        """
+        phrases = None if expected is None else list(expected)
+        body = given(content=content, user_id=user_id, expected=phrases)
+        return Call("POST", _questions(agent_id), body=body, headers=once(idempotency_key))
+
+    @call
+    def get(self, agent_id: str, question_id: str) -> Call[documents.SavedQuestion]:
+        """Get a saved question."""
+        return Call("GET", f"{_questions(agent_id)}{segment(question_id)}/")
+
+    @call
+    def delete(self, agent_id: str, question_id: str) -> Call[None]:
+        """Delete a saved question with its answers."""
+        return Call("DELETE", f"{_questions(agent_id)}{segment(question_id)}/")
+
+    @pages
+    def list(
+        self, agent_id: str, *, limit: int | None = None
+    ) -> Call[Page[documents.SavedQuestion]]:
+        """List the saved questions of an agent, the newest first."""
+        return listing(_questions(agent_id), limit=limit)
+
+    @pages
+    def answers(
+        self,
+        agent_id: str,
+        *,
+        question_id: str | None = None,
+        version: int | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        limit: int | None = None,
+    ) -> Call[Page[documents.QuestionAnswer]]:
+        """List what the versions of an agent answer, the newest first."""
+        return listing(
+            f"{_questions(agent_id)}answers/", question_id=question_id, version=version,
+            since=since, until=until, limit=limit,
+        )  # fmt: skip
+
+    @call
+    def ask(self, agent_id: str) -> Call[documents.QuestionRun]:
+        """Have a worker ask an agent its saved questions again."""
+        return Call("POST", f"{_questions(agent_id)}run/")
+
+    @call
+    def run(self, agent_id: str) -> Call[documents.QuestionRun]:
+        """Get whether the saved questions of an agent wait to be asked."""
+        return Call("GET", f"{_questions(agent_id)}run/")
 
 
 class Sessions(Resource[S]):
@@ -209,3 +298,7 @@ class Context(Resource[S]):
 
 def _path(agent_id: str) -> str:
     return f"agents/{segment(agent_id)}/"
+
+
+def _questions(agent_id: str) -> str:
+    return f"{_path(agent_id)}questions/"

@@ -1,0 +1,183 @@
+"""Dry runs by REST: what an agent, and a draft of it, would answer. Nothing of them is stored."""
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.shortcuts import get_object_or_404
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from konstruct.api.http.bodies import (
+    NOT_BLANK,
+    ChannelIdField,
+    StrictCharField,
+    StrictSerializer,
+)
+from konstruct.api.http.views import ApiView, operation
+from konstruct.api.resources.agents.agents import AgentFields
+from konstruct.api.resources.memory.recall_events import RecallTraceSerializer
+from konstruct.orchestrator import usage
+from konstruct.orchestrator.agents import draft_of
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.pipeline.dry_run import MAX_MESSAGES, DryReply
+from konstruct.orchestrator.pipeline.trials import (
+    DRAFT_FIELDS,
+    MAX_TRIAL_CHARACTERS,
+    Trial,
+    changes_of,
+)
+from tenants.audit.models import Action
+
+TRY = "audit.try_agent"
+
+
+class DraftFields(AgentFields):
+    """Settings of a draft of an agent; the others are the agent's."""
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        """Return the settings that change an answer."""
+        fields = super().get_fields()
+        return {name: field for name, field in fields.items() if name in DRAFT_FIELDS}
+
+
+class NewDryRunSerializer(StrictSerializer):
+    """A message to an agent."""
+
+    content = StrictCharField(
+        max_length=settings.MAX_MESSAGE_CHARACTERS,
+        validators=[NOT_BLANK],
+        help_text="The message.",
+    )
+    user_id = ChannelIdField(
+        required=False,
+        allow_null=True,
+        help_text="The person who writes, with their memory. Default: the conversation's, or a"
+        " person without memories.",
+    )
+    draft = DraftFields(
+        required=False, help_text="Settings of a draft, which gets the same messages."
+    )
+    conversation = StrictCharField(
+        required=False,
+        max_length=MAX_TRIAL_CHARACTERS,
+        help_text="`conversation` of the last answer, to continue it. Default: a new conversation.",
+    )
+
+
+class DryTraceSerializer(RecallTraceSerializer):
+    """What was recalled for a reply, and the prompt, as in a recall event."""
+
+    query = serializers.CharField(help_text="The query.")
+    abstained = serializers.BooleanField(help_text="Nothing was worth giving.")
+    embedding_model = serializers.CharField()
+    milliseconds = serializers.FloatField(help_text="Time that the recall took.")
+
+
+class DryReplySerializer(serializers.Serializer):
+    """What would come of a message."""
+
+    reply = serializers.CharField(help_text="The reply. Empty: there would be none, or none yet.")
+    agent = serializers.CharField(source="agent_name", help_text="Name of the agent that answers.")
+    agent_id = serializers.UUIDField()
+    steps = serializers.ListField(
+        child=serializers.CharField(), help_text="What would be decided, and why."
+    )
+    problem = serializers.CharField(
+        help_text="Why the language model gave no usable answer. Empty: there was no problem."
+    )
+    asked_at = serializers.DateTimeField(help_text="When the message was sent.")
+    answered_at = serializers.DateTimeField(help_text="When the reply was there.")
+    recall = DryTraceSerializer(
+        allow_null=True, help_text="null: no language model would be asked."
+    )
+
+
+class DryRunSerializer(serializers.Serializer):
+    """The replies of an agent and of a draft of it."""
+
+    conversation = serializers.CharField(
+        allow_null=True,
+        help_text="Send it with the next message, within a day. null: the conversation has"
+        f" {MAX_MESSAGES} messages, or is too long for more.",
+    )
+    user_id = serializers.CharField(allow_null=True, help_text="The person who writes.")
+    changes = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Names of the settings in which the draft differs from the agent.",
+    )
+    live = DryReplySerializer(help_text="Of the agent as it is.")
+    draft = DryReplySerializer(
+        allow_null=True, help_text="Of the draft. null: there is none that differs."
+    )
+
+
+class DryRunsView(ApiView):
+    """Dry runs of an agent. Bound keys have no access: a dry run shows prompts."""
+
+    tag = "agents"
+
+    @operation(
+        Action.TRY,
+        "agent",
+        permission=TRY,
+        body=NewDryRunSerializer,
+        own_transaction=True,
+        id="dry_run_agent",
+        returns=DryRunSerializer,
+        errors=(422,),
+    )
+    def post(self, request: Request, agent_id: UUID) -> Response:
+        """Send a message to an agent in a dry run.
+
+        Decides as a channel does, by the rules for people, consent and other agents, and asks the
+        language model with the prompt, the memory and the tools of a reply. Nothing is stored but
+        the meter's count and the access log's entry, and tools are described instead of run.
+        `conversation` continues a dry run for up to a day. `draft` shows what other settings would
+        change. The response comes when the language model has answered; each of both sides may
+        take as long as a reply. Where it gives no answer, `problem` says why.
+        """
+        agent = get_object_or_404(Agent, pk=agent_id)
+        trial = self._trial(agent)
+        draft = draft_of(agent, **self.fields["draft"]) if "draft" in self.fields else agent
+        changes = changes_of(draft, agent)
+        usage.require_room(usage.OF_MODEL_CALLS)
+        content = self.fields["content"]
+        self.note(agent, query=content)
+        trial, replies = trial.ask(content, agent, draft if changes else None)
+        signed = "" if trial.is_full else trial.signed(agent, self.caller.id)
+        document = {
+            "conversation": signed if 0 < len(signed) <= MAX_TRIAL_CHARACTERS else None,
+            "user_id": trial.user_id,
+            "changes": list(changes),
+            "live": _shown(replies["live"]),
+            "draft": _shown(replies["draft"]) if "draft" in replies else None,
+        }
+        return Response(DryRunSerializer(document).data)
+
+    def _trial(self, agent: Agent) -> Trial:
+        user_id = self.fields.get("user_id")
+        trial = Trial(user_id)
+        if "conversation" in self.fields:
+            trial = Trial.read(self.fields["conversation"], agent, self.caller.id)
+            if user_id not in (None, trial.user_id):
+                raise ValidationError({"user_id": "The conversation is another person's."})
+        if trial.user_id is not None:
+            self.caller.user(trial.user_id)
+        return trial
+
+
+def _shown(reply: DryReply) -> dict[str, Any]:
+    exchange = reply.exchange
+    return {
+        "reply": exchange.reply,
+        "agent_name": exchange.agent_name,
+        "agent_id": exchange.agent_id,
+        "steps": exchange.steps,
+        "problem": exchange.problem,
+        "asked_at": exchange.asked_at,
+        "answered_at": exchange.answered_at,
+        "recall": None if reply.prompt is None else reply.prompt.trace(),
+    }

@@ -1,0 +1,279 @@
+"""Saved questions of agents by REST: saved, asked again, and what each version answers."""
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.shortcuts import get_object_or_404
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from konstruct.api.http.bodies import (
+    NOT_BLANK,
+    BoundedListField,
+    ChannelIdField,
+    StrictCharField,
+    StrictSerializer,
+)
+from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
+from konstruct.api.http.lists import ByCreation, InTime, PageQuerySerializer, narrowed
+from konstruct.api.http.schema import response_header
+from konstruct.api.http.views import ApiView, no_content, operation
+from konstruct.api.models import KeyScope
+from konstruct.api.resources.agents.dry_runs import TRY
+from konstruct.orchestrator.agents import QUESTIONS
+from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion
+from konstruct.orchestrator.saved_questions import (
+    MAX_EXPECTED,
+    MAX_QUESTIONS,
+    MAX_VERSIONS,
+    enqueue_questions,
+    save_question,
+    version_of,
+)
+from tenants.audit.changes import row_state
+from tenants.audit.models import Action
+
+MAX_INTEGER = 2**31 - 1
+
+
+def _help(model: type[SavedQuestion] | type[QuestionAnswer], name: str) -> str:
+    return str(model._meta.get_field(name).help_text)  # type: ignore[union-attr]  # no relation
+
+
+class NewQuestionSerializer(StrictSerializer):
+    """A question to save."""
+
+    content = StrictCharField(
+        max_length=settings.MAX_MESSAGE_CHARACTERS,
+        validators=[NOT_BLANK],
+        help_text=_help(SavedQuestion, "content"),
+    )
+    user_id = ChannelIdField(
+        required=False,
+        allow_null=True,
+        help_text="The person who asks, with their memory. null: a person without memories.",
+    )
+    expected = BoundedListField(
+        required=False,
+        child=StrictCharField(max_length=200, validators=[NOT_BLANK]),
+        max_length=MAX_EXPECTED,
+        help_text=_help(SavedQuestion, "expected"),
+    )
+
+
+class SavedQuestionSerializer(serializers.ModelSerializer):
+    """A saved question."""
+
+    url = serializers.SerializerMethodField(help_text="Where it is.")
+
+    class Meta:
+        model = SavedQuestion
+        fields = ["id", "url", "agent_id", "content", "user_id", "expected", "created_at"]
+
+    def get_url(self, question: SavedQuestion) -> str:
+        """Return the question's own address."""
+        arguments = [question.agent_id, question.pk]
+        return str(reverse("question", args=arguments, request=self.context["request"]))
+
+
+class QuestionAnswerSerializer(serializers.ModelSerializer):
+    """What a version of an agent answers to a saved question."""
+
+    question_id = serializers.UUIDField()
+
+    class Meta:
+        model = QuestionAnswer
+        fields = [
+            *("id", "question_id", "version", "user_id", "content", "steps", "problem"),
+            *("is_expected", "source_count", "message_ids", "created_at"),
+        ]
+
+
+class QuestionRunSerializer(serializers.Serializer):
+    """Whether the saved questions of an agent wait to be asked."""
+
+    state = serializers.ChoiceField(
+        choices=["answered", "queued", "failed"],
+        help_text="queued: a worker asks them; failed: no further attempt is made; answered: the"
+        " current version has answered the questions.",
+    )
+    version = serializers.IntegerField(
+        help_text="Number of the agent's current version. 0: before its first version."
+    )
+    attempts = serializers.IntegerField(help_text="Attempts since the last success.")
+    last_error = serializers.CharField(help_text="Why the last attempt failed.")
+
+
+class AnswerQuery(InTime, PageQuerySerializer):
+    """Query parameters of the list of answers."""
+
+    question_id = serializers.UUIDField(required=False, help_text="Only to this question.")
+    version = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MAX_INTEGER,
+        help_text="Only of the version with this number.",
+    )
+
+
+class QuestionsView(ApiView):
+    """The saved questions of an agent. Bound keys have no access."""
+
+    tag = "agents"
+
+    @operation(
+        Action.LIST,
+        "saved questions",
+        permission=TRY,
+        query=PageQuerySerializer,
+        id="list_saved_questions",
+        page=SavedQuestionSerializer,
+    )
+    def get(self, request: Request, agent_id: UUID) -> Response:
+        """List the saved questions of an agent, the newest first."""
+        agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
+        rows = SavedQuestion.objects.filter(agent_id=agent.pk)
+        return self.page(rows, ByCreation(), SavedQuestionSerializer)
+
+    @operation(
+        Action.CREATE,
+        "saved question",
+        permission=TRY,
+        body=NewQuestionSerializer,
+        id="save_question",
+        returns={201: SavedQuestionSerializer},
+        errors=(409, 422),
+        headers=[
+            IDEMPOTENCY_KEY,
+            response_header("Location", "The question's own address.", 201),
+        ],
+        description=f"The agent is asked it now, and again after each change, by dry runs. An agent"
+        f" has at most {MAX_QUESTIONS} saved questions: one more is a 409 `too-many-questions`. A"
+        " question that names a person is erased with the person.",
+    )
+    def post(self, request: Request, agent_id: UUID) -> Response:
+        """Save a question to an agent."""
+        agent = get_object_or_404(Agent, pk=agent_id)
+        if (user_id := self.fields.get("user_id")) is not None:
+            self.caller.user(user_id)
+        made: list[SavedQuestion] = []
+
+        def make() -> UUID:
+            made.append(save_question(agent, **self.fields))
+            enqueue_questions(agent.pk)
+            return made[0].pk
+
+        question = get_object_or_404(SavedQuestion, pk=create_once(request, make))
+        self.note_created(question, is_new=bool(made))
+        document = self.document(question, SavedQuestionSerializer)
+        return Response(document, status=201, headers={"Location": document["url"]})
+
+
+class QuestionView(ApiView):
+    """One saved question."""
+
+    tag = "agents"
+
+    @operation(
+        Action.VIEW,
+        "saved question",
+        scope=(KeyScope.READ, KeyScope.WRITE),
+        permission=TRY,
+        id="get_saved_question",
+        returns=SavedQuestionSerializer,
+    )
+    def get(self, request: Request, agent_id: UUID, question_id: UUID) -> Response:
+        """Get a saved question."""
+        rows = SavedQuestion.objects.filter(agent_id=agent_id)
+        return self.show(rows, SavedQuestionSerializer, question_id)
+
+    @operation(
+        Action.DELETE,
+        "saved question",
+        permission=TRY,
+        id="delete_saved_question",
+        returns=no_content("The question and its answers are deleted."),
+    )
+    def delete(self, request: Request, agent_id: UUID, question_id: UUID) -> Response:
+        """Delete a saved question with its answers."""
+        rows = SavedQuestion.objects.filter(agent_id=agent_id)
+        question = get_object_or_404(rows, pk=question_id)
+        self.note(question, before=row_state(question))
+        self.record()
+        question.delete()
+        return Response(status=204)
+
+
+class QuestionAnswersView(ApiView):
+    """The answers to the saved questions of an agent."""
+
+    tag = "agents"
+
+    @operation(
+        Action.LIST,
+        "answers to saved questions",
+        permission=TRY,
+        query=AnswerQuery,
+        id="list_question_answers",
+        page=QuestionAnswerSerializer,
+        description="There is one for each question and each version of the agent that was asked."
+        f" Those of the last {MAX_VERSIONS} versions are kept. An answer is erased with its person"
+        " and with each message that its prompt had.",
+    )
+    def get(self, request: Request, agent_id: UUID) -> Response:
+        """List the answers to the saved questions of an agent, the newest first."""
+        agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
+        rows = QuestionAnswer.objects.filter(agent_id=agent.pk)
+        rows = narrowed(rows, self.query, self.caller)
+        return self.page(rows, ByCreation(), QuestionAnswerSerializer)
+
+
+class QuestionRunView(ApiView):
+    """The run of the saved questions of an agent."""
+
+    tag = "agents"
+
+    @operation(
+        Action.VIEW,
+        "saved questions",
+        permission=TRY,
+        id="get_question_run",
+        returns=QuestionRunSerializer,
+    )
+    def get(self, request: Request, agent_id: UUID) -> Response:
+        """Get whether the saved questions of an agent wait to be asked."""
+        agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
+        self.note(agent)
+        return Response(_run_of(agent))
+
+    @operation(
+        Action.TRY,
+        "saved questions",
+        permission=TRY,
+        id="ask_saved_questions",
+        returns={202: QuestionRunSerializer},
+    )
+    def post(self, request: Request, agent_id: UUID) -> Response:
+        """Ask an agent its saved questions again.
+
+        A worker asks them by dry runs. The answers replace those of the current version.
+        """
+        agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
+        enqueue_questions(agent.pk)
+        self.note(agent)
+        return Response(_run_of(agent), status=202)
+
+
+def _run_of(agent: Agent) -> dict[str, Any]:
+    job = QUESTIONS.jobs([agent.pk]).first()
+    state = "answered" if job is None else "failed" if job.failed_at else "queued"
+    document = {
+        "state": state,
+        "version": version_of(agent.pk),
+        "attempts": job.attempts if job else 0,
+        "last_error": job.last_error if job else "",
+    }
+    return dict(QuestionRunSerializer(document).data)

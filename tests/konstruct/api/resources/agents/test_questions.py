@@ -1,0 +1,166 @@
+"""Saved questions by REST: saved once, asked after each change, answered by version."""
+
+from typing import Any
+
+import pytest
+
+from konstruct.orchestrator import saved_questions
+from konstruct.orchestrator.agents import QUESTIONS, update_agent
+from konstruct.orchestrator.models import QuestionAnswer, SavedQuestion
+from konstruct.orchestrator.saved_questions import ask_questions
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.api.auth.test_scopes import with_key
+from tests.konstruct.conftest import Program
+
+HOSTILE = "\u202e<script>alert(1)</script>{{ system }} \U0001f469\u200d\U0001f467"
+
+
+def address(program: Program, *parts: str) -> str:
+    return "/".join([f"/api/v1/agents/{program.agent.pk}/questions", *parts, ""])
+
+
+def save(program: Program, content: str = "Who are you?", **fields: Any) -> Any:
+    headers = fields.pop("headers", {})
+    return program.post(address(program), {"content": content, **fields}, headers=headers)
+
+
+def work(program: Program) -> None:
+    with tenant_scope(program.tenant.id):
+        ask_questions(program.agent.pk)
+
+
+def run(program: Program) -> tuple[str, int]:
+    document = program.get(address(program, "run")).json()
+    return document["state"], document["version"]
+
+
+def test_a_question_is_saved_asked_and_deleted(program_a: Program) -> None:
+    saved = save(program_a, user_id="maria", expected=["Ada", "sir"])
+    question = saved.json()
+    assert (saved.status_code, saved.headers["Location"]) == (201, question["url"])
+    assert (question["user_id"], question["expected"]) == ("maria", ["Ada", "sir"])
+    assert program_a.get(question["url"]).json() == question
+    assert program_a.get(address(program_a)).json()["results"] == [question]
+    assert run(program_a) == ("queued", 0)
+    work(program_a)
+    assert run(program_a) == ("answered", 0)
+    (answer,) = program_a.get(address(program_a, "answers")).json()["results"]
+    assert (answer["question_id"], answer["version"]) == (question["id"], 0)
+    assert (answer["is_expected"], answer["user_id"]) == (False, "maria")
+    assert answer["content"]
+    assert program_a.request("DELETE", question["url"]).status_code == 204
+    assert program_a.request("DELETE", question["url"]).status_code == 404
+    assert program_a.get(address(program_a, "answers")).json()["results"] == []
+    with tenant_scope(program_a.tenant.id):
+        events = AccessEvent.objects.filter(subject="saved question", user_id="maria").order_by(
+            "pk"
+        )
+        assert [*events.values_list("action", flat=True)] == ["create", "view", "delete"]
+
+
+def test_each_changed_version_answers_and_its_answers_are_found(program_a: Program) -> None:
+    save(program_a, "I want a refund")
+    work(program_a)
+    with tenant_scope(program_a.tenant.id):
+        update_agent(program_a.agent, escalate_on=["refund"])
+    assert run(program_a) == ("queued", 2)
+    work(program_a)
+    answers = program_a.get(address(program_a, "answers")).json()["results"]
+    assert [each["version"] for each in answers] == [2, 0]
+    assert answers[0]["steps"] == [
+        "It would be handed to a person (a rule). The message says 'refund'."
+    ]
+    (found,) = program_a.get(f"{address(program_a, 'answers')}?version=2").json()["results"]
+    assert found == answers[0]
+    other = f"{address(program_a, 'answers')}?question_id={program_a.agent.pk}"
+    assert program_a.get(other).json()["results"] == []
+
+
+def test_questions_are_asked_again_on_request(program_a: Program, settings: Any) -> None:
+    save(program_a)
+    work(program_a)
+    asked = program_a.post(address(program_a, "run"), {})
+    assert (asked.status_code, asked.json()["state"]) == (202, "queued")
+    with tenant_scope(program_a.tenant.id):
+        for _ in range(settings.EXTRACTION_MAX_ATTEMPTS):
+            QUESTIONS.record_failure(program_a.agent.pk, RuntimeError("no"))
+    failed = program_a.get(address(program_a, "run")).json()
+    assert (failed["state"], bool(failed["last_error"])) == ("failed", True)
+    assert program_a.post(address(program_a, "run"), {}).json()["state"] == "queued"
+
+
+def test_the_same_key_saves_one_question(program_a: Program) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    first, again = (save(program_a, headers=headers) for _ in range(2))
+    assert first.json() == again.json()
+    assert save(program_a, "Another?", headers=headers).status_code == 422
+    with tenant_scope(program_a.tenant.id):
+        assert SavedQuestion.objects.count() == 1
+
+
+def test_one_question_too_many_is_refused(
+    program_a: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saved_questions, "MAX_QUESTIONS", 1)
+    save(program_a)
+    refused = save(program_a, "And you?")
+    kind = "urn:konstruct:problem:too-many-questions"
+    assert (refused.status_code, refused.json()["type"]) == (409, kind)
+    with tenant_scope(program_a.tenant.id):
+        assert SavedQuestion.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"content": ""}, ["content"]),
+        ({"content": "a\0"}, ["content"]),
+        ({"content": "x" * 100_000}, ["content"]),
+        ({"user_id": ""}, ["user_id"]),
+        ({"expected": ["x"] * 11}, ["expected"]),
+        ({"expected": [" "]}, ["expected.0"]),
+        ({"version": 1}, ["version"]),
+    ],
+)
+def test_a_question_that_cannot_be_saved_names_the_field(
+    program_a: Program, fields: dict[str, Any], named: list[str]
+) -> None:
+    refused = save(program_a, **fields)
+    assert refused.status_code == 400
+    assert [error["field"] for error in refused.json()["errors"]] == named
+    with tenant_scope(program_a.tenant.id):
+        assert not SavedQuestion.objects.exists()
+
+
+def test_hostile_text_stays_text(program_a: Program) -> None:
+    question = save(program_a, HOSTILE, user_id="<script>", expected=[HOSTILE]).json()
+    assert (question["content"], question["user_id"], question["expected"]) == (
+        *(HOSTILE, "<script>", [HOSTILE]),
+    )  # fmt: skip
+    work(program_a)
+    with tenant_scope(program_a.tenant.id):
+        assert QuestionAnswer.objects.get().user_id == "<script>"
+
+
+@pytest.mark.parametrize("bound", ["agent", "user"])
+def test_questions_are_closed_to_bound_keys_and_changes_to_keys_that_read(
+    program_a: Program, program_b: Program, bound: str
+) -> None:
+    question = save(program_a).json()["url"]
+    options: dict[str, Any] = {"user_id": "maria"}
+    if bound == "agent":
+        options = {"agent_id": program_a.agent.pk}
+    narrow, auditor = with_key(program_a, **options), with_key(program_a, scopes=["read"])
+    paths = [address(program_a), address(program_a, "answers"), address(program_a, "run"), question]
+    assert [narrow.get(path).status_code for path in paths] == [403] * 4
+    assert [auditor.get(path).status_code for path in paths] == [200] * 4
+    assert [program_b.get(path).status_code for path in paths] == [404] * 4
+    for program in (narrow, auditor):
+        program.agent = program_a.agent
+        assert save(program).status_code == 403
+        assert program.post(address(program_a, "run"), {}).status_code == 403
+        assert program.request("DELETE", question).status_code == 403
+    assert program_b.request("DELETE", question).status_code == 404
+    with tenant_scope(program_a.tenant.id):
+        assert SavedQuestion.objects.count() == 1
