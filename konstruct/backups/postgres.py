@@ -51,7 +51,12 @@ def dump_schema(session: Session, tenant_id: UUID, schema: str, snapshot: str, t
     )
 
 
-def restore_schema(session: Session, dump: Path) -> None:
+def name_of_restore(schema: str) -> str:
+    """Return the `application_name` of the session that restores a schema."""
+    return f"restore of {schema}"
+
+
+def restore_schema(session: Session, schema: str, dump: Path) -> None:
     """Make the schema of a dump, with its rows: all of it or nothing.
 
     Raises:
@@ -62,6 +67,7 @@ def restore_schema(session: Session, dump: Path) -> None:
         "pg_restore",
         *("--single-transaction", "--exit-on-error", "--no-password"),
         str(dump),
+        application_name=name_of_restore(schema),
     )
 
 
@@ -103,6 +109,7 @@ def _run_tool(
     *arguments: str,
     tenant_id: UUID | None = None,
     connects: bool = True,
+    application_name: str | None = None,
 ) -> str:
     """Run a program on the database of a session, as its role; return what it prints."""
     program = _program(session, name)
@@ -111,7 +118,11 @@ def _run_tool(
     if connects:
         # The password is in no list of processes.
         environment["PGPASSWORD"] = session.info.password
-        given: dict[str, Any] = {**session.info.get_parameters(), "options": None}
+        given: dict[str, Any] = {
+            **session.info.get_parameters(),
+            "options": None,
+            "application_name": application_name,
+        }
         arguments = (f"--dbname={make_conninfo('', **given)}", *arguments)
     ran = subprocess.run(
         [program, *arguments],

@@ -8,6 +8,8 @@
 5. The schema of before is dropped, and the tenant is served.
 
 Killed at any point, the tenant is as it was, or closed. The same command, run again, completes it.
+If that fails, the tenant is served only if its schema of before is still aside: any other may be
+one in which erasures are not repeated yet.
 """
 
 import json
@@ -29,7 +31,7 @@ from django.db.models.functions import Now
 
 from konstruct.backups.dumping import PUBLIC_TABLES, check_tenant
 from konstruct.backups.files import PUBLIC, Manifest, check_file, dump_of, jobs_of
-from konstruct.backups.postgres import insert_rows, restore_schema
+from konstruct.backups.postgres import insert_rows, name_of_restore, restore_schema
 from konstruct.backups.replaying import note_open_requests, replay
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
@@ -42,6 +44,7 @@ from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.audit.tombstones import write_tombstones
 from tenants.context import (
     execute,
+    fetch_value,
     public_scope,
     required_tenant_id,
     server_scope,
@@ -71,6 +74,10 @@ PARKED: Final = (
     "It waited when the backup was made that was restored, and may have been done since. Look"
     " before you retry it."
 )
+# Comment on a schema that was served until it was put aside.
+ORIGINAL: Final = "served before a restore"
+# How long to wait for the end of the session of a killed restore.
+KILLED_MILLISECONDS: Final = 30_000
 # Clocks of two servers differ by less.
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 
@@ -147,19 +154,21 @@ def restore(
     check_tenant(path, manifest, entry)
     refuse_a_pooled_owner()
     tenant, is_new = _registered(entry, slug=slug, server=server)
-    is_continued = not is_new and tenant.state == Tenant.State.RESTORING
     with server_scope(tenant.server), schema_lock(tenant.schema_name):
         before = state_of_tenant(tenant)
-        close(tenant)
+        was_served = close(tenant)
+        _end_killed_restores(tenant)
+        # Else its schema may be one that an earlier call has made and not settled.
+        has_original = was_served or _is_original(replaced_schema_of(tenant.pk))
         time.sleep(SETTLE_SECONDS)  # requests that run end, as before a move
         try:
             entries = [*entries, *_note_what_waits(tenant)]
-            _put_aside(tenant)
+            _put_aside(tenant, is_original=was_served)
             _load(tenant, path)
         except BaseException:
-            _put_back(tenant, is_new=is_new)
+            _put_back(tenant, is_new=is_new, reopens=has_original)
             raise
-        if is_new or is_continued:
+        if not has_original:
             journal.append(tenant.pk, journal.RESTORED)
             _claim_workspaces(tenant, entry["claims"])
         with public_scope():
@@ -167,16 +176,21 @@ def restore(
         return settle(tenant, entries, repair=repair)
 
 
-def close(tenant: Tenant) -> None:
-    """Stop serving a tenant. It keeps the state to which it returns."""
+def close(tenant: Tenant) -> bool:
+    """Stop serving a tenant. It keeps the state to which it returns.
+
+    Returns:
+        Whether it was not closed already, so that its schema is one that was served.
+    """
     with public_scope():
         staying = Tenant.objects.filter(pk=tenant.pk).exclude(state=Tenant.State.RESTORING)
         if tenant.moving_to:
             raise InvalidTenant(f"tenant {tenant.slug!r} is being moved: end that first")
         if tenant.deletion_asked_at is None:
             staying.update(state_before=tenant.state)
-        staying.update(state=Tenant.State.RESTORING)
+        was_served = bool(staying.update(state=Tenant.State.RESTORING))
         tenant.refresh_from_db()
+        return was_served
 
 
 def settle(tenant: Tenant, entries: Iterable[journal.Entry], *, repair: bool = False) -> Restored:
@@ -317,7 +331,15 @@ def _note_what_waits(tenant: Tenant) -> list[journal.Entry]:
     return journal.read(here)
 
 
-def _put_aside(tenant: Tenant) -> None:
+def _is_original(schema_name: str) -> bool:
+    """Return whether a schema that was put aside was served before."""
+    comment = fetch_value(
+        "SELECT obj_description(to_regnamespace(%s), 'pg_namespace')", [schema_name]
+    )
+    return bool(comment == ORIGINAL)
+
+
+def _put_aside(tenant: Tenant, *, is_original: bool) -> None:
     """Give the schema of before another name, which the application may not enter.
 
     What a killed restore has made is dropped: the schema of before is aside already.
@@ -329,9 +351,19 @@ def _put_aside(tenant: Tenant) -> None:
         with transaction.atomic():
             execute(f"ALTER SCHEMA {tenant.schema_name} RENAME TO {aside}")
             execute(f"REVOKE USAGE ON SCHEMA {aside} FROM {APP_ROLE}")
+            if is_original:
+                execute(f"COMMENT ON SCHEMA {aside} IS '{ORIGINAL}'")
 
 
-def _put_back(tenant: Tenant, *, is_new: bool) -> None:
+def _end_killed_restores(tenant: Tenant) -> None:
+    """End the sessions of programs whose restore of this tenant was killed: they would go on."""
+    execute(
+        "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE application_name = %s",
+        [KILLED_MILLISECONDS, name_of_restore(tenant.schema_name)],
+    )
+
+
+def _put_back(tenant: Tenant, *, is_new: bool, reopens: bool) -> None:
     """Undo everything: the tenant is as it was."""
     aside = replaced_schema_of(tenant.pk)
     with server_scope(tenant.server), transaction.atomic():
@@ -340,17 +372,22 @@ def _put_back(tenant: Tenant, *, is_new: bool) -> None:
         if schema_exists(aside):
             execute(f"ALTER SCHEMA {aside} RENAME TO {tenant.schema_name}")
             execute(f"GRANT USAGE ON SCHEMA {tenant.schema_name} TO {APP_ROLE}")
+            execute(f"COMMENT ON SCHEMA {tenant.schema_name} IS NULL")
     with public_scope():
         if is_new:
             Tenant.objects.filter(pk=tenant.pk).delete()
-        else:
+        elif reopens:
             _reopen(tenant)
+        else:
+            logger.warning(
+                "Tenant %s stays closed, for an earlier restore of it was not ended", tenant.slug
+            )
 
 
 def _load(tenant: Tenant, path: Path) -> None:
     """Make the schema of the backup, and put its jobs and its claims in the place of today's."""
     with session_on(tenant.server) as session:
-        restore_schema(session, path / dump_of(tenant.pk))
+        restore_schema(session, tenant.schema_name, path / dump_of(tenant.pk))
         with (path / jobs_of(tenant.pk)).open() as file:
             jobs = [json.loads(line) for line in file]
         with session.transaction():
