@@ -32,12 +32,14 @@ TEXTS: Final = frozenset({"system_prompt", "identity", "persona"})
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the settings that differ, for agent_difference.html: texts with their words marked."""
     names = agent_names()
+    # A version may have settings of an earlier or a later release.
+    fields = {each.name: each for each in Agent._meta.fields}
     found = []
     for name in after:
-        if name not in before or before[name] == after[name]:
+        if name not in before or name not in fields or before[name] == after[name]:
             continue
-        field = Agent._meta.get_field(name)
-        shown: dict[str, Any] = {"label": capfirst(str(getattr(field, "verbose_name", name)))}
+        field = fields[name]
+        shown: dict[str, Any] = {"label": capfirst(str(field.verbose_name))}
         if name in TEXTS:
             shown["text"] = marked_difference(before[name], after[name])
         else:

@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from tenants.models import TenantModel
-from tenants.personal_data import NoPersonalData
+from tenants.personal_data import Export, NoPersonalData
 
 
 class AgentVersion(TenantModel):
@@ -41,7 +41,17 @@ class AgentVersion(TenantModel):
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When the agent changed.")
 
-    personal_data = NoPersonalData("what the tenant's people write of an agent")
+    personal_data = NoPersonalData(
+        "what the tenant's people write of an agent",
+        # A tenant that has imported an agent numbers its own changes from there.
+        export=Export(
+            kind="agent_versions",
+            position=24,
+            key=("agent_id", "number"),
+            is_mutable=True,
+            where="%(user)s::text IS NULL",
+        ),
+    )
 
     class Meta:
         verbose_name = "version of an agent"

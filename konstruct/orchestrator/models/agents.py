@@ -375,7 +375,8 @@ class Agent(TenantModel):
             is_mutable=True,
             where="%(user)s::text IS NULL"
             " OR id IN (SELECT agent_id FROM memory_message WHERE user_id = %(user)s)"
-            " OR id IN (SELECT agent_id FROM memory_memoryentry WHERE user_id = %(user)s)",
+            " OR id IN (SELECT agent_id FROM memory_memoryentry WHERE user_id = %(user)s)"
+            " OR id IN (SELECT agent_id FROM orchestrator_savedquestion WHERE user_id = %(user)s)",
         ),
     )
 

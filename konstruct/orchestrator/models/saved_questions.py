@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from tenants.models import TenantModel
-from tenants.personal_data import PersonalData
+from tenants.personal_data import Export, PersonalData
 
 
 class SavedQuestion(TenantModel):
@@ -31,7 +31,12 @@ class SavedQuestion(TenantModel):
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was saved.")
 
-    personal_data = PersonalData(subject="user_id", agent="agent_id", key="id")
+    personal_data = PersonalData(
+        subject="user_id",
+        agent="agent_id",
+        key="id",
+        export=Export(kind="saved_questions", position=25),
+    )
 
     class Meta:
         verbose_name = "saved question"
@@ -89,7 +94,17 @@ class QuestionAnswer(TenantModel):
 
     # The answer quotes messages: it is deleted with any of them.
     personal_data = PersonalData(
-        subject="user_id", agent="agent_id", key="id", derived="message_ids && %(ids)s::uuid[]"
+        subject="user_id",
+        agent="agent_id",
+        key="id",
+        derived="message_ids && %(ids)s::uuid[]",
+        # Another run replaces the answer of a version.
+        export=Export(
+            kind="question_answers",
+            position=26,
+            key=("question_id", "version"),
+            is_mutable=True,
+        ),
     )
 
     class Meta:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import apsw
-from django.db import DatabaseError
+from django.db import DatabaseError, models
 
+from konstruct.orchestrator.models import Agent, AgentVersion
 from konstruct.privacy.archive.manifest import (
     ArchiveRefused,
     Kind,
@@ -103,7 +104,7 @@ def batches_of(
     batch: list[dict[str, Any]] = []
     length = 0
     digest = hashlib.sha256()
-    check = _check_encoded() if kind.name in ENCODED else None
+    check = _check_of(kind)
     fields: Set[str] = frozenset()
     for number, row in enumerate(rows_of(file, kind.name)):
         try:
@@ -129,8 +130,23 @@ def batches_of(
     yield batch
 
 
+def _check_of(kind: Kind) -> Callable[[dict[str, Any]], str] | None:
+    """Return a function that says why a row of the kind is refused; "" if it is not."""
+    if kind.table == AgentVersion._meta.db_table:
+        return _check_version
+    return _check_encoded() if kind.name in ENCODED else None
+
+
+def _check_version(item: dict[str, Any]) -> str:
+    settings = item.get("settings")
+    if not isinstance(settings, dict):
+        return "has settings that are no JSON object"
+    texts = (each.name for each in Agent._meta.fields if isinstance(each, models.TextField))
+    wrong = sorted(name for name in texts if not isinstance(settings.get(name, ""), str))
+    return f"has settings that are no text: {', '.join(wrong)}" if wrong else ""
+
+
 def _check_encoded() -> Callable[[dict[str, Any]], str]:
-    """Return a function that says why an encoded value is refused; "" if it is not."""
     # Imported here: LangGraph takes half a second and 40 MB of every process that loads it.
     from memory.context.checkpoints.serializer import allowed_classes, check_stored_value
 

@@ -51,6 +51,18 @@ def test_each_version_shows_its_difference(bo: Agent, program_a: Program, admin:
     assert f"[&quot;{program_a.agent.name}&quot;]" in page
 
 
+def test_settings_of_another_release_are_left_out(
+    bo: Agent, program_a: Program, admin: Client
+) -> None:
+    with tenant_scope(program_a.tenant.id):
+        for number, value in ((3, "old"), (4, "new")):
+            AgentVersion.objects.create(
+                agent_id=bo.pk, number=number, settings={"gone": value}, author="system:"
+            )
+    assert admin.get(f"/admin/agents/{bo.pk}/versions/").status_code == 200
+    assert admin.get(f"/admin/agents/{bo.pk}/versions/3/restore/").status_code == 200
+
+
 def test_rolling_back_asks_and_is_a_version(bo: Agent, program_a: Program, admin: Client) -> None:
     address = f"/admin/agents/{bo.pk}/versions/1/restore/"
     assert "Speak <del>very </del>plainly." in admin.get(address).text

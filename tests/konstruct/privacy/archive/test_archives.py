@@ -16,8 +16,17 @@ from django.db import connections
 
 from konstruct.consistency import verify
 from konstruct.orchestrator import pipeline
-from konstruct.orchestrator.models import Agent, ExtractionRun, ReplyReview
+from konstruct.orchestrator.agents import restore_agent, update_agent
+from konstruct.orchestrator.models import (
+    Agent,
+    AgentVersion,
+    ExtractionRun,
+    QuestionAnswer,
+    ReplyReview,
+    SavedQuestion,
+)
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
+from konstruct.orchestrator.saved_questions import ask_questions, enqueue_questions, save_question
 from konstruct.privacy.archive import export_memory, import_memory, read_manifest
 from memory.archive import MemoryManager
 from memory.context import SessionStore
@@ -39,6 +48,7 @@ from memory.models import (
     PendingEmbedding,
     RecallMark,
 )
+from memory.models.facts import SYSTEM
 from memory.recall import recall
 from tenants.context import tenant_scope
 from tenants.models import Tenant
@@ -70,6 +80,12 @@ def full(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> None:
     extract(tenant_a, agent, "Lisbon")
     save_session(tenant_a, "t", "Session of maria.")
     save_session(tenant_a, "his", "Session of bob.")
+    with tenant_scope(tenant_a.id):
+        update_agent(agent, persona="Kind.")
+        for user_id in ("maria", "bob", None):
+            save_question(agent, content=f"What do I like, {user_id}?", user_id=user_id)
+        enqueue_questions(agent.pk)
+        ask_questions(agent.pk)
     accept(Incoming(agent.id, "maria", "t", "rest", "Are you there?"), tenant_id=tenant_a.id)
 
 
@@ -179,7 +195,31 @@ def test_one_persons_archive_holds_nobody_else(
     assert b"Session of bob" not in path.read_bytes()
     import_memory(tenant_b, path)
     assert recalled(tenant_b, agent) == recalled(tenant_a, agent)
+    with tenant_scope(tenant_b.id):
+        assert [*SavedQuestion.objects.values_list("user_id", flat=True)] == ["maria"]
+        assert [*QuestionAnswer.objects.values_list("user_id", flat=True)] == ["maria"]
+        assert not AgentVersion.objects.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["maria.db"]
+
+
+def test_versions_and_answers_that_are_newer_in_the_tenant_stay(
+    tenant_a: Tenant, tenant_b: Tenant, full: None, agent: Agent, tmp_path: Path
+) -> None:
+    """An archive is imported again after the agent has changed in both tenants."""
+    export_memory(tenant_a, tmp_path / "a.db")
+    import_memory(tenant_b, tmp_path / "a.db")
+    for tenant, persona in ((tenant_a, "Curt."), (tenant_b, "Warm.")):
+        with tenant_scope(tenant.id):
+            update_agent(Agent.objects.get(pk=agent.pk), persona=persona)
+            ask_questions(agent.pk)
+    export_memory(tenant_a, tmp_path / "b.db")
+    import_memory(tenant_b, tmp_path / "b.db")
+    with tenant_scope(tenant_b.id):
+        versions = AgentVersion.objects.filter(agent_id=agent.pk).order_by("number")
+        assert [each.settings["persona"] for each in versions][-2:] == ["Kind.", "Warm."]
+        assert QuestionAnswer.objects.filter(version=versions.count()).count() == 3
+        restored = restore_agent(Agent.objects.get(pk=agent.pk), 2, author=SYSTEM)
+    assert restored.persona == "Kind."
 
 
 @pytest.mark.parametrize("replied", [False, True])

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import apsw
 import pytest
@@ -227,6 +228,17 @@ def test_a_row_that_is_none_is_refused(archive: Path, tenant_b: Tenant, row: str
     with opened(archive) as sqlite:
         forge_text(sqlite, "agents", [row])
     refused(tenant_b, archive, ArchiveRefused, "its agents cannot be imported|which this version")
+
+
+@pytest.mark.parametrize("settings", ["x", [], None, {"persona": 5}, {"system_prompt": ["x"]}])
+def test_a_version_of_an_agent_that_cannot_be_shown_is_refused(
+    archive: Path, tenant_b: Tenant, settings: Any
+) -> None:
+    row = {"id": str(uuid4()), "agent_id": str(uuid4()), "number": 1, "settings": settings,
+           "changed": [], "author": "system:"}  # fmt: skip
+    with opened(archive) as sqlite:
+        forge_text(sqlite, "agent_versions", [json.dumps(row)])
+    refused(tenant_b, archive, ArchiveRefused, "row 0 has settings that are no")
 
 
 def test_an_empty_file_is_none(tmp_path: Path, tenant_b: Tenant) -> None:
