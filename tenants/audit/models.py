@@ -107,6 +107,7 @@ class AccessEvent(TenantModel):
             ("search_everyone", "Can search the words of all users at once"),
             ("export_person", "Can export all that is known of a person"),
             ("try_agent", "Can try an agent out"),
+            ("clear_session", "Can clear sessions of graphs"),
         ]
 
     def __str__(self) -> str:

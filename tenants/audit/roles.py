@@ -75,8 +75,6 @@ _CURATE: Final = frozenset(
 )
 _RULE: Final = frozenset(
     {
-        # Who may clear sessions of graphs, and items of conversations by REST.
-        "memory.delete_message",
         "memory.change_pendingembedding",
         "orchestrator.add_agent",
         "orchestrator.change_agent",
@@ -91,6 +89,7 @@ _RULE: Final = frozenset(
         "audit.delete_retentionrule",
         "audit.export_person",
         "audit.try_agent",
+        "audit.clear_session",
         "api.view_apikey",
         "api.add_apikey",
         "api.change_apikey",

@@ -31,8 +31,24 @@ def test_what_opens_by_the_keyboard_closes_by_escape_and_gives_the_focus_back(
     page.keyboard.press("Control+k")
     expect(page.get_by_role("dialog", name="Search everything")).to_be_visible()
     expect(page.locator("#search-input-command")).to_be_focused()
+    for _ in range(4):  # Tab leads from the last control of the dialog to its first, or to none
+        page.keyboard.press("Tab")
+        assert page.evaluate(
+            "document.activeElement.matches('body, [role=dialog], [role=dialog] *')"
+        )
+    page.locator("#search-input-command").focus()
     page.keyboard.press("Escape")
     expect(views).to_be_focused()
+
+    # From a field too; Enter takes the first result.
+    page.locator("#searchbar").focus()
+    page.keyboard.press("Control+k")
+    expect(page.locator("#search-input-command")).to_be_focused()
+    page.keyboard.type("sick child")
+    expect(page.locator("#command-results-list .active")).to_contain_text("Search facts and")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/admin/search/?q=sick+child")
+    page = admin.open("/admin/memory/message/")
 
     account = page.locator("[x-on\\:click*='openUserLinks =']")
     expect(account).to_have_attribute("aria-expanded", "false")

@@ -167,13 +167,20 @@ def test_export_for_an_auditor(standing_aurora: Aurora, visit: Callable[..., Vis
 
 
 def test_find_by_meaning(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
-    page = begin(visit(standing_aurora.host), "admin")
+    visitor = visit(standing_aurora.host)
+    page = begin(visitor, "admin")
     with clicks(page, 1):
-        menu(page, "Memories")
-        page.get_by_label("User").fill(USER)
-        page.get_by_label("Question").fill("Which food makes me ill?")
+        menu(page, "Search")
+        page.get_by_label("Words, a meaning").fill("Which food makes me ill?")
         page.keyboard.press("Enter")
-        found = page.get_by_role("region", name="Recalled")
+        found = page.get_by_role("region", name="Messages")
+        expect(found.get_by_text("shellfish").first).to_be_visible()
+    visitor.open("/admin/")
+    with clicks(page, 0):
+        page.keyboard.press("Control+k")
+        page.keyboard.type("Which food makes me ill?")
+        expect(page.locator("#command-results-list .active")).to_be_visible()
+        page.keyboard.press("Enter")
         expect(found.get_by_text("shellfish").first).to_be_visible()
 
 

@@ -19,7 +19,7 @@ from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 SEE: Final = "memory.view_message"
-CLEAR: Final = "memory.delete_message"
+CLEAR: Final = "audit.clear_session"
 PER_PAGE: Final = 25
 MAX_MESSAGES: Final = 50
 # A state is read whole. A page of checkpoints of the API has as much (decision 57).

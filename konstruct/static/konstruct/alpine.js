@@ -49,19 +49,32 @@ function sayWhetherExpanded(element, clicked) {
   if (state) element.setAttribute("x-bind:aria-expanded", state);
 }
 
-/* The palette gives the focus back to where it was opened from. */
-function commandWithFocus() {
+/* The palette: a modal dialog that gives the focus back, opened from fields too; Enter takes the first result. */
+function modalCommand() {
   const command = searchCommand();
   return {
     ...command,
-    opener: null,
-    handleOpen() {
-      this.opener = document.activeElement;
-      command.handleOpen.call(this);
+    init() {
+      let opener = null;
+      this.$watch("openCommandResults", (isOpen) => {
+        if (isOpen) opener = document.activeElement;
+        for (const beside of this.$root.parentElement.children) {
+          if (beside !== this.$root) beside.inert = isOpen;
+        }
+        if (!isOpen) opener?.focus();
+      });
     },
-    handleEscape() {
-      command.handleEscape.call(this);
-      if (!this.openCommandResults) this.opener?.focus();
+    handleShortcut(event) {
+      if (event.key !== "k" || !(event.metaKey || event.ctrlKey)) return;
+      event.preventDefault();
+      if (!this.openCommandResults) this.handleOpen();
+    },
+    handleContentLoaded(event) {
+      command.handleContentLoaded.call(this, event);
+      if (this.hasResults) this.currentIndex ||= 1;
+    },
+    selectItem(...options) {
+      if (this.items?.[this.currentIndex - 1]) command.selectItem.apply(this, options);
     },
   };
 }
@@ -78,5 +91,5 @@ document.addEventListener("alpine:init", () => {
   Alpine.data("theme", (...chosen) => ({ ...theme(...chosen), ...GLOBALS }));
   Alpine.data("searchForm", () => searchForm());
   Alpine.data("searchDropdown", () => searchDropdown());
-  Alpine.data("searchCommand", commandWithFocus);
+  Alpine.data("searchCommand", modalCommand);
 });

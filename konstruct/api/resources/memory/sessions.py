@@ -128,7 +128,7 @@ class SessionView(ApiView):
     @operation(
         Action.CLEAR,
         "session",
-        permission="memory.delete_message",
+        permission="audit.clear_session",
         own_transaction=True,
         id="clear_session",
         returns=no_content("It is gone."),

@@ -9,8 +9,10 @@ from django.test import Client
 
 from konstruct.admin.memory import sessions
 from memory.context import SessionStore
-from memory.models import Message
+from memory.conversations.items import add_items
+from memory.models import ConversationItem, Message
 from tenants.audit.models import AccessEvent
+from tenants.audit.roles import ROLES
 from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.api.said import talk
@@ -86,6 +88,29 @@ def test_a_session_is_read_as_text_and_cleared_after_a_confirmation(
         events = AccessEvent.objects.filter(subject="session").order_by("id")
         logged = [(each.action, each.detail["thread_id"]) for each in events]
     assert logged == [("view", HOSTILE), ("clear", HOSTILE)]
+
+
+def test_an_admin_clears_sessions_by_page_and_by_rest_and_deletes_no_items(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    talk(program_a, "by page", "Hello")
+    talk(program_a, "by REST", "Hello")
+    with tenant_scope(program_a.tenant.id):
+        add_items(program_a.agent.pk, "maria", "monday", [({"text": "Hello"}, None)])
+        item = ConversationItem.objects.get()
+    codenames = [permission.split(".")[1] for permission in ROLES["admin"]]
+    admin = browser(program_a.tenant, *codenames)
+    assert admin.post(page_of("by page", "clear/")).status_code == 302
+    assert admin.delete("/api/v1/sessions/by%20REST/").status_code == 204
+    assert listed(admin) == []
+    for address in (
+        f"/api/v1/conversations/items/{item.pk}/",
+        f"/api/v1/conversations/items/?agent={program_a.agent.pk}&user_id=maria&thread_id=monday",
+    ):
+        refused = admin.delete(address)
+        assert (refused.status_code, "memory.delete_message" in refused.text) == (403, True)
+    with tenant_scope(program_a.tenant.id):
+        assert ConversationItem.objects.filter(pk=item.pk).exists()
 
 
 def test_messages_that_are_too_large_are_not_read(

@@ -1,5 +1,6 @@
 """What a person may do by the API: what the admin lets them do, on every route."""
 
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +12,7 @@ from django.urls import get_resolver
 
 from tenants.audit.roles import ROLES
 from tenants.context import tenant_scope
+from tests import database
 from tests.konstruct.api.case import Case
 from tests.konstruct.api.routes import CASES, V1, patterns
 from tests.konstruct.api.said import Said
@@ -25,10 +27,19 @@ VIEWS = {
 }
 # For which the admin has no page: no role holds them, only a superuser does.
 OF_NO_ROLE = {
+    "memory.delete_message",
     "memory.add_message",
     "orchestrator.add_channelidentity",
     "orchestrator.change_toolcall",
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_the_stored_checkpoint(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Storing a checkpoint commits it, outside of the test's transaction."""
+    yield
+    with django_db_blocker.unblock():
+        database.remove_committed_rows()
 
 
 def person(said: Said, permissions: set[str]) -> Client:
