@@ -8,8 +8,8 @@ from tenants.context import fetch_row, required_tenant_id
 
 # A number counts no further.
 MAX_COUNT: Final = 99
+_FAILED: Final = "tenants_job WHERE tenant_id = %(tenant)s AND failed_at IS NOT NULL AND kind ="
 # The rows by the entry of the menu. Each has an index, or is a small table.
-_FAILED = "tenants_job WHERE tenant_id = %(tenant)s AND failed_at IS NOT NULL AND kind = "
 _WAITING: Final = {
     "orchestrator.escalation": (
         "orchestrator_escalation WHERE resolved_at IS NULL AND to_agent_id IS NULL"
