@@ -37,7 +37,7 @@ _CONDITIONS = {
 
 
 class JobStateFilter(admin.SimpleListFilter):
-    """Rows whose job is in a state."""
+    """Rows with a job in a state."""
 
     title = "state"
     parameter_name = "state"

@@ -27,6 +27,7 @@ from konstruct.api.http.lists import beyond
 from konstruct.orchestrator.models import SavedView
 from tenants import transaction
 from tenants.admin.recorded import RecordedAdmin
+from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import is_secret, row_state
 
 EXPORT: Final = "orchestrator.export_list"
@@ -269,7 +270,7 @@ class ListToolsAdmin(RecordedAdmin, ListTools):
         return [*urls, *super().get_urls()]
 
     def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+        self, request: HttpRequest, extra_context: ExtraContext = None
     ) -> HttpResponse:
         """List, with what the tools show."""
         tools = self.list_tools(request)
@@ -341,7 +342,7 @@ def in_batches(
 
 
 class _Echo:
-    """A file whose `write` returns its argument."""
+    """A file for csv.writer: `write` returns its argument."""
 
     def write(self, text: str) -> str:
         return text

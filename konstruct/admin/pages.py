@@ -17,7 +17,7 @@ from tenants.exceptions import KonstructError
 
 
 class PageForm(forms.Form):
-    """A form whose fields look like those of the site."""
+    """A form with fields that look like those of the site."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -84,7 +84,7 @@ class ResetView(PasswordResetView):
         return {**context, "title": gettext("Reset the password"), "button": gettext("Send a link")}
 
     def form_valid(self, form: Any) -> HttpResponse:
-        """Have a worker look for the address and send the mail: how long it takes tells nothing."""
+        """Enqueue the mail: a worker finds the person, so each address takes the same time."""
         email = form.cleaned_data["email"]
         limit = mail_request(email, current_address())
         if not limit.allowed:

@@ -52,7 +52,7 @@ class EventColumns:
         """The changed fields or the parameters, in short."""
         detail = event.detail
         if any(name in detail for name in ("before", "after", "withheld")):
-            said = "; ".join(
+            text = "; ".join(
                 [f"{name}: {old} → {new}" for name, old, new in _fields(detail)]
                 + [
                     gettext("%(name)s: not shown") % {"name": name}
@@ -60,8 +60,8 @@ class EventColumns:
                 ]
             )
         else:
-            said = ", ".join(f"{name}: {_short(value)}" for name, value in detail.items() if value)
-        return said if len(said) <= MAX_CELL_CHARACTERS else f"{said[:MAX_CELL_CHARACTERS]}…"
+            text = ", ".join(f"{name}: {_short(value)}" for name, value in detail.items() if value)
+        return text if len(text) <= MAX_CELL_CHARACTERS else f"{text[:MAX_CELL_CHARACTERS]}…"
 
     @display(description=_("Changes"))
     def changes(self, event: Any) -> SafeString | str:

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 
 from tenants import transaction
+from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import NOTHING, RowState, row_state
 from tenants.context import reading_replica
 
@@ -46,7 +47,7 @@ class RecordedAdmin(ModelAdmin):
         return PossiblyOldChangeList
 
     def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+        self, request: HttpRequest, extra_context: ExtraContext = None
     ) -> HttpResponse:
         """List, or search."""
         response: HttpResponse = super().changelist_view(request, extra_context)

@@ -30,6 +30,8 @@ from tenants.limits.rate_limit import RateLimit
 from tenants.models import Tenant
 
 View = Callable[..., HttpResponseBase]
+# Of a view of Django's admin.
+ExtraContext = dict[str, Any] | None
 
 
 class Recorder(Protocol):
@@ -92,18 +94,14 @@ class PagedSite(UnfoldAdminSite):
 
     post_page = partialmethod(page, is_post_only=True)
 
-    def login(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def login(self, request: HttpRequest, extra_context: ExtraContext = None) -> HttpResponse:
         """Log in, unless there were too many failures."""
         if request.method != "POST":
             return cast(HttpResponse, super().login(request, extra_context))
         answer = partial(super().login, request, extra_context)
         return self._attempt(request, request.POST.get("username", ""), answer, "login")
 
-    def logout(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def logout(self, request: HttpRequest, extra_context: ExtraContext = None) -> HttpResponse:
         """End the session."""
         user = request.user
         was_known = user.is_authenticated
@@ -114,7 +112,7 @@ class PagedSite(UnfoldAdminSite):
         return response
 
     def password_change(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+        self, request: HttpRequest, extra_context: ExtraContext = None
     ) -> HttpResponse:
         """Change the user's own password, unless the old one was wrong too often.
 
@@ -241,9 +239,7 @@ class PagedSite(UnfoldAdminSite):
             request, template, {**self.each_context(request), "title": title, **context}
         )
 
-    def search(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def search(self, request: HttpRequest, extra_context: ExtraContext = None) -> HttpResponse:
         """Find what the callback of the settings finds, and lists by their names.
 
         Unfold would keep what it finds in the cache, under the user's number: that of another
@@ -270,9 +266,7 @@ class OperatorSite(PagedSite):
 
     index_title = _("Tenants")
 
-    def index(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def index(self, request: HttpRequest, extra_context: ExtraContext = None) -> HttpResponse:
         """Show what needs attention."""
         context = {**(extra_context or {}), "attention": attention(request)}
         return cast(HttpResponse, super().index(request, context))

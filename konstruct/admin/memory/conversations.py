@@ -1,4 +1,4 @@
-"""Conversations: the threads of a tenant, each read as a chat, and why each reply was said."""
+"""Conversations: the threads of a tenant, each shown as a chat, with the sources of each reply."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -72,7 +72,7 @@ class MessageRow:
 
     @property
     def is_guests(self) -> bool:
-        """Whether an agent said it to which the thread was handed."""
+        """Whether another agent wrote it, to which the thread was transferred."""
         return self.message.answered_by_id not in (None, self.message.agent_id)
 
 
@@ -147,7 +147,7 @@ TOOLS: Final = PageTools(
 
 @tenant_site.page("conversations/<uuid:message_id>/", name="conversation", permission=READ)
 def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
-    """One thread around a message, and beside it why a reply was said."""
+    """Show a thread around a message, and beside it the sources of a reply."""
     anchor = get_object_or_404(Message.objects.defer("content"), pk=message_id)
     note_row(request, Action.VIEW, anchor, "conversation", thread_id=anchor.thread_id)
     shown = turns_around(anchor)
@@ -200,7 +200,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     "conversations/<uuid:message_id>/retry/", name="retry_reply", permission=RETRY
 )
 def retry(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
-    """Try again to answer a message whose reply was given up."""
+    """Retry a reply that has failed."""
     message = get_object_or_404(Message.objects.defer("content"), pk=message_id)
     success = gettext("The message will be answered in a moment.")
     with show_outcome(request, success), transaction.atomic():
@@ -251,7 +251,7 @@ def _has_sources(turn: Any) -> bool:
 
 
 def _why(request: HttpRequest, chosen: UUID | None, anchor: Message) -> Any:
-    """Why the chosen reply was said, for those who may see recall events."""
+    """Return the sources of the chosen reply, for users who may see recall events."""
     if chosen is None or not request.user.has_perm("memory.view_recallevent"):
         return None
     reply = Message.objects.filter(

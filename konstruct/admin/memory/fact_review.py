@@ -181,7 +181,7 @@ def marked_spans(text: str, spans: list[tuple[int, int]]) -> SafeString:
 
 
 def _decide_posted(request: HttpRequest) -> None:
-    """Take the decision of a form; tell the person what happened."""
+    """Take the decision of a form, and show its outcome."""
     decision, memory_id = request.POST.get("decision", ""), as_uuid(request.POST.get("fact"))
     fact = get_object_or_404(MemoryEntry.objects.entries().defer("embedding"), pk=memory_id)
     form = (EditForm if decision == "edit" else ReasonForm)(request.POST)

@@ -290,7 +290,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """List what is deleted. Who may delete a fact deletes its evidence and events with it."""
+        """List the rows to be deleted. To delete a fact is to delete its evidence and events."""
         listed, counts, missing, protected = super().get_deleted_objects(objs, request)
         of_facts = {str(model._meta.verbose_name) for model in (FactEvidence, FactEvent)}
         return listed, counts, missing - of_facts, protected

@@ -156,7 +156,7 @@ TOOLS = PageTools(
 
 @tenant_site.page("memories/<uuid:message_id>/", name="neighbours", permission=SEE)
 def neighbours(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
-    """What is remembered beside a message: the nearest by meaning."""
+    """Show the messages that are nearest to a message by meaning."""
     message = get_object_or_404(Message, pk=message_id)
     note_row(request, Action.VIEW, message, "nearest memories")
     return tenant_site.render(

@@ -84,7 +84,7 @@ def review(request: HttpRequest) -> HttpResponseBase:
 
 
 def _mark(request: HttpRequest) -> None:
-    """Set the mark of a form; tell the user what happened."""
+    """Set the mark of a form, and show the outcome."""
     form = MarkForm(request.POST)
     if not form.is_valid():
         messages.warning(request, gettext("This cannot be saved: check the mark and the note."))

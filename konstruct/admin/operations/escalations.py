@@ -184,7 +184,7 @@ def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     "escalations/<uuid:escalation_id>/resolve/", name="resolve_escalation", permission=ANSWER
 )
 def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
-    """Let the agent answer in the thread again."""
+    """Resolve an escalation: the agent answers in the thread again."""
     found, form = _found(escalation_id), ResolutionForm(request.POST)
     if not form.is_valid():
         return _page(request, found, AnswerForm(), form)
@@ -227,7 +227,7 @@ def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponse
     "conversations/<uuid:message_id>/escalate/", name="escalate", permission=CALL
 )
 def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
-    """Let a person answer in the thread of a message from now on."""
+    """Open an escalation: a person answers in the thread of a message from now on."""
     form = CallForm(request.POST)
     reason = form.cleaned_data["reason"] if form.is_valid() else ""
     reason = reason or f"{request.user.get_username()} wants to answer."
@@ -238,7 +238,7 @@ def escalate(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     "conversations/<uuid:message_id>/hand-over/", name="hand_over", permission=CALL
 )
 def hand(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
-    """Let another agent answer in the thread of a message from now on."""
+    """Transfer the thread of a message to another agent."""
     to_agent = as_uuid(request.POST.get("agent"))
     if to_agent is None:
         raise Http404("This tenant has no such agent.")

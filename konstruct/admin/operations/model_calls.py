@@ -1,7 +1,7 @@
 """Calls of language models: each call, and tokens and money by day and by agent."""
 
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
@@ -15,7 +15,7 @@ from konstruct.admin.lists import AgentFilter, agent_names
 from konstruct.orchestrator import metering
 from konstruct.orchestrator.models import CallOutcome, ModelCall
 from tenants.admin.badges import Colours
-from tenants.admin.sites import tenant_site
+from tenants.admin.sites import ExtraContext, tenant_site
 from tenants.context import reading_replica
 
 # The days that are summed above the list, and the agents with most tokens in them.
@@ -54,7 +54,7 @@ class ModelCallAdmin(AgentRowsAdmin):
         return gettext(label)
 
     def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+        self, request: HttpRequest, extra_context: ExtraContext = None
     ) -> HttpResponse:
         """The list of calls below the sums of the last days."""
         agent_id = as_uuid(request.GET.get("agent"))

@@ -1,4 +1,4 @@
-"""Usage of the tenant: its quotas with what is used of them, the days of a month, and its CSV."""
+"""Usage of the tenant: its quotas with their use, the days of a month, and its CSV."""
 
 from datetime import date, timedelta
 from typing import Any, Final

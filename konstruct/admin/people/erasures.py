@@ -119,11 +119,6 @@ class ErasureRequestAdmin(ErasureAdmin):
         about = ErasureRequest.objects.about(search_term.strip(), search_term)
         return queryset.filter(pk__in=about.order_by().values("pk")), False
 
-    @display(description=_("Agent"))
-    def agent(self, request: Any) -> str:
-        """The agent of the erasure, or all agents."""
-        return request.agent_name or gettext("all agents")
-
     @display(description=_("How far"))
     def how_far(self, request: ErasureRequest) -> str:
         """The progress of an erasure that runs."""

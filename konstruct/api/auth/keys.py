@@ -158,7 +158,7 @@ def _require_room(spare: int) -> None:
 def roll_key(
     key: ApiKey, *, grace: timedelta = timedelta(), created_by: str = ""
 ) -> tuple[ApiKey, KeyText]:
-    """Make a key that may do the same, and let the old one expire. Its text is returned here alone.
+    """Make a key with the same rights; the old one expires. Its text is returned here alone.
 
     A key that was made for some time gets a successor for as long.
 

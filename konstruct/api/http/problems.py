@@ -139,7 +139,7 @@ _forms: dict[str, ErrorForm] = {API_PREFIX: problem_document}
 
 
 def register(prefix: str, form: ErrorForm) -> None:
-    """Let addresses that begin so be called with API keys. Call it when the app is ready.
+    """Accept API keys at the addresses that begin so. Call it when the app is ready.
 
     Of prefixes of which one begins with another, the longer one counts.
     """

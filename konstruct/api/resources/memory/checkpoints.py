@@ -1,6 +1,6 @@
 """Checkpoints of LangGraph graphs that run elsewhere: saved and read by REST, never decoded.
 
-What is in them is a session, which `sessions/` lists, shows and clears.
+They are sessions, which `sessions/` lists, shows and clears.
 """
 
 import base64
@@ -42,7 +42,7 @@ class NewestCheckpointsFirst(KeysetPagination):
     """Checkpoints by their ids, which grow with time; those of copied threads have the same.
 
     Args:
-        is_counted: whether the caller has said how many a page has, and gets so many or an error.
+        is_counted: whether the caller has chosen the number of rows, and gets so many or an error.
     """
 
     orderings = {"-checkpoint_id": ("-checkpoint_id", "-thread_id", "-checkpoint_ns")}
@@ -57,7 +57,7 @@ class NewestCheckpointsFirst(KeysetPagination):
         *,
         backwards: bool,
     ) -> "list[SavedCheckpoint]":
-        """Return one checkpoint more than a page holds, and let it hold as many as fit."""
+        """Return one checkpoint more than a page holds; the page holds as many as fit."""
         rows = queryset(after=position, backwards=backwards, limit=self.limit + 1)
         sizes = [*accumulate(row.bytes for row in rows[: self.limit])]
         if sizes and sizes[0] > MAX_BYTES:
