@@ -54,22 +54,23 @@ PAGES: Final[dict[type[Model], str]] = {
 }
 
 
+DATE: Final = forms.DateInput(attrs={"type": "date"})
+
+
 class NarrowingForm(PageForm):
     """What the messages of a search are narrowed to. An unusable value does not narrow."""
 
     agent = forms.ChoiceField(
         label=_("Agent"), choices=agent_choices(_("All agents")), required=False
     )
-    user = forms.CharField(label=_("Person"), required=False)
+    user = forms.CharField(
+        label=_("Person"),
+        required=False,
+        widget=forms.TextInput(attrs={"placeholder": _("Id of the person")}),
+    )
     channel = forms.CharField(label=_("Channel"), required=False)
-    since = forms.DateField(label=_("From"), required=False)
-    until = forms.DateField(label=_("To"), required=False)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for name in ("since", "until"):
-            self.fields[name].widget.input_type = "date"
-        self.fields["user"].widget.attrs["placeholder"] = gettext("Id of the person")
+    since = forms.DateField(label=_("From"), required=False, widget=DATE)
+    until = forms.DateField(label=_("To"), required=False, widget=DATE)
 
     def narrowing(self) -> MessageFilter:
         """Return the valid values as a filter; both dates are included."""

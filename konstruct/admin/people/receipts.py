@@ -79,9 +79,8 @@ def download(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
         raise Http404("The erasure is not done: it has no receipt yet.")
     note_row(request, Action.EXPORT, erasure)
     document = receipt_document(erasure, request.tenant)  # type: ignore[attr-defined]
-    response = JsonResponse(document, json_dumps_params={"indent": 2})
-    response.headers["Content-Disposition"] = f'attachment; filename="receipt-{erasure_id}.json"'
-    return response
+    headers = {"Content-Disposition": f'attachment; filename="receipt-{erasure_id}.json"'}
+    return JsonResponse(document, json_dumps_params={"indent": 2}, headers=headers)
 
 
 def _kinds(tables: dict[str, dict[str, Any]]) -> list[tuple[str, int, int]]:

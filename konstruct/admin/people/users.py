@@ -17,10 +17,11 @@ from konstruct.admin.access import actor_of, note
 from konstruct.admin.choosing import as_user_id
 from konstruct.admin.list_tools import range_of
 from konstruct.admin.page_tools import PageTools, days_of
+from konstruct.admin.pages import show_outcome
 from konstruct.admin.people.identities import SEE as SEE_ACCOUNTS
 from konstruct.admin.people.person import SEE
 from konstruct.api.http.problems import current_request_id
-from konstruct.orchestrator.identities.erasure_requests import AlreadyRequested, request_erasure
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, users_of_accounts
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
 from memory.browse import people
@@ -138,18 +139,13 @@ def erase(request: HttpRequest) -> HttpResponseBase:
 
 
 def _request(request: HttpRequest, user_id: str) -> HttpResponseBase:
-    try:
+    success = gettext("The erasure is requested. An operator's process carries it out.")
+    with show_outcome(request, success):
         erasure = request_erasure(
             user_id,
             by=actor_of(request),
             reason=request.POST.get("reason", "").replace("\0", "")[:2000],
             request_id=current_request_id(),
-        )
-    except AlreadyRequested as error:
-        messages.warning(request, str(error))
-    else:
-        messages.success(
-            request, gettext("The erasure is requested. An operator's process carries it out.")
         )
         if request.user.has_perm(RECEIPT):
             return redirect("admin:erasure_receipt", erasure.pk)
