@@ -28,7 +28,7 @@ from tenants import journal
 from tenants.context import public_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Domain, Job, Tenant, WorkspaceClaim
-from tenants.moving.rows import literal, run, session_on
+from tenants.moving.rows import Session, literal, run, session_on
 from tenants.moving.transfer import enter
 from tenants.naming import schema_name_of
 from tenants.servers import MAIN
@@ -49,6 +49,8 @@ PUBLIC_TABLES: Final = (
     "tenants_operatorevent",
 )
 _MIGRATIONS: Final = "SELECT app || '.' || name FROM {}.django_migrations"
+# How often a tenant is dumped that is moved, migrated or restored meanwhile.
+ATTEMPTS: Final = 3
 _NO_ROOM: Final = "No space left on device"
 
 
@@ -100,16 +102,18 @@ def back_up(
         for tenant in tenants:
             try:
                 entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
-            except (ToolFailed, DatabaseError, KonstructError) as error:
+            except (ToolFailed, DatabaseError, KonstructError, Tenant.DoesNotExist) as error:
                 if _NO_ROOM in str(error):
                     raise BackupFailed(f"there is no room in {directory}: {error}") from error
                 failed[tenant.slug] = " ".join(str(error).split())
                 for name in (dump_of(tenant.pk), jobs_of(tenant.pk)):
                     (folder / name).unlink(missing_ok=True)
+                if not Tenant.objects.filter(pk=tenant.pk).exists():
+                    del failed[tenant.slug]  # deleted meanwhile
                 continue
             manifest["tenants"].append(entry)
             report(tenant.slug)
-        if tenants and not manifest["tenants"]:
+        if failed and not manifest["tenants"]:
             raise BackupFailed(f"no tenant could be backed up: {next(iter(failed.values()))}")
         if with_public:
             _dump_public(folder)
@@ -159,23 +163,59 @@ def check_tenant(path: Path, manifest: Manifest, entry: dict[str, Any]) -> None:
 
 
 def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime]:
-    """Dump a tenant's schema and jobs; return what the manifest has of it, and of when it is."""
-    schema = tenant.schema_name
+    """Dump a tenant; again if it is moved, migrated or restored meanwhile.
+
+    No lock keeps it from that: erasures would wait for it as well. pg_dump finds tables by name,
+    and in a schema that got this name meanwhile it sees no row of its snapshot.
+
+    Returns:
+        What the manifest has of the tenant, and of when the dump is.
+    """
+    for _ in range(ATTEMPTS):
+        _refuse_in_work(tenant)
+        entry, taken_at, seen = _dump_once(tenant, folder)
+        with session_on(tenant.server) as session, session.transaction():
+            enter(session, tenant)
+            is_same = _schema_of(session, tenant) == seen
+        if is_same and not Tenant.objects.filter(pk=tenant.pk).exclude(server=tenant.server):
+            return entry, taken_at
+    raise BackupFailed("it was moved, migrated or restored meanwhile, several times")
+
+
+def _refuse_in_work(tenant: Tenant) -> None:
+    with public_scope():
+        tenant.refresh_from_db()
+    if tenant.moving_to or tenant.state == Tenant.State.RESTORING:
+        raise BackupFailed("it is being moved or restored: back it up afterwards")
+
+
+def _dump_once(
+    tenant: Tenant, folder: Path
+) -> tuple[dict[str, Any], datetime, tuple[str, list[str]]]:
+    """Dump a tenant's schema and jobs; return also which schema it was."""
     with session_on(tenant.server) as session:
         run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         enter(session, tenant)
         ((snapshot, taken_at),) = run(session, "SELECT pg_export_snapshot(), now()")
-        migrations = sorted(name for (name,) in run(session, _MIGRATIONS.format(schema)))
-        if not migrations:
-            raise BackupFailed(f"the rows of {schema} are hidden from the owner's role")
-        with (folder / jobs_of(tenant.pk)).open("x") as file:
+        seen = _schema_of(session, tenant)
+        if not seen[1]:
+            raise BackupFailed(f"the rows of {tenant.schema_name} are hidden from the owner's role")
+        with (folder / jobs_of(tenant.pk)).open("w") as file:
             of_tenant = f"tenant_id = {literal(str(tenant.pk))}"
             for row in read_rows(session, f"public.{Job._meta.db_table}", of_tenant):
                 file.write(f"{row}\n")
-        dump_schema(session, tenant.pk, schema, snapshot, folder / dump_of(tenant.pk))
+        to = folder / dump_of(tenant.pk)
+        dump_schema(session, tenant.pk, tenant.schema_name, snapshot, to)
         run(session, "COMMIT")
         version = session.info.server_version // 10_000
-    return _entry(tenant, migrations, taken_at, version), taken_at
+    return _entry(tenant, seen[1], taken_at, version), taken_at, seen
+
+
+def _schema_of(session: Session, tenant: Tenant) -> tuple[str, list[str]]:
+    """Return the schema's number in Postgres, which its name does not keep, and its migrations."""
+    schema = tenant.schema_name
+    ((number,),) = run(session, "SELECT to_regnamespace(%s)::oid::text", schema)
+    return number, sorted(name for (name,) in run(session, _MIGRATIONS.format(schema)))
 
 
 def _entry(

@@ -22,6 +22,9 @@ from tenants import journal
 from tenants.context import fetch_value, tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import OperatorEvent, Tenant
+from tenants.moving.rows import run as run_on
+from tenants.moving.rows import session_on
+from tenants.servers import MAIN
 from tests import database
 from tests.konstruct.backups.conftest import run
 from tests.konstruct.backups.test_restore import BY, owner_works, request_erasure, texts
@@ -279,6 +282,102 @@ def test_a_tenant_that_fails_does_not_stop_the_others(
     assert error.value.returncode == 4
     (made,) = backups_in(tmp_path / "backups")
     assert "is whole: 1 tenants" in run("verify_backup", made)
+
+
+@pytest.fixture
+def during_the_dump(monkeypatch: Any) -> Callable[[Callable[[], object]], None]:
+    """Have something done once, before pg_dump reads a table."""
+    real = postgres.dump_schema
+
+    def do(act: Callable[[], object]) -> None:
+        left = [act]
+
+        def dump(*args: Any) -> None:
+            if left:
+                left.pop()()
+            real(*args)
+
+        monkeypatch.setattr("konstruct.backups.dumping.dump_schema", dump)
+
+    return do
+
+
+def test_a_tenant_that_is_restored_while_it_is_dumped_is_dumped_again(
+    tenant_a: Tenant,
+    talk: Callable[..., Message],
+    backup: Callable[..., Path],
+    during_the_dump: Callable[[Callable[[], object]], None],
+    tmp_path: Path,
+) -> None:
+    talk(tenant_a, "My dog is called Rex.")
+    first = backup("--tenant", "tenant-a")
+    schema = tenant_a.schema_name
+
+    def restored() -> None:
+        with session_on(MAIN) as session:
+            run_on(session, f"ALTER SCHEMA {schema} RENAME TO aside")
+            postgres.restore_schema(session, schema, first / f"{schema}.dump")
+
+    during_the_dump(restored)
+    second = Path(run("backup", tmp_path / "others", "--tenant", "tenant-a").partition(":")[0])
+    with database._cleaner("default").cursor() as cursor:
+        cursor.execute("DROP SCHEMA aside CASCADE")
+    run("restore", second, "--tenant", "tenant-a", "--yes")
+    assert texts(tenant_a)[0] == "My dog is called Rex."
+
+
+def test_a_tenant_that_is_migrated_while_it_is_dumped_is_dumped_again(
+    tenant_a: Tenant,
+    backup: Callable[..., Path],
+    during_the_dump: Callable[[Callable[[], object]], None],
+) -> None:
+    def migrated() -> None:
+        with database._cleaner("default").cursor() as cursor:
+            cursor.execute(
+                f"SET app.current_tenant = '{tenant_a.id}';"
+                f" INSERT INTO {tenant_a.schema_name}.django_migrations (app, name, applied)"
+                " VALUES ('later', '0001_initial', now()); RESET app.current_tenant"
+            )
+
+    during_the_dump(migrated)
+    try:
+        made = backup("--tenant", "tenant-a")
+    finally:
+        with database._cleaner("default").cursor() as cursor:
+            cursor.execute(
+                f"SET app.current_tenant = '{tenant_a.id}';"
+                f" DELETE FROM {tenant_a.schema_name}.django_migrations WHERE app = 'later';"
+                " RESET app.current_tenant"
+            )
+    (entry,) = json.loads((made / MANIFEST).read_text())["tenants"]
+    assert "later.0001_initial" in entry["migrations"]
+
+
+def test_a_tenant_that_is_deleted_meanwhile_is_left_out(
+    make_tenant: Callable[..., Tenant],
+    backup: Callable[..., Path],
+    during_the_dump: Callable[[Callable[[], object]], None],
+) -> None:
+    gone = make_tenant("z-gone")
+    during_the_dump(lambda: run("delete_tenant", "z-gone", "--yes"))
+    made = backup()
+    manifest = json.loads((made / MANIFEST).read_text())
+    assert {entry["slug"] for entry in manifest["tenants"]} == {"tenant-a", "tenant-b"}
+    assert not list(made.glob(f"{gone.schema_name}*"))
+
+
+def test_a_tenant_that_is_being_moved_is_named_and_backed_up_later(
+    tenant_a: Tenant, tenant_b: Tenant, backup: Callable[..., Path], tmp_path: Path
+) -> None:
+    with database.as_owner():
+        Tenant.objects.filter(pk=tenant_a.pk).update(moving_to="eu9")
+    try:
+        with pytest.raises(CommandError, match="tenant-a: it is being moved or restored"):
+            backup()
+    finally:
+        with database.as_owner():
+            Tenant.objects.filter(pk=tenant_a.pk).update(moving_to="")
+    assert "is whole: 1 tenants" in run("verify_backup", *backups_in(tmp_path / "backups"))
 
 
 def test_hostile_names_reach_no_path_and_no_program(
