@@ -455,15 +455,15 @@ def test_where_the_server_takes_no_connection_all_hear_of_it_and_the_next_try_is
     users: tuple[Tenant, Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connecting, "DOWN_SECONDS", 0.1)
-    right = dict(connections["default"].settings_dict)
     with database.pools(2) as pools:
         pool = pools[MAIN]
-        pool.kwargs = {**pool.kwargs, "password": "wrong"}  # type: ignore[dict-item]
+        right = pool.kwargs
+        pool.kwargs = {**pool.kwargs, "port": "1"}  # type: ignore[dict-item]
         with ThreadPoolExecutor(8) as threads:
             outcomes = [threads.submit(in_thread, settings_now) for _ in range(8)]
         assert all(isinstance(each.exception(), ServerDown) for each in outcomes)
         assert all(is_outage(each.exception()) for each in outcomes)
-        pool.kwargs = {**pool.kwargs, "password": right["PASSWORD"]}  # type: ignore[dict-item]
+        pool.kwargs = right
         time.sleep(0.15)
         assert in_thread(settings_now) == ("", "public")
 
