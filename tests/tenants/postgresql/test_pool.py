@@ -540,6 +540,7 @@ def test_without_a_pool_a_thread_keeps_its_connection(users: tuple[Tenant, Tenan
             assert backend() == ours
 
 
+@pytest.mark.of_a_session
 def test_a_forked_child_uses_no_connection_of_its_parents(
     process_environment: dict[str, str],
 ) -> None:
