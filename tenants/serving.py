@@ -1,7 +1,9 @@
 """Which tenants are served, the base of their tasks, and their claims of workspaces."""
 
 import logging
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
 
@@ -64,6 +66,27 @@ def refuse_unless_serving(tenant: Tenant) -> None:
         raise TenantMoving(tenant.slug)
     if not fits(tenant.migrated_to):
         raise TenantBehind(tenant.slug)
+
+
+_of_request: ContextVar[Tenant | None] = ContextVar("tenant_of_request", default=None)
+
+
+@contextmanager
+def served_with(tenant: Tenant) -> Iterator[None]:
+    """Take the limits and the measured usage of a tenant from this row of it during the block.
+
+    For a request, which has read the row at its beginning.
+    """
+    token = _of_request.set(tenant)
+    try:
+        yield
+    finally:
+        _of_request.reset(token)
+
+
+def tenant_of_request() -> Tenant | None:
+    """Return the row of the tenant that the request is served with; None outside of requests."""
+    return _of_request.get()
 
 
 def moved_meanwhile(error: Exception) -> TenantMoving | None:

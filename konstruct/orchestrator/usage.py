@@ -5,6 +5,7 @@ memories are measured at intervals (`konstruct.orchestrator.measuring`); what wa
 since then is added to them.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -15,10 +16,11 @@ from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from konstruct.orchestrator.models import DailyUsage
-from tenants.context import execute, required_tenant_id
+from tenants.context import execute, fetch_row, required_tenant_id, tenant_connection
 from tenants.limits.quotas import Limit, Quota, QuotaExceeded, limits_of
 from tenants.metrics import counter
 from tenants.models import Tenant
+from tenants.serving import tenant_of_request
 
 REFUSALS: Final = counter(
     "konstruct_quota_refusals_total",
@@ -43,10 +45,24 @@ _COUNT: Final = ADD.format(
     rows=f"VALUES ((now() AT TIME ZONE 'UTC')::date, NULL, '', '', {SLOT}, %(messages)s,"
     " %(replies)s, %(memories)s, 0, 0, 0, 0, 0)"
 )
+# Sums of the days since two days: the first of the month, and that of the last measurement.
+_SUMS: Final = """
+SELECT coalesce(sum(messages) FILTER (WHERE day >= %(month)s), 0)::bigint,
+       coalesce(sum(prompt_tokens + completion_tokens) FILTER (WHERE day >= %(month)s), 0)::bigint,
+       coalesce(sum(cost) FILTER (WHERE day >= %(month)s), 0),
+       coalesce(sum(memories) FILTER (WHERE day >= %(measured)s), 0)::bigint
+FROM orchestrator_dailyusage WHERE day >= least(%(month)s, %(measured)s)
+"""
+_LOCK: Final = "SELECT public.wait_for_tenant_lock('konstruct.quotas')"
+# Requests that find at most so much room wait for each other, so that they fill it exactly. Of a
+# tenant with more room no request waits, and as many at once as this do not exceed it.
+EXACT_WITHIN: Final = 100
 # What a message that is accepted takes: it needs a place in memory, and tokens for its reply.
 OF_MESSAGES: Final = (
     *(Quota.MESSAGES, Quota.TOKENS, Quota.COST, Quota.MEMORIES, Quota.STORAGE),
 )  # fmt: skip
+# Columns of _SUMS.
+_SUMMED: Final = (Quota.MESSAGES, Quota.TOKENS, Quota.COST, Quota.MEMORIES)
 OF_MODEL_CALLS: Final = (Quota.TOKENS, Quota.COST)
 OF_MEMORIES: Final = (Quota.MEMORIES, Quota.STORAGE)
 
@@ -78,10 +94,11 @@ class Counts:
 def count(*, messages: int = 0, replies: int = 0, memories: int = 0) -> None:
     """Add to the current tenant's counts of today, in the transaction of what is counted.
 
-    Call it last in the transaction: another one of the same slot waits for its end.
+    It is sent with the next statement or with the COMMIT: it costs no round trip. Call it last in
+    the transaction, since another one of the same slot waits for its end.
     """
     values = {"messages": messages, "replies": replies, "memories": memories}
-    execute(_COUNT, values)
+    tenant_connection().queue(_COUNT, values)
 
 
 def admit_memories(number: int) -> None:
@@ -97,8 +114,9 @@ def admit_memories(number: int) -> None:
 def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
     """Raise if a hard limit of the current tenant leaves no room.
 
-    One statement reads the limits; a tenant that has some of these costs one or two more. Requests
-    at once may each find the same room: they exceed a limit by what they add themselves.
+    The limits are those of the row that the request was served with, or else one statement reads
+    them. A tenant with a hard limit of these costs one more. In a transaction that comes within
+    EXACT_WITHIN of the limit of messages or memories, requests wait for the one before to commit.
 
     Args:
         quotas: the quotas to check, of which API keys are none: their module counts them.
@@ -113,14 +131,32 @@ def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
     hard = {quota: limit for quota, limit in asked.items() if limit is not None}
     if not hard:
         return
-    used = usage_of(tenant, hard)
+    added = {Quota.MESSAGES: 1, Quota.MEMORIES: memories}
+    if _least_room(tenant, hard, added) < EXACT_WITHIN and tenant_connection().in_atomic_block:
+        lock_quotas()
+        _least_room(tenant, hard, added)
+
+
+def _least_room(
+    tenant: Tenant, hard: Mapping[Quota, Decimal], added: Mapping[Quota, int]
+) -> Decimal | float:
+    """Return how much room is left by the limits of what is added; raise if there is none."""
+    used, room = usage_of(tenant, hard), [math.inf]
     for quota, limit in hard.items():
         found = used[quota]
         if found is None:
             continue
-        is_over = found + memories > limit if quota is Quota.MEMORIES else found >= limit
-        if is_over:
+        after = found + added.get(quota, 0)
+        if after > limit or (quota not in added and found >= limit):
             raise refused(QuotaExceeded(quota, limit=limit, used=found))
+        if quota in added:
+            room.append(float(limit - after))
+    return min(room)
+
+
+def lock_quotas() -> None:
+    """Wait for transactions of the tenant that add to a quota near its limit; then others wait."""
+    execute(_LOCK)
 
 
 def refused(error: QuotaExceeded) -> QuotaExceeded:
@@ -131,7 +167,11 @@ def refused(error: QuotaExceeded) -> QuotaExceeded:
 
 def tenant_row() -> Tenant:
     """Return the current tenant's row with its limits and its measured usage."""
-    return Tenant.objects.only("quotas", "usage").get(pk=required_tenant_id())
+    tenant_id = required_tenant_id()
+    known = tenant_of_request()
+    if known is not None and known.pk == tenant_id:
+        return known
+    return Tenant.objects.only("quotas", "usage").get(pk=tenant_id)
 
 
 def full_tenant_row() -> Tenant:
@@ -146,32 +186,21 @@ def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | i
         tenant: its row.
         quotas: of which; API keys as they were measured.
     """
-    quotas = set(quotas)
     measured: Mapping[str, Any] = tenant.usage
     used: dict[Quota, Decimal | int | None] = {
         Quota.STORAGE: measured.get("storage_bytes"),
         Quota.API_KEYS: measured.get("api_keys"),
         Quota.REQUESTS: None,
     }
-    since = first_of_month()
-    if quotas & {Quota.MESSAGES, Quota.TOKENS, Quota.COST}:
-        month = total(since)
-        used |= {
-            Quota.MESSAGES: month.messages,
-            Quota.TOKENS: month.tokens,
-            Quota.COST: month.cost,
-        }
-    if Quota.MEMORIES in quotas:
-        used[Quota.MEMORIES] = _memories(measured)
-    return {quota: used[quota] for quota in quotas}
-
-
-def _memories(measured: Mapping[str, Any]) -> int:
-    """Return the measured number, and what was added since."""
-    if "memories" not in measured:
-        return total(date.min).memories
-    since = date.fromisoformat(measured["counted_since"])
-    return int(measured["memories"]) + total(since).memories - int(measured["counted"])
+    if not used.keys() >= (asked := set(quotas)):
+        is_measured = "memories" in measured
+        since = date.fromisoformat(measured["counted_since"]) if is_measured else date.min
+        found = fetch_row(_SUMS, {"month": first_of_month(), "measured": since})
+        used |= dict(zip(_SUMMED, found, strict=True))
+        if is_measured:
+            # The measured number, and what was added since.
+            used[Quota.MEMORIES] = found[-1] + measured["memories"] - measured["counted"]
+    return {quota: used[quota] for quota in asked}
 
 
 def first_of_month(moment: datetime | None = None) -> date:
@@ -182,12 +211,6 @@ def first_of_month(moment: datetime | None = None) -> date:
 def last_of_month(first: date) -> date:
     """Return the last day of the month of its first day."""
     return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
-
-
-def total(first: date, last: date | None = None) -> Counts:
-    """Return the counts of the current tenant from one day to another; None: until today."""
-    sums = _between(first, last).aggregate(**{name: Sum(name) for name in COUNTS})
-    return _counts(sums)
 
 
 def by(column: str, first: date, last: date | None = None) -> dict[Any, Counts]:

@@ -20,7 +20,7 @@ from tenants.log_context import bind_request_ids
 from tenants.models import Domain, Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import note_server
-from tenants.serving import moved_meanwhile, refuse_unless_serving
+from tenants.serving import moved_meanwhile, refuse_unless_serving, served_with
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -66,7 +66,7 @@ class TenantMiddleware:
         except TenantNotServing as error:
             return refuse(request, *_REFUSALS[Tenant.State(error.state)])
         bind_request_ids(request, tenant_id=tenant.id)
-        with tenant_scope(tenant.id, pinned=True):
+        with tenant_scope(tenant.id, pinned=True), served_with(tenant):
             try:
                 require_server_up()
             except ServerDown as error:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from konstruct.orchestrator import metering
+from konstruct.orchestrator import metering, usage
 from konstruct.orchestrator.models import CallOutcome, ModelCall
 
 
@@ -27,3 +27,11 @@ def metered_call(
         call = metering.Call(prompt_tokens, completion_tokens)
         metering.finish_call(row.pk, CallOutcome(outcome), call, cost=cost)
     return row
+
+
+def counts_of_month() -> usage.Counts:
+    """Return the counts of the current tenant and month."""
+    counts = usage.Counts()
+    for of_day in usage.by("day", usage.first_of_month()).values():
+        counts.add(of_day)
+    return counts

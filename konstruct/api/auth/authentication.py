@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -38,6 +38,10 @@ from tenants.serving import refuse_unless_serving, require_serving
 M = TypeVar("M", bound=Model)
 
 
+# Columns of the list of tenants.
+LISTED: Final = ("slug", "state", "migrated_to", "quotas", "usage")
+
+
 @dataclass(frozen=True)
 class Admission:
     """What was found for the text of a key."""
@@ -47,14 +51,17 @@ class Admission:
     """None if the text opens nothing."""
     agents: dict[str, Agent]
     """The agent that the request names, under that name or id, if there is one."""
-    quotas: dict[str, Any] = field(default_factory=dict)
-    """The tenant's limits."""
+    tenant: Tenant
+    """The tenant's row, with its limits and its measured usage."""
 
 
-def admit(text: KeyText, *, agent: str = "") -> Admission:
+def admit(text: KeyText, *, agent: str = "", tenant: Tenant | None = None) -> Admission:
     """Look what a key opens, and for the agent of that name or id, in one message to Postgres.
 
-    Where there are several servers, the caller has asked the list of tenants first.
+    Args:
+        text: the key.
+        agent: the name or id of the agent that the request names, if it does.
+        tenant: the tenant's row. Where there are several servers, the caller has read it.
 
     Raises:
         UnknownTenant: the key names none.
@@ -73,19 +80,22 @@ def admit(text: KeyText, *, agent: str = "") -> Admission:
         raise
     if row is None:
         raise UnknownTenant(f"no tenant has the id {text.tenant_id}")
-    slug, state, migrated_to, limits, *values = row
-    quotas = json.loads(limits) if isinstance(limits, str) else limits
+    listed, values = row[: len(LISTED)], row[len(LISTED) :]
     if server == MAIN:
+        slug, state, migrated_to, quotas, usage = listed
         tenant = Tenant(id=text.tenant_id, slug=slug, state=state, migrated_to=migrated_to)
+        tenant.quotas, tenant.usage = json.loads(quotas), json.loads(usage)
         refuse_unless_serving(tenant)
+    elif tenant is None:
+        tenant = require_serving(text.tenant_id)
     of_key = len(_columns(ApiKey))
     key = _made(ApiKey, values[:of_key], server)
     found = _made(Agent, values[of_key:], server)
     if key is None or not text.matches(key.secret_digest):
-        return Admission(text, None, {}, quotas)
+        return Admission(text, None, {}, tenant)
     with tenant_scope(text.tenant_id):
         note_use(key)
-    return Admission(text, key, {} if found is None else {agent: found}, quotas)
+    return Admission(text, key, {} if found is None else {agent: found}, tenant)
 
 
 def is_valid(text: KeyText) -> bool:
@@ -94,10 +104,11 @@ def is_valid(text: KeyText) -> bool:
     Raises django.db.Error if a database is down.
     """
     try:
+        tenant = None
         if settings.TENANT_DATABASES:
-            require_serving(text.tenant_id)  # it also finds the tenant's server
+            tenant = require_serving(text.tenant_id)  # it also finds the tenant's server
         with tenant_scope(text.tenant_id, pinned=True):
-            return admit(text).key is not None
+            return admit(text, tenant=tenant).key is not None
     except (UnknownTenant, TenantNotServing):
         return False
 
@@ -119,13 +130,15 @@ def _statement(column: str, *, has_list: bool) -> str:
     """The statement; on a server that has no list of tenants, with nothing of the tenant."""
     columns = [f"api_key.{name}" for name in _columns(ApiKey)]
     columns += [f"agent.{name}" for name in _columns(Agent)]
-    listed = f"SELECT id, slug, state, migrated_to, quotas FROM {Tenant._meta.db_table}"  # noqa: S608
+    listed = "SELECT id, slug, state, migrated_to, quotas::text, usage::text"
+    listed += f" FROM {Tenant._meta.db_table}"
     if not has_list:
-        listed = """
-            SELECT %(tenant_id)s::uuid AS id, '' AS slug, '' AS state, '' AS migrated_to,
-                   '{}'::jsonb AS quotas"""
+        listed = "SELECT %(tenant_id)s::uuid AS id, " + ", ".join(
+            f"'' AS {name}" for name in LISTED
+        )
+    of_tenant = ", ".join(f"tenant.{name}" for name in LISTED)
     return f"""
-SELECT tenant.slug, tenant.state, tenant.migrated_to, tenant.quotas, {", ".join(columns)}
+SELECT {of_tenant}, {", ".join(columns)}
 FROM ({listed}) AS tenant
 LEFT JOIN {ApiKey._meta.db_table} AS api_key
     ON api_key.prefix = %(prefix)s AND api_key.revoked_at IS NULL

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.usage import refused, tenant_row
+from konstruct.orchestrator.usage import lock_quotas, refused, tenant_row
 from tenants import transaction
 from tenants.audit.tombstones import KEY, bury
 from tenants.context import tenant_scope
@@ -150,6 +150,7 @@ def _require_room(spare: int) -> None:
     limit = limits_of(tenant_row().quotas).get(Quota.API_KEYS, UNLIMITED).hard
     if limit is None:
         return
+    lock_quotas()
     used = ApiKey.objects.valid().count()
     if used >= limit + spare:
         raise refused(QuotaExceeded(Quota.API_KEYS, limit=limit, used=used))

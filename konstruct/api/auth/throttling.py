@@ -11,6 +11,7 @@ from konstruct.api.auth.keys import Program
 from tenants.context import current_tenant_id
 from tenants.limits.quotas import request_buckets
 from tenants.limits.rate_limit import take_from
+from tenants.serving import tenant_of_request
 
 # Asking for replies must not eat the messages that a tenant may send: reads have their own bucket.
 SENDING = "rest"
@@ -34,7 +35,8 @@ class TenantThrottle(BaseThrottle):
             return True
         channel = READING if request.method in ("GET", "HEAD", "OPTIONS") else SENDING
         key = request.user.key.prefix if isinstance(request.user, Program) else None
-        buckets = request_buckets(_quotas(request._request), channel, key)
+        served = tenant_of_request()
+        buckets = request_buckets(served.quotas if served else {}, channel, key)
         answer = take_from(tenant_id, buckets)
         self.retry_after = answer.retry_after
         request._request.rate_limit = answer  # type: ignore[attr-defined]  # for the headers below
@@ -43,12 +45,6 @@ class TenantThrottle(BaseThrottle):
     def wait(self) -> float:
         """Return the seconds until a token is there."""
         return self.retry_after
-
-
-def _quotas(request: Any) -> dict[str, Any]:
-    """Return the limits of the request's tenant, which its host or its key has found."""
-    found = getattr(request, "admission", None) or getattr(request, "tenant", None)
-    return {} if found is None else found.quotas
 
 
 class RateLimited(APIView):

@@ -21,7 +21,7 @@ from tenants.http.middleware import streamed_inside
 from tenants.http.refusals import refuse_later
 from tenants.log_context import bind_request_ids
 from tenants.postgresql.exceptions import ServerDown
-from tenants.serving import require_serving
+from tenants.serving import require_serving, served_with
 
 HEADER = "X-Request-ID"
 # What goes back into a header and into log lines must not be able to make new ones.
@@ -128,11 +128,13 @@ class ApiKeyTenantMiddleware:
             return self.get_response(request)
         with ExitStack() as scope:
             try:
+                tenant = None
                 if settings.TENANT_DATABASES:
-                    require_serving(key.tenant_id)  # which says on which server it is entered
+                    tenant = require_serving(key.tenant_id)  # also says where it is entered
                 scope.enter_context(tenant_scope(key.tenant_id, pinned=True))
-                admission = admit(key, agent=_agent_named(request))
+                admission = admit(key, agent=_agent_named(request), tenant=tenant)
                 request.admission = admission  # type: ignore[attr-defined]
+                scope.enter_context(served_with(admission.tenant))
                 if admission.key is not None:
                     bind_request_ids(request, tenant_id=key.tenant_id, key_id=admission.key.pk)
             except (TenantPaused, ServerDown) as error:

@@ -31,7 +31,7 @@ BATCH = at("v1/batch/")
 
 CASES = {
     ("mem0-ping", "GET"): Case(at("v1/ping/"), foreign=200, messages=2, stranger=200),
-    ("mem0-add", "POST"): Case(at("v3/memories/add/"), foreign=422, messages=12, body=tall_vera),
+    ("mem0-add", "POST"): Case(at("v3/memories/add/"), foreign=422, messages=10, body=tall_vera),
     ("mem0-list", "POST"): Case(
         at("v3/memories/"),
         # An agent that there is not has no memories.

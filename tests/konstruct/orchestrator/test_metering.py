@@ -15,7 +15,7 @@ from konstruct.orchestrator.models import CallOutcome, DailyUsage, ModelCall
 from konstruct.orchestrator.pipeline.dry_run import DryThread, dry_run
 from tenants.context import connection, tenant_scope
 from tests.konstruct.conftest import Program
-from tests.konstruct.metered import metered_call
+from tests.konstruct.metered import counts_of_month, metered_call
 from tests.servers.llm import Answer, LLMServer
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10}
@@ -37,8 +37,8 @@ def metered() -> tuple[int, int]:
     """Return the requests and tokens of the meter, of calls with an outcome."""
     calls = ModelCall.objects.exclude(outcome=CallOutcome.UNKNOWN)
     requests = sum(calls.values_list("requests", flat=True))
-    assert usage.total(usage.first_of_month()).calls == calls.count()
-    return requests, usage.total(usage.first_of_month()).tokens
+    assert counts_of_month().calls == calls.count()
+    return requests, counts_of_month().tokens
 
 
 def test_replies_and_dry_runs_are_metered(
@@ -52,7 +52,7 @@ def test_replies_and_dry_runs_are_metered(
         ("dry run", program.agent.pk, "done", 100, Decimal("0.11")),
         ("reply", program.agent.pk, "done", 100, Decimal("0.11")),
     ]
-    counts = usage.total(usage.first_of_month())
+    counts = counts_of_month()
     assert (counts.messages, counts.replies, counts.memories) == (1, 1, 2)
 
 
@@ -88,7 +88,7 @@ def test_a_call_that_fails_is_counted_without_tokens(
             runner.complete(_Message(), program.agent, [{"role": "user", "content": "?"}], options)
         (call,) = ModelCall.objects.all()
         assert (call.outcome, call.prompt_tokens, call.requests) == ("failed", 0, 1)
-        counts = usage.total(usage.first_of_month())
+        counts = counts_of_month()
     assert (counts.calls, counts.failed, counts.tokens) == (1, 1, 0)
 
 
@@ -122,7 +122,7 @@ def test_an_outcome_is_counted_once(program: Program) -> None:
     with tenant_scope(program.tenant.id):
         call = metered_call()
         metering.finish_call(call.pk, CallOutcome.FAILED, metering.Call(5, 5), cost=Decimal(1))
-        counts = usage.total(usage.first_of_month())
+        counts = counts_of_month()
         assert (counts.calls, counts.failed, counts.tokens) == (1, 0, 110)
         call.refresh_from_db()
     assert call.outcome == CallOutcome.DONE
@@ -146,7 +146,7 @@ def test_another_tenants_usage_is_not_visible(program_a: Program, program_b: Pro
         metered_call()
         usage.count(messages=3)
     with tenant_scope(program_b.tenant.id):
-        assert usage.total(usage.first_of_month()) == usage.Counts()
+        assert counts_of_month() == usage.Counts()
         assert metering.usage(since=timezone.now() - timedelta(days=1)) == []
         assert not DailyUsage.objects.exists()
 

@@ -2,13 +2,15 @@
 
 import csv
 import io
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from decimal import Decimal
+from threading import Barrier
 from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import DatabaseError
+from django.db import DatabaseError, connections
 from django.utils import timezone
 
 from konstruct.api.auth.keys import issue_key, roll_key
@@ -27,7 +29,7 @@ from tenants.limits.quotas import Limit, Quota, QuotaExceeded, QuotaInvalid, nex
 from tenants.management.base import UsageError
 from tenants.models import Job, OperatorEvent, Tenant
 from tests.konstruct.conftest import Program
-from tests.konstruct.metered import metered_call
+from tests.konstruct.metered import counts_of_month, metered_call
 
 FACTS = "/api/v1/facts/"
 
@@ -69,6 +71,29 @@ def test_messages_are_refused_at_the_hard_limit_and_accepted_ones_answered(
     assert program_a.get("/api/v1/messages/").status_code == 200
     limit(program_a, Quota.MESSAGES)
     assert program_a.send("Three").status_code == 202
+
+
+@pytest.mark.django_db(transaction=True)
+def test_messages_at_once_fill_the_hard_limit_exactly(program_a: Program) -> None:
+    limit(program_a, Quota.MESSAGES, hard=5)
+    at_once = Barrier(12)
+
+    def send(number: int) -> int:
+        try:
+            at_once.wait()
+            return program_a.send(f"Message {number}").status_code
+        finally:
+            connections.close_all()
+
+    try:
+        with ThreadPoolExecutor(12) as threads:
+            statuses = sorted(threads.map(send, range(12)))
+    finally:
+        limit(program_a, Quota.MESSAGES)  # it is committed, and other tests have this tenant
+    assert statuses == [202] * 5 + [429] * 7
+    with tenant_scope(program_a.tenant.id):
+        assert Message.objects.filter(role="user").count() == 5
+        assert counts_of_month().messages == 5
 
 
 def test_tokens_and_money_are_of_this_month(program_a: Program) -> None:
