@@ -133,7 +133,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("dry-runs", "POST"): Case(
         lambda said: f"{V1}agents/{said.other.pk}/dry-runs/",
         foreign=404,
-        messages=27,
+        messages=24,
         body=lambda said: {"content": "Who are you?", "draft": {"persona": "Kind."}},
     ),
     ("questions", "GET"): Case(
