@@ -59,7 +59,7 @@ def fact(said: Said) -> str:
 CASES = {
     "remember": Case(
         tool("remember", agent=ada, user_id=vera, content=lambda said: "Vera sings."),
-        messages=10,
+        messages=8,
         action="create",
     ),
     "search": Case(
