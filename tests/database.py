@@ -334,11 +334,12 @@ def remove_committed_rows() -> None:
         few=sql.Literal(_FEW),
     )
     for server in servers():
-        # Processes that a module has running may be at work on the same tables.
+        # Processes that a module has running may be at work on the same tables; a test may have
+        # restarted the server.
         for tries_left in (3, 2, 1, 0):
             try:
                 _cleaner(server).execute(empty)
-            except psycopg.errors.DeadlockDetected:
+            except (psycopg.errors.DeadlockDetected, psycopg.errors.AdminShutdown):
                 if not tries_left:
                     raise
             else:

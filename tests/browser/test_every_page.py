@@ -17,6 +17,7 @@ from django.test import RequestFactory
 from django.urls import reverse
 from django.utils.http import urlencode
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
+from playwright.sync_api import expect
 
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import ApiKey
@@ -337,7 +338,7 @@ class Walk:
         page = self.visitor.page
         page.set_viewport_size(DESK)
         self.visitor.open(path)
-        page.wait_for_function("!document.querySelector('[x-cloak]')")
+        expect(page.locator("[x-cloak]")).to_have_count(0)
         self._axe(name, {})
         for problem, script in (("direction", DEPENDENT_TEXT), ("no aria-expanded", OPENERS)):
             self._note(name, problem, page.evaluate(script))
@@ -350,7 +351,7 @@ class Walk:
             self._axe(name, {"runOnly": ["color-contrast", "scrollable-region-focusable"]})
             self._switch("light")
         with suppress(PlaywrightTimeout):  # charts are drawn anew after a change of the width
-            page.wait_for_function(f"{TOO_WIDE} === 0", timeout=3000)
+            page.wait_for_function(f"() => {TOO_WIDE} === 0", timeout=3000)
         width = page.evaluate(TOO_WIDE)
         if width:
             self._note(name, "too wide for a phone", [f"{width} px: {page.evaluate(WIDEST)}"])

@@ -84,7 +84,7 @@ def look_at(page: Page, name: str) -> list[tuple[str, ...]]:
     """Return what axe finds in an open page, and whether it is too wide, in each look."""
     serious: list[tuple[str, ...]] = []
     # Alpine has shown what it shows.
-    page.wait_for_function("!document.querySelector('[x-cloak]')")
+    expect(page.locator("[x-cloak]")).to_have_count(0)
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     for size, scheme in looks():
         page.set_viewport_size(SIZES[size])

@@ -18,7 +18,7 @@ def test_a_click_on_a_day_of_a_chart_opens_its_rows(
     page = admin.open("/admin/?days=7")
     chart = page.get_by_role("region", name="Messages").locator("canvas")
     chart.scroll_into_view_if_needed()
-    page.wait_for_function("Chart.getChart(document.querySelector('[data-chart] canvas'))")
+    page.wait_for_function("() => Chart.getChart(document.querySelector('[data-chart] canvas'))")
     size = chart.bounding_box()
     assert size is not None
     chart.click(position={"x": size["width"] - 20, "y": size["height"] / 2})
