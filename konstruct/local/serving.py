@@ -270,7 +270,7 @@ def _refuse_taken_port(host: str, port: int) -> None:
         except OSError as error:
             raise ServingError(
                 f"cannot listen at {host}:{port} ({error.strerror}): "
-                f"choose another port, for example `make run PORT={port % 65535 + 1}`"
+                f"choose another port, for example PORT={port % 65535 + 1}"
             ) from error
 
 

@@ -68,10 +68,10 @@ class Command(KonstructCommand):
                 if not options["exit"]:
                     processes.wait()
         except KeyboardInterrupt:
-            self.stdout.write("\nStopped. What was said stays: `make demo` again remembers it.")
+            self.stdout.write("\nStopped. The messages stay: `make demo` continues with them.")
 
     def _converse(self, tenants: list["_Prepared"], url: str) -> bool:
-        """Say everything, then ask; return whether each answer was right."""
+        """Send all messages, then the questions; return whether each answer was right."""
         self.stdout.write(
             f"\nTwo companies. Each has an agent {conversations.AGENT} "
             f"and a user {conversations.USER}; they share nothing else.\n"
@@ -84,12 +84,12 @@ class Command(KonstructCommand):
                 seconds = time.monotonic() - started
             _await_embeddings(prepared.tenant)
             self.stdout.write(
-                f"  {prepared.script.name}: {conversations.USER} said "
-                f"{len(prepared.script.said)} things ({seconds:.1f} s with the replies)"
+                f"  {prepared.script.name}: {conversations.USER} sent "
+                f"{len(prepared.script.said)} messages ({seconds:.1f} s with the replies)"
             )
         right = True
         for prepared in tenants:
-            self.stdout.write(f"\n{prepared.script.name} is asked:")
+            self.stdout.write(f"\nQuestions in {prepared.script.name}:")
             with prepared.client(url) as client:
                 for number, question in enumerate(prepared.script.questions):
                     reply = _send(client, question.text, f"demo-asked-{number}")
@@ -110,7 +110,7 @@ class Command(KonstructCommand):
         ]
         right = question.answer in answer and not any(word in answer for word in foreign)
         mark = self.style.SUCCESS("right") if right else self.style.ERROR("WRONG")
-        note = "" if question.answer else ", it was not said in this tenant"
+        note = "" if question.answer else ": this tenant has no such message"
         self.stdout.write(f"  {conversations.USER}: {question.text}")
         lines = answer.strip().splitlines() or [""]
         self.stdout.write(f"  {conversations.AGENT}: {lines[0]}")
@@ -123,13 +123,15 @@ class Command(KonstructCommand):
         """Print addresses and logins."""
         with tenant_scope(Tenant.objects.get(slug=conversations.AURORA.slug).id):
             remembered = Message.objects.count()
-        self.stdout.write(f"\n{remembered} messages of {conversations.AURORA.name} are audited at")
+        self.stdout.write(
+            f"\nThe admin of each company ({conversations.AURORA.name} has {remembered} messages):"
+        )
         for script in conversations.TENANTS:
             self.stdout.write(
                 f"  http://{script.slug}.localhost:{port}/admin/   {ADMIN} / {ADMIN_PASSWORD}"
             )
         self.stdout.write(
-            "Facts that were found in the conversations wait for a review there.\n"
+            "Facts extracted from the conversations wait for a review there.\n"
             f"Operators:  http://localhost:{port}/admin/   {ADMIN} / {ADMIN_PASSWORD}\n"
             f"API:        http://localhost:{port}/api/docs/   keys in {_keys_file()}\n\n"
             "The server runs until Ctrl-C."

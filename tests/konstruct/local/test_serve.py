@@ -327,7 +327,7 @@ def test_a_taken_port_is_refused_in_one_line_and_nothing_is_started(
     assert refusal(tmp_path / "home", port) == (
         1,
         f"CommandError: cannot listen at 127.0.0.1:{port} (Address already in use): "
-        f"choose another port, for example `make run PORT={port + 1}`\n",
+        f"choose another port, for example PORT={port + 1}\n",
     )
     assert processes_in(tmp_path / "home") == []
 
