@@ -70,7 +70,7 @@ def agent_versions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     if before.isdigit() and len(before) < 10:
         rows = rows.filter(number__lt=int(before))
     found = list(rows[: PER_PAGE + 1])
-    pairs = zip(found, [*found[1:], None], strict=True)
+    pairs = zip(found, [*found[1:], None], strict=False)  # an imported agent may have none
     return tenant_site.render(
         request,
         "konstruct/agent_versions.html",
