@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 ad676f6a211761a3162cdb78c17667832af93975dc20b6ce3cb35fd61b400c93
+// Written by `make typescript` from docs/openapi.yaml, sha256 7f7b0a1118dd47c0680b910a7dac9bf47e9d7718031ad94ceeea7bde735d36af
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -5145,7 +5145,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Too many requests of this key or tenant; see `Retry-After`. */
+        /** @description Too many requests of this key or tenant, or a quota of the month is used up: `type` says which; see `Retry-After`. */
         TooManyRequests: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5280,6 +5280,29 @@ export interface components {
                  *       "title": "Unsupported Media Type",
                  *       "status": 415,
                  *       "detail": "Send the body as Content-Type: application/json.",
+                 *       "instance": "/api/v1/messages/",
+                 *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
+                 *     }
+                 */
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description A quota that does not begin anew is used up: `quota`, `limit` and `used` say which. */
+        QuotaExceeded: {
+            headers: {
+                "X-Request-ID": components["headers"]["X-Request-ID"];
+                "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                [name: string]: unknown;
+            };
+            content: {
+                /**
+                 * @example {
+                 *       "type": "urn:konstruct:problem:quota-exceeded",
+                 *       "title": "Payment Required",
+                 *       "status": 402,
+                 *       "detail": "A quota is used up that does not begin anew with the month.",
                  *       "instance": "/api/v1/messages/",
                  *       "request_id": "2f9f4b0e-6a43-4c63-9d4c-5a4f3b8a1c55"
                  *     }
@@ -7314,6 +7337,7 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
@@ -7802,6 +7826,7 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
@@ -8227,6 +8252,7 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];
@@ -8468,6 +8494,7 @@ export interface operations {
             };
             400: components["responses"]["Invalid"];
             401: components["responses"]["Unauthenticated"];
+            402: components["responses"]["QuotaExceeded"];
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
             406: components["responses"]["NotAcceptable"];

@@ -49,7 +49,11 @@ _ALWAYS = {
     405: ("MethodNotAllowed", "This address does not know the method; `Allow` says which it does."),
     406: ("NotAcceptable", "`Accept` asks for another type than application/json."),
     414: ("AddressTooLong", "The address is longer than 8190 bytes."),
-    429: ("TooManyRequests", "Too many requests of this key or tenant; see `Retry-After`."),
+    429: (
+        "TooManyRequests",
+        "Too many requests of this key or tenant, or a quota of the month is used up: `type` says "
+        "which; see `Retry-After`.",
+    ),
     500: ("InternalError", "The server failed. Its log has the error under the request's id."),
     503: ("Unavailable", "Something that the API needs is not running right now."),
 }
@@ -62,6 +66,10 @@ _WITH_A_BODY = {
 }
 # What views say of themselves, by `problems`.
 _SOMETIMES = {
+    402: (
+        "QuotaExceeded",
+        "A quota that does not begin anew is used up: `quota`, `limit` and `used` say which.",
+    ),
     409: ("Conflict", "It contradicts the current state, such as a fact with the same text."),
     412: ("ChangedSince", "It was changed since: its ETag is another than `If-Match` says."),
     422: (

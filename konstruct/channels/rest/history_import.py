@@ -200,7 +200,7 @@ class ImportView(ApiView):
         id="import_messages",
         description=DESCRIPTION,
         returns=ImportResultSerializer,
-        errors=(409, 422),
+        errors=(402, 409, 422),
         headers=[IDEMPOTENCY_KEY],
     )
     def post(self, request: Request) -> Response:

@@ -91,6 +91,7 @@ class MessagesView(ApiView):
             202: OpenApiResponse(MessageSerializer, description="Accepted; the reply is to come."),
             (200, MEDIA_TYPE): OpenApiResponse(str, description="The reply, as it is written."),
         },
+        errors=(402,),
         headers=[IDEMPOTENCY_KEY, LOCATION],
     )
     def post(self, request: Request) -> Any:

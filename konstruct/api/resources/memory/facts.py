@@ -434,7 +434,7 @@ class FactsView(FactsApi):
                 description="The same text existed. The other fields were added to it.",
             ),
         },
-        errors=(409, 422),
+        errors=(402, 409, 422),
         headers=[IDEMPOTENCY_KEY, LOCATION],
     )
     def post(self, request: Request) -> Response:
@@ -508,7 +508,7 @@ class FactBatchView(FactsApi):
         "All of them are stored, or none. The same request again stores nothing twice, because "
         "the same text of the same agent and user is the same fact.",
         returns=StoredFactsSerializer,
-        errors=(422,),
+        errors=(402, 422),
     )
     def post(self, request: Request) -> Response:
         """Store several facts."""
