@@ -16,6 +16,7 @@ from typing import Any, Final
 from django.utils.crypto import salted_hmac
 
 from konstruct.privacy.erasure.person import OF_PERSON, Person
+from tenants import transaction
 from tenants.audit.models import ErasureRequest
 from tenants.context import connection, fetch_all, fetch_column, fetch_value, tenant_connection
 
@@ -187,7 +188,8 @@ def _are_theirs(columns: dict[str, str]) -> list[str]:
 
 def _stream(statement: str, values: dict[str, Any], batch: int) -> Iterator[tuple[Any, ...]]:
     """Rows of a statement, of which one batch is in memory at a time."""
-    with connection.chunked_cursor() as cursor:
+    # Only in a transaction does Postgres keep the rows that wait.
+    with transaction.atomic(), connection.chunked_cursor() as cursor:
         cursor.execute(statement, values)
         while rows := cursor.fetchmany(batch):
             yield from rows

@@ -17,7 +17,7 @@ from konstruct.local import embedded
 from konstruct.local.embedded import paths
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
-from konstruct.privacy.erasure import carry_out, rows, storage
+from konstruct.privacy.erasure import carry_out, residue, rows, storage
 from memory.conversations.short_term import append_message
 from memory.models import ConversationEmbedding, Message
 from tenants.audit.access_log import Actor
@@ -26,7 +26,7 @@ from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import memory_short_key
 from tests import database
-from tests.messages import statements
+from tests.messages import messages_to_postgres, statements
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -247,3 +247,19 @@ def test_a_rewrite_that_misses_a_row_of_toast_is_repeated(
     receipt: Any = carry_out(request_erasure("maria", by=EVA)).receipt
     assert failed == ["memory_message"]
     assert "memory_message" in receipt["storage"]["rewritten"]
+
+
+def test_tables_are_searched_by_cursors(owner: None, agent: Agent, tenant_a: Tenant) -> None:
+    """However much a tenant has, the process that erases holds one batch of rows."""
+    say(agent, "other", residue.BATCH + 2)
+    say(agent, "gone", 2)
+    with messages_to_postgres() as sent:
+        carry_out(request_erasure("gone", by=EVA))
+    every = [statement for message in sent for statement in message]
+    (search,) = (
+        each for each in every if f'FROM "{tenant_a.schema_name}"."memory_message"' in each
+    )
+    declare, cursor, *_ = search.split()
+    assert declare == "DECLARE"
+    fetches = [each for each in every if each.startswith("FETCH ") and each.endswith(cursor)]
+    assert len(fetches) == 3  # two batches, and none
