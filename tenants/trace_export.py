@@ -116,17 +116,26 @@ class CountingExporter(SpanExporter):
         self._exporter = exporter
         self._waiting = waiting
         self._is_failing = False
+        self._reporting = threading.Lock()
+        self._is_stopped = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Export spans, in the thread of the SDK."""
+        result, failure = SpanExportResult.FAILURE, ""
         try:
             result = self._exporter.export(spans)
         except Exception as error:  # its text may have the headers of the settings
-            logger.error("An export of spans ended with %s", type(error).__name__)  # noqa: TRY400
-            result = SpanExportResult.FAILURE
-        is_failing = result is not SpanExportResult.SUCCESS
-        self._waiting.leave(len(spans))
-        self._spans.of(outcome="failed" if is_failing else "exported").inc(len(spans))
+            failure = type(error).__name__
+        with self._reporting:
+            if not self._is_stopped:
+                self._report(len(spans), failure, is_failing=result is not SpanExportResult.SUCCESS)
+        return result
+
+    def _report(self, number: int, failure: str, *, is_failing: bool) -> None:
+        if failure:
+            logger.error("An export of spans ended with %s", failure)
+        self._waiting.leave(number)
+        self._spans.of(outcome="failed" if is_failing else "exported").inc(number)
         if is_failing and not self._is_failing:
             logger.warning(
                 "Spans are lost: the collector at OTEL_EXPORTER_OTLP_ENDPOINT does not take them"
@@ -134,7 +143,11 @@ class CountingExporter(SpanExporter):
         elif self._is_failing and not is_failing:
             logger.warning("Spans are exported again")
         self._is_failing = is_failing
-        return result
+
+    def stop(self) -> None:
+        """Count and log nothing from now on: the process ends, and closes what it logs to."""
+        with self._reporting:
+            self._is_stopped = True
 
     def shutdown(self) -> None:
         """End the export."""
@@ -151,9 +164,11 @@ class Tracing:
                 del os.environ[name]  # as compose files pass it; the SDK would read it
         os.environ.setdefault("OTEL_SERVICE_NAME", settings.OTEL_SERVICE_NAME)
         self._waiting = Waiting()
-        exporter = OTLPSpanExporter(timeout=EXPORT_TIMEOUT_SECONDS)
+        self._exporter = CountingExporter(
+            OTLPSpanExporter(timeout=EXPORT_TIMEOUT_SECONDS), self._waiting, spans
+        )
         self._batches = BatchSpanProcessor(
-            CountingExporter(exporter, self._waiting, spans),
+            self._exporter,
             max_queue_size=MAX_WAITING,
             schedule_delay_millis=EXPORT_SECONDS * 1000,
             max_export_batch_size=MAX_WAITING // 4,
@@ -172,6 +187,7 @@ class Tracing:
         end = threading.Thread(target=self._batches.shutdown, name="spans", daemon=True)
         end.start()
         end.join(STOP_SECONDS)
+        self._exporter.stop()
         self._spans.of(outcome="dropped").inc(self._waiting.number)
 
     @contextmanager

@@ -3,14 +3,17 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 import timeit
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
+from opentelemetry.sdk.trace.export import SpanExportResult
 
 from tenants import trace_export, traces
 from tenants.exceptions import InvalidTenantId
@@ -187,3 +190,30 @@ def test_spans_that_the_collector_refuses_are_counted_and_logged_once(
     assert lines == [
         "Spans are lost: the collector at OTEL_EXPORTER_OTLP_ENDPOINT does not take them"
     ]
+
+
+class Held:
+    """An exporter of which the answer comes when `answers` is set."""
+
+    def __init__(self) -> None:
+        self.answers = threading.Event()
+
+    def export(self, spans: Any) -> SpanExportResult:
+        assert self.answers.wait(60)
+        return SpanExportResult.FAILURE
+
+
+def test_an_export_that_fails_after_the_stop_is_neither_counted_nor_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its spans count as dropped, and the stream of the log may be closed by then."""
+    held, waiting = Held(), trace_export.Waiting()
+    waiting.number = 1
+    exporter = trace_export.CountingExporter(cast(Any, held), waiting, traces.SPANS)
+    before = counted("failed")
+    thread = threading.Thread(target=exporter.export, args=([None],))
+    thread.start()
+    exporter.stop()
+    held.answers.set()
+    thread.join()
+    assert (counted("failed") - before, waiting.number, caplog.records) == (0, 1, [])

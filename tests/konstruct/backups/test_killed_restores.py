@@ -157,12 +157,17 @@ def test_the_program_of_a_killed_restore_does_not_go_on_beside_the_next_one(
     killed(monkeypatch, "_load", "restore", made, "--tenant", "tenant-a", "--yes")
     # As pg_restore, of which the parent was killed: it makes the schema, and commits later.
     url = database.url_of("owner")
-    orphan = psycopg.connect(url, application_name=name_of_restore(tenant_a.schema_name))
+    name = name_of_restore(tenant_a.schema_name)
+    orphan = psycopg.connect(url, application_name=name)
+    # Such as a staging deployment on the same server, which has the same tenants.
+    elsewhere = psycopg.connect(url, dbname="postgres", application_name=name)
     orphan.execute(f"CREATE SCHEMA {tenant_a.schema_name}".encode())
     run("restore", str(made), "--tenant", "tenant-a", "--yes")
     with pytest.raises(psycopg.OperationalError, match="terminating connection"):
         orphan.commit()
     orphan.close()
+    assert elsewhere.execute("SELECT 1").fetchone() == (1,)
+    elsewhere.close()
     assert settled(tenant_a)
 
 
