@@ -94,12 +94,11 @@ def pages(tenant_id: UUID) -> dict[str, str]:
     from django.urls import reverse
 
     from konstruct.orchestrator.models import Agent, Escalation
-    from konstruct.urls import tenant as urls
     from memory.models import MemoryEntry, Message
     from tenants.context import tenant_scope
 
     def at(name: str, *arguments: Any, **query: Any) -> str:
-        path = reverse(f"admin:{name}", urlconf=urls, args=arguments)
+        path = reverse(f"admin:{name}", urlconf="konstruct.urls.tenant", args=arguments)
         return f"{path}?{urlencode(query)}" if query else path
 
     with tenant_scope(tenant_id):
