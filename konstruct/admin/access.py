@@ -69,7 +69,7 @@ def note_row(
         request: the request of the person.
         action: what the person did.
         row: the row; its primary key is the subject's id.
-        subject: the kind of thing; by default the verbose name of the row's model.
+        subject: the kind of thing; by default the English name of the row's model.
         detail: further arguments of `note`.
     """
     named = {
@@ -77,7 +77,7 @@ def note_row(
         "agent_id": row.pk if isinstance(row, Agent) else getattr(row, "agent_id", None),
         "user_id": getattr(row, "user_id", None),
     }
-    note(request, action, subject or str(row._meta.verbose_name), **{**named, **detail})
+    note(request, action, subject or row._meta.verbose_name_raw, **{**named, **detail})
 
 
 def note_on_list(
@@ -101,7 +101,7 @@ def note_on_site(
     note(
         request,
         Action(action),
-        "admin" if action != Action.EDIT else str(get_user_model()._meta.verbose_name),
+        "admin" if action != Action.EDIT else get_user_model()._meta.verbose_name_raw,
         by=by,
         subject_id=by.id if action == Action.EDIT else "",
         user_id=detail.get("asked", {}).get("user") or None,
@@ -142,7 +142,7 @@ class AuditedAdmin(ListToolsAdmin):
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
         """Log an action on a row, or on the list."""
-        note_on_list(request, action, row, str(self.opts.verbose_name), **detail)
+        note_on_list(request, action, row, self.opts.verbose_name_raw, **detail)
 
 
 class AuditedReadOnlyAdmin(AuditedAdmin, ReadOnlyModelAdmin):

@@ -114,7 +114,7 @@ def make_due_changes(now: datetime, *, by: Actor) -> None:
             rule.save()
             record_access(
                 Action.EDIT,
-                str(RetentionRule._meta.verbose_name),
+                RetentionRule._meta.verbose_name_raw,
                 by=by,
                 subject_id=rule.pk,
                 agent_id=rule.agent_id,

@@ -131,7 +131,7 @@ class OperatorAdmin(RecordedAdmin):
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
         """Write down what was done with a row, or with the list of them."""
-        record_by_person(request, action, row or str(self.opts.verbose_name), **detail)
+        record_by_person(request, action, row or self.opts.verbose_name_raw, **detail)
 
 
 class TenantAdmin(OperatorAdmin):

@@ -161,6 +161,6 @@ def record_command(
             "user_id": getattr(subject, "user_id", None),
             **detail,
         }
-        subject = str(subject._meta.verbose_name)
+        subject = subject._meta.verbose_name_raw
     by = Actor.operator(operator_name())
     record_access(action, subject, by=by, command=command, **detail)

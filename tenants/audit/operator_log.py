@@ -48,7 +48,7 @@ def record_operation(
             actor_id=actor_id,
             actor=abridged(actor),
             action=action,
-            subject=str(subject if row is None else row._meta.verbose_name),
+            subject=str(subject if row is None else row._meta.verbose_name_raw),
             subject_id="" if row is None else str(row.pk),
             name="" if row is None else str(row),
             address=current_address(),

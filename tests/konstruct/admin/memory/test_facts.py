@@ -173,15 +173,20 @@ def test_two_facts_become_one_once_it_was_seen_what_comes_of_it(
     assert history(program_a, goes)[-1] == "She is living in Lisbon."
 
 
+@pytest.mark.parametrize("language", ["en", "de"])
 def test_a_fact_is_deleted_with_its_versions_and_that_is_written_down(
-    program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
+    language: str, program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
 ) -> None:
     fact = know("Lives in Porto.")
     LongTermMemory().update(fact, program_a.tenant.id, content="Lives in Lisbon.")
-    browser(program_a.tenant).post(f"{FACTS}{fact}/delete/", {"post": "yes"})
+    browser(program_a.tenant).post(
+        f"{FACTS}{fact}/delete/", {"post": "yes"}, headers={"Accept-Language": language}
+    )
     assert history(program_a, fact) == []
     with tenant_scope(program_a.tenant.id):
-        assert AccessEvent.objects.get(action="delete").subject_id == str(fact)
+        event = AccessEvent.objects.get(action="delete")
+    # The log is in English whatever the page is in.
+    assert (event.subject, event.subject_id) == ("fact", str(fact))
 
 
 def test_facts_are_searched_by_meaning(
