@@ -7,6 +7,7 @@ from uuid import UUID
 
 from konstruct.consistency import facts, indexing, jobs, metadata, names, replies, windows
 from konstruct.consistency.records import Finding, Report
+from tenants import transaction
 from tenants.context import tenant_scope
 
 CHECKS = (replies, jobs, indexing, windows, facts, metadata, names)
@@ -48,7 +49,12 @@ def _findings() -> list[Finding]:
 
 
 def _look() -> list[Finding]:
-    return [finding for check in CHECKS for finding in check.check()]
+    found: list[Finding] = []
+    for check in CHECKS:
+        # Only in a transaction does Postgres keep the rows that wait to be read.
+        with transaction.atomic():
+            found += check.check()
+    return found
 
 
 def _repair(findings: Iterable[Finding]) -> None:

@@ -36,6 +36,7 @@ from tenants.audit.models import ActorKind, RetentionRule
 from tenants.context import connection, tenant_scope
 from tenants.models import Job, Tenant
 from tenants.redis_keys import memory_short_key
+from tests.messages import messages_to_postgres
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -69,6 +70,17 @@ def test_a_whole_memory_adds_up(tenant_a: Tenant, talk: Callable[..., Message]) 
         "accepted": 3, "answered": 3, "failed": 0, "held": 0, "waiting": 0, "to be embedded": 6,
         "embedded": 6, "pending": 0, "windows": 3, "facts": 1,
     }  # fmt: skip
+
+
+def test_the_transcript_is_read_in_batches(tenant_a: Tenant, talk: Callable[..., Message]) -> None:
+    """However much a tenant has, the process that verifies holds few rows."""
+    talk("My dog Rex was born in May.")
+    with messages_to_postgres() as sent:
+        assert kinds(tenant_a) == []
+    every = [statement for message in sent for statement in message]
+    cursors = [each.split()[1] for each in every if each.startswith("DECLARE ")]
+    assert len(cursors) >= 4  # replies, index, facts, metadata
+    assert {each.split()[-1] for each in every if each.startswith("FETCH ")} == {*cursors}
 
 
 def test_windows_that_are_lost_cleared_or_shorter_are_in_order(
