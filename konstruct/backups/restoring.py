@@ -356,7 +356,7 @@ def _put_aside(tenant: Tenant, *, is_original: bool) -> None:
 
 
 def _end_killed_restores(tenant: Tenant) -> None:
-    """End the sessions of programs whose restore of this tenant was killed: they would go on."""
+    """End the sessions that killed restores of this tenant left: they would go on."""
     execute(
         "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity"
         " WHERE application_name = %s AND datname = current_database()",

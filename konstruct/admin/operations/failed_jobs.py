@@ -38,7 +38,7 @@ class FailedKind:
 
     label: Any
     rows: type[Model]
-    """The model of the list of these jobs, by whose permissions they are seen and retried."""
+    """The model of the list of these jobs. Its permissions allow to see and retry them."""
     retry: Callable[[UUID], bool]
     is_message: bool = False
     """Whether the key of a job is a message, which has a conversation."""
