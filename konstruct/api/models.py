@@ -82,7 +82,7 @@ class ApiKey(TenantModel):
         help_text="The one end user whom this key may speak for and read of. Empty: all of them.",
     )
     created_at = models.DateTimeField(
-        db_default=Now(), editable=False, help_text="When it was made."
+        db_default=Now(), editable=False, help_text="Time of creation."
     )
     created_by = models.TextField(
         blank=True,
@@ -145,7 +145,7 @@ class IdempotencyRecord(TenantModel):
     key = models.CharField(max_length=255, help_text="Caller, and digest of the Idempotency-Key.")
     digest = models.CharField(max_length=64, help_text="SHA-256 of the request's body.")
     made = models.UUIDField(help_text="Id of what it made.")
-    created_at = models.DateTimeField(db_default=Now(), help_text="When it was made.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="Time of creation.")
 
     # Deleted with what it names.
     personal_data = PersonalData(on_erasure=OnErasure.PSEUDONYMIZE)

@@ -44,7 +44,8 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Konstruct",
-    "DESCRIPTION": "Memory for AI agents: send a message, be answered with what was said before.",
+    "DESCRIPTION": "Memory for AI agents: send a message, and get a reply that uses earlier "
+    "conversations.",
     "VERSION": __version__,
     "OAS_VERSION": "3.1.0",
     "POSTPROCESSING_HOOKS": [

@@ -64,7 +64,7 @@ class OnnxModel:
         return vectors
 
     def renew_locks(self) -> None:
-        """There are none."""
+        """This model has no locks."""
 
     def _ids(self, text: str) -> list[int]:
         # Not encode_batch(), whose threads do not survive a fork.

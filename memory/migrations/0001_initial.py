@@ -68,13 +68,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -95,13 +95,13 @@ class Migration(migrations.Migration):
                 (
                     "thread_id",
                     models.TextField(
-                        help_text="Conversation, as the channel knows it; memory spans them all.",
+                        help_text="The conversation's id in the channel. Memory spans all conversations.",
                         verbose_name="thread",
                     ),
                 ),
                 (
                     "channel",
-                    models.TextField(help_text="Where it came from: rest, slack, import …"),
+                    models.TextField(help_text="The source: rest, slack, import …"),
                 ),
                 (
                     "role",
@@ -119,12 +119,12 @@ class Migration(migrations.Migration):
                         help_text="The speaker's display name.",
                     ),
                 ),
-                ("content", models.TextField(help_text="What was said, verbatim.")),
+                ("content", models.TextField(help_text="The text, verbatim.")),
                 (
                     "created_at",
                     models.DateTimeField(
                         db_default=models.Func(function="now", output_field=models.DateTimeField()),
-                        help_text="When it was said; for imported turns, in the original.",
+                        help_text="Time of the message; for imported turns, the original time.",
                     ),
                 ),
                 (
@@ -248,13 +248,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -408,13 +408,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -469,13 +469,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -507,11 +507,11 @@ class Migration(migrations.Migration):
                 ("cut", models.JSONField(help_text="What was found but left out, and why.")),
                 (
                     "injected",
-                    models.JSONField(help_text="What the language model was given, as given."),
+                    models.JSONField(help_text="The memories in the prompt, verbatim."),
                 ),
-                ("abstained", models.BooleanField(help_text="Nothing was worth giving.")),
+                ("abstained", models.BooleanField(help_text="No memory was relevant enough.")),
                 ("embedding_model", models.TextField(help_text="Model and digest of its weights.")),
-                ("milliseconds", models.FloatField(help_text="Time that the recall took.")),
+                ("milliseconds", models.FloatField(help_text="Duration of the recall.")),
                 (
                     "created_at",
                     models.DateTimeField(
@@ -560,13 +560,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -717,7 +717,7 @@ class Migration(migrations.Migration):
                         db_default=models.Func(
                             function="clock_timestamp", output_field=models.DateTimeField()
                         ),
-                        help_text="When it was stored first.",
+                        help_text="When it was first stored.",
                     ),
                 ),
                 (
@@ -747,7 +747,9 @@ class Migration(migrations.Migration):
                 (
                     "expires_at",
                     models.DateTimeField(
-                        blank=True, help_text="From then on it is not found any more.", null=True
+                        blank=True,
+                        help_text="Searches do not find it from this time on.",
+                        null=True,
                     ),
                 ),
                 (
@@ -829,7 +831,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Why a person is to review it, such as conflict or health.",
+                        help_text="Why a person must review it, such as conflict or health.",
                     ),
                 ),
                 (
@@ -872,7 +874,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Whom or what the fact is about, by name.",
+                        help_text="The name of the person or thing that the fact is about.",
                     ),
                 ),
                 (
@@ -1119,13 +1121,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -1403,13 +1405,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -1578,13 +1580,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -1708,7 +1710,7 @@ class Migration(migrations.Migration):
                 "ConversationEmbedding": "The vector of one piece of a message, or of a text stored directly. Append-only.",
                 "ConversationItem": "What a framework keeps of a run: a message, a tool's call, its result. Never changed.",
                 "FactEvent": "A change of a fact's state, and its author. Never changed, and deleted with the fact.",
-                "FactEvidence": "The words of a message that a fact rests on. Never changed.",
+                "FactEvidence": "A quote from a message as the evidence of a fact. Never changed.",
                 "IndexedMessage": "What recall weighs of a message beside its words and vectors. Append-only.",
                 "MemoryAttribute": "One value of a fact's metadata, where a b-tree can find it.",
                 "MemoryEntry": "A fact. An update keeps its id, and keeps the earlier state as a version.",

@@ -31,9 +31,9 @@ class Role(models.TextChoices):
 class AgentUserModel(TenantModel):
     """A row that belongs to what one agent knows of one user."""
 
-    agent_id = models.UUIDField("agent", help_text="The agent whose memory this is.")
+    agent_id = models.UUIDField("agent", help_text="The agent that this memory belongs to.")
     user_id = models.TextField(
-        "user", help_text="The user as the channel knows them, such as a Slack user id."
+        "user", help_text="The user's id in the channel, such as a Slack user id."
     )
 
     class Meta:
@@ -48,16 +48,17 @@ class Message(AgentUserModel):
     )
     number = IdentityField(unique=True, help_text="Order of insertion.")
     thread_id = models.TextField(
-        "thread", help_text="Conversation, as the channel knows it; memory spans them all."
+        "thread", help_text="The conversation's id in the channel. Memory spans all conversations."
     )
-    channel = models.TextField(help_text="Where it came from: rest, slack, import …")
+    channel = models.TextField(help_text="The source: rest, slack, import …")
     role = models.TextField(choices=Role, help_text="Who spoke.")
     name = models.TextField(
         blank=True, default="", db_default="", help_text="The speaker's display name."
     )
-    content = models.TextField(help_text="What was said, verbatim.")
+    content = models.TextField(help_text="The text, verbatim.")
     created_at = models.DateTimeField(
-        db_default=server_now(), help_text="When it was said; for imported turns, in the original."
+        db_default=server_now(),
+        help_text="Time of the message; for imported turns, the original time.",
     )
     idempotency_key = models.CharField(  # noqa: DJ001 - many are unset, and not equal
         max_length=255,
@@ -512,7 +513,7 @@ class RecallEvent(AgentUserModel):
     query = models.TextField(help_text="What was asked of memory.")
     hits = models.JSONField(help_text="What was found, with the score of every channel.")
     cut = models.JSONField(help_text="What was found but left out, and why.")
-    injected = models.JSONField(help_text="What the language model was given, as given.")
+    injected = models.JSONField(help_text="The memories in the prompt, verbatim.")
     facts = models.JSONField(
         default=list,
         db_default=models.Value([], output_field=models.JSONField()),
@@ -523,9 +524,9 @@ class RecallEvent(AgentUserModel):
         help_text="The prompt as it was sent, with the tokens of each section and how much was"
         " left out; none for replies from before prompts were kept.",
     )
-    abstained = models.BooleanField(help_text="Nothing was worth giving.")
+    abstained = models.BooleanField(help_text="No memory was relevant enough.")
     embedding_model = models.TextField(help_text="Model and digest of its weights.")
-    milliseconds = models.FloatField(help_text="Time that the recall took.")
+    milliseconds = models.FloatField(help_text="Duration of the recall.")
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was stored.")
 
     objects = ScopedQuerySet.as_manager()

@@ -118,7 +118,7 @@ class MemoryEntry(TenantModel):
         help_text="Model and digest of its weights. Only vectors of one model can be compared."
     )
     created_at = models.DateTimeField(
-        db_default=server_clock(), help_text="When it was stored first."
+        db_default=server_clock(), help_text="When it was first stored."
     )
     updated_at = models.DateTimeField(
         db_default=server_clock(), help_text="When it was changed last."
@@ -130,7 +130,7 @@ class MemoryEntry(TenantModel):
         null=True, blank=True, help_text="Until when it was so; open while it is."
     )
     expires_at = models.DateTimeField(
-        null=True, blank=True, help_text="From then on it is not found any more."
+        null=True, blank=True, help_text="Searches do not find it from this time on."
     )
     supersedes = models.UUIDField(
         null=True, blank=True, editable=False, help_text="The version that this one replaced."
@@ -141,7 +141,10 @@ class MemoryEntry(TenantModel):
 
     # About whom or what, which of their attributes, and its value.
     subject = models.TextField(
-        blank=True, default="", db_default="", help_text="Whom or what the fact is about, by name."
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The name of the person or thing that the fact is about.",
     )
     slot = models.TextField(
         blank=True,
@@ -206,7 +209,7 @@ class MemoryEntry(TenantModel):
         blank=True,
         default="",
         db_default="",
-        help_text="Why a person is to review it, such as conflict or health.",
+        help_text="Why a person must review it, such as conflict or health.",
     )
     run_id = models.UUIDField(
         "extraction run",
@@ -356,7 +359,7 @@ OF_FACTS_OF_USER: Final = f"memory_id IN (SELECT memory_id FROM memory_memoryent
 
 
 class FactEvidence(TenantModel):
-    """The words of a message that a fact rests on. Never changed."""
+    """A quote from a message as the evidence of a fact. Never changed."""
 
     id = models.UUIDField(
         primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False

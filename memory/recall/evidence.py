@@ -84,7 +84,7 @@ class Pieces:
 
 
 class Quote(NamedTuple):
-    """The words of a message that a fact rests on."""
+    """A quote from a message as the evidence of a fact."""
 
     message_id: UUID
     start: int

@@ -183,7 +183,7 @@ class Erasure(TenantModel):
     )
     reason = models.TextField(blank=True, default="", db_default="", help_text="Reason.")
     requested_by = models.TextField(help_text="Who asked for it.")
-    created_at = models.DateTimeField(db_default=Now(), help_text="When it was asked for.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was requested.")
     last_error = models.TextField(
         blank=True, default="", db_default="", help_text="Why it could not be finished yet."
     )

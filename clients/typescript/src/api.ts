@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 7f7b0a1118dd47c0680b910a7dac9bf47e9d7718031ad94ceeea7bde735d36af
+// Written by `make typescript` from docs/openapi.yaml, sha256 e1ecac85c18df69f2d191ce6a3f8f43f4ee90b9d5d5b1cbac7dad9101e8645e8
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -34,7 +34,7 @@ export interface paths {
         head?: never;
         /**
          * Change an agent
-         * @description Only the given fields change. An agent cannot be deleted, because its memory would have no owner. `is_active: false` closes it.
+         * @description Changes only the given fields. An agent cannot be deleted, because its memory would have no owner. Deactivate it with `is_active: false`.
          */
         patch: operations["update_agent"];
         trace?: never;
@@ -50,7 +50,7 @@ export interface paths {
         put?: never;
         /**
          * Send a message to an agent in a dry run
-         * @description Decides as a channel does, by the rules for people, consent and other agents, and asks the language model with the prompt, the memory and the tools of a reply. Nothing is stored but the meter's count and the access log's entry, and tools are described instead of run. `conversation` continues a dry run for up to a day. `draft` shows what other settings would change. The response comes when the language model has answered; each of both sides may take as long as a reply. Where it gives no answer, `problem` says why.
+         * @description Applies the rules of a channel (for people, consent and other agents), and calls the language model with the prompt, the memory and the tools of a reply. It stores only the usage of the language model and an entry in the access log, and describes tool calls instead of running them. `conversation` continues a dry run for up to a day. `draft` shows the effect of other settings. The response arrives when the language model has answered; the agent and the draft may each take as long as a reply. If there is no answer, `problem` has the reason.
          */
         post: operations["dry_run_agent"];
         delete?: never;
@@ -71,7 +71,7 @@ export interface paths {
         put?: never;
         /**
          * Save a question to an agent
-         * @description The agent is asked it now, and again after each change, by dry runs. An agent has at most 20 saved questions: one more is a 409 `too-many-questions`. A question that names a person is erased with the person.
+         * @description A worker asks the agent this question now and after each change, in dry runs. An agent has at most 20 saved questions: one more is a 409 `too-many-questions`. A question that names a person is erased with the person.
          */
         post: operations["save_question"];
         delete?: never;
@@ -107,7 +107,7 @@ export interface paths {
         };
         /**
          * List the answers to the saved questions of an agent, the newest first
-         * @description There is one for each question and each version of the agent that was asked. Those of the last 20 versions are kept. An answer is erased with its person and with each message that its prompt had.
+         * @description Each question has one answer of each version of the agent that was asked. Answers of the last 20 versions are kept. An answer is erased with its person and with any message that was in its prompt.
          */
         get: operations["list_question_answers"];
         put?: never;
@@ -125,12 +125,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get whether the saved questions of an agent wait to be asked */
+        /** Get the state of an agent's saved questions */
         get: operations["get_question_run"];
         put?: never;
         /**
          * Ask an agent its saved questions again
-         * @description A worker asks them by dry runs. The answers replace those of the current version.
+         * @description A worker asks the questions in dry runs. The answers replace the answers of the current version.
          */
         post: operations["ask_saved_questions"];
         delete?: never;
@@ -148,7 +148,7 @@ export interface paths {
         };
         /**
          * List the versions of an agent, the newest first
-         * @description Each change of an agent by the API or the admin is a version with all settings, its author and what has changed. An agent that has not changed since versions are kept has none.
+         * @description Each change of an agent by the API or the admin creates a version with all settings, the author and the changed fields. An agent without changes since versions were introduced has none.
          */
         get: operations["list_agent_versions"];
         put?: never;
@@ -169,8 +169,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Return to a version of an agent
-         * @description The agent gets the settings of the version, and the result is a new version. Settings that the version does not have, because they are younger, stay.
+         * Restore a version of an agent
+         * @description Applies the settings of the version to the agent, and creates a new version. Settings that did not exist at the time of the version are unchanged.
          */
         post: operations["restore_agent"];
         delete?: never;
@@ -188,13 +188,13 @@ export interface paths {
         };
         /**
          * List checkpoints, newest first
-         * @description With their values, as LangGraph's serializer has written them. A page is bounded by what is in it: follow `next`. With `limit` it has exactly so many, or is refused if these have more than 24 MB.
+         * @description Returns checkpoints with their values, as encoded by LangGraph's serializer. The size of a page is limited: follow `next`. With `limit` a page has exactly this number of checkpoints, or is refused if they have more than 24 MB.
          */
         get: operations["list_checkpoints"];
         put?: never;
         /**
          * Save a checkpoint
-         * @description Takes the data that a LangGraph checkpointer saves. Values are encoded by LangGraph's serializer, and refused if they hold an object of a class that is not allowed. The same checkpoint again replaces the first.
+         * @description Takes the data that a LangGraph checkpointer saves. Values are encoded by LangGraph's serializer, and refused if they contain an object of a class that is not allowed. A checkpoint with the same id replaces the stored one.
          */
         post: operations["save_checkpoint"];
         delete?: never;
@@ -272,7 +272,7 @@ export interface paths {
         };
         /**
          * List the items of a conversation
-         * @description What a framework has kept of its runs, the newest first. A page has at most 4,000,000 bytes of JSON, unless a single item is larger.
+         * @description Returns the items that a framework has stored, newest first. A page has at most 4,000,000 bytes of JSON, unless a single item is larger.
          */
         get: operations["list_conversation_items"];
         put?: never;
@@ -283,7 +283,7 @@ export interface paths {
         post: operations["add_conversation_items"];
         /**
          * Remove all items of a conversation
-         * @description They are removed at once and for good. Their texts stay in the transcript until the conversation is erased.
+         * @description Removes the items immediately and permanently. Their texts stay in the transcript until the conversation is erased.
          */
         delete: operations["clear_conversation_items"];
         options?: never;
@@ -303,7 +303,7 @@ export interface paths {
         post?: never;
         /**
          * Remove an item
-         * @description It is removed at once. Its text stays in the transcript. Of two requests that remove the same item, one gets a 404.
+         * @description Removes the item immediately. Its text stays in the transcript. If two requests remove the same item, one of them gets a 404.
          */
         delete: operations["remove_conversation_item"];
         options?: never;
@@ -346,7 +346,7 @@ export interface paths {
         put?: never;
         /**
          * Request the erasure of a user
-         * @description Everything about the user, and about all users linked to them, is removed by a process of the operators: `Location` has the progress and the receipt. It cannot be undone. A key that is bound to a user erases that user only; if others are linked to the user, it takes a key of the whole tenant.
+         * @description A background process removes all data about the user and about all users linked to them: `Location` has the progress and the receipt. This cannot be undone. A key that is bound to a user erases that user only; if other users are linked to the user, the request needs a key of the whole tenant.
          */
         post: operations["request_erasure"];
         delete?: never;
@@ -384,7 +384,7 @@ export interface paths {
         put?: never;
         /**
          * Escalate a conversation to a person, or hand it to another agent
-         * @description The agent stops answering in the conversation. Without `to_agent`, messages of the user are held with the status `with_person` until a person answers them in the admin. With `to_agent`, that agent answers, as itself and with its own memory, what is sent to the conversation's agent. A conversation that a person, or the same agent, has already stays unchanged (200). A conversation that another agent has is handed on.
+         * @description The agent stops answering in the conversation. Without `to_agent`, messages of the user are held with the status `with_person` until a person answers them in the admin. With `to_agent`, that agent answers the messages to the conversation's agent, under its own name and with its own memory. If a person or the same agent already answers the conversation, nothing changes (200). If another agent answers it, the conversation is handed on.
          */
         post: operations["open_escalation"];
         delete?: never;
@@ -420,7 +420,7 @@ export interface paths {
         get?: never;
         /**
          * Assign an escalation to a member of the team
-         * @description It moves to their list. Others may answer and resolve it, too.
+         * @description Assigns the escalation. Other members may still answer and resolve it.
          */
         put: operations["assign_escalation"];
         post?: never;
@@ -441,7 +441,7 @@ export interface paths {
         put?: never;
         /**
          * Resolve an escalation
-         * @description The conversation's own agent answers there again.
+         * @description The conversation's own agent answers again.
          */
         post: operations["resolve_escalation"];
         delete?: never;
@@ -462,7 +462,7 @@ export interface paths {
         put?: never;
         /**
          * Preview the facts of a conversation
-         * @description Asks for the facts of the messages that the next run would process, and returns a run that shows what it would change. No fact changes before the run is applied. The response comes when the language model has answered.
+         * @description Extracts the facts of the messages that the next run would process, and returns a run that shows the changes. No fact changes until the run is applied. The response arrives when the language model has answered.
          */
         post: operations["preview_extraction"];
         delete?: never;
@@ -480,7 +480,7 @@ export interface paths {
         };
         /**
          * Get an extraction run
-         * @description Returns each candidate with its outcome and the fact that it led to, or why it was refused, and the answer of the language model as it came.
+         * @description Returns each candidate with its outcome, its fact or the reason of the refusal, and the unchanged answer of the language model.
          */
         get: operations["get_extraction_run"];
         put?: never;
@@ -502,7 +502,7 @@ export interface paths {
         put?: never;
         /**
          * Apply a preview
-         * @description Records its facts as a run of the worker does: those that need a review are proposed. A run that is no preview is a 409 `wrong-state`.
+         * @description Records the facts like a run of the worker: facts that need a review are proposed. A run that is not a preview is a 409 `wrong-state`.
          */
         post: operations["apply_extraction_run"];
         delete?: never;
@@ -520,7 +520,7 @@ export interface paths {
         };
         /**
          * Compare a run with another one
-         * @description Such as with its replay by another language model.
+         * @description Compares two runs, such as a run and its replay by another language model.
          */
         get: operations["compare_extraction_runs"];
         put?: never;
@@ -542,7 +542,7 @@ export interface paths {
         put?: never;
         /**
          * Preview the input of a run again
-         * @description Such as with another language model: a preview of the same messages, to be compared with the run.
+         * @description Creates a preview of the same messages, such as with another language model, to compare with the run.
          */
         post: operations["replay_extraction_run"];
         delete?: never;
@@ -578,7 +578,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List conversations with how far they are processed */
+        /** List conversations with the progress of their extraction */
         get: operations["list_extractions"];
         put?: never;
         post?: never;
@@ -599,7 +599,7 @@ export interface paths {
         put?: never;
         /**
          * Retry a failed extraction
-         * @description The conversation is processed anew from where it is, with all attempts. One that has not failed is a 409 `wrong-state`.
+         * @description Continues the extraction of the conversation with all attempts. A conversation that has not failed is a 409 `wrong-state`.
          */
         post: operations["retry_extraction"];
         delete?: never;
@@ -617,13 +617,13 @@ export interface paths {
         };
         /**
          * List facts, newest first
-         * @description Returns the facts that are valid now, or that were valid `at` a given time; with `state` the facts in that state, such as those that are `proposed` and wait for a review.
+         * @description Returns the facts that are valid now, or that were valid `at` a given time; with `state` the facts in that state, such as `proposed` facts, which wait for a review.
          */
         get: operations["list_facts"];
         put?: never;
         /**
          * Store a fact
-         * @description The same text of the same agent and user is the same fact: it is returned with `created: false`. The other fields of the request are not lost: metadata is added to the stored metadata, and `valid_from`, `valid_to` and `expires_at` take the new values. The old values are kept as a version. Facts with nearly the same meaning are listed in `near_duplicates`.
+         * @description Facts with the same text, agent and user are one fact: the existing one is returned with `created: false`. The other fields of the request are applied to it: metadata is added to the stored metadata, and `valid_from`, `valid_to` and `expires_at` take the new values. The old values are kept as a version. Facts with nearly the same meaning are listed in `near_duplicates`.
          */
         post: operations["create_fact"];
         delete?: never;
@@ -641,21 +641,21 @@ export interface paths {
         };
         /**
          * Get a fact
-         * @description Returns the fact with its evidence, as it is, or as it was `at` a given time. An active fact that is not valid any more, or has expired, is a 404. Its history stays. A fact in another state, such as one that is proposed, is returned with that state.
+         * @description Returns the fact with its evidence, now or `at` a given time. An active fact that is no longer valid, or has expired, is a 404; its history is kept. A fact in another state, such as `proposed`, is returned with that state.
          */
         get: operations["get_fact"];
         put?: never;
         post?: never;
         /**
          * Delete a fact
-         * @description The fact and all its versions are deleted for good.
+         * @description Deletes the fact and all its versions permanently.
          */
         delete: operations["delete_fact"];
         options?: never;
         head?: never;
         /**
          * Change a fact
-         * @description Omitted fields stay. The old values are kept as a version, which was valid until now, or until `valid_from`. To end a fact, set `valid_to` or `expires_at`.
+         * @description Omitted fields are unchanged. The old values are kept as a version, which was valid until now, or until `valid_from`. To end a fact, set `valid_to` or `expires_at`.
          */
         patch: operations["change_fact"];
         trace?: never;
@@ -671,7 +671,7 @@ export interface paths {
         put?: never;
         /**
          * Confirm a proposed fact
-         * @description It becomes active, and supersedes the fact in `replaces`. A key does not confirm what it proposed itself, or what another key of the same person proposed: 409 `own-proposal`. A fact that is not proposed is a 409 `wrong-state`.
+         * @description The fact becomes active, and supersedes the fact in `replaces`. A key cannot confirm a fact that it proposed, or that another key of the same person proposed: 409 `own-proposal`. A fact that is not proposed is a 409 `wrong-state`.
          */
         post: operations["confirm_fact"];
         delete?: never;
@@ -731,7 +731,7 @@ export interface paths {
         put?: never;
         /**
          * Reject a proposed fact
-         * @description It is not proposed again from the same messages, or from copies of them. A fact that is not proposed is a 409 `wrong-state`.
+         * @description The fact is not proposed again from the same messages, or from copies of them. A fact that is not proposed is a 409 `wrong-state`.
          */
         post: operations["reject_fact"];
         delete?: never;
@@ -771,7 +771,7 @@ export interface paths {
         put?: never;
         /**
          * Undo a rejection, a retraction or a supersession
-         * @description A rejected fact is proposed again; a retracted or superseded one is active again. If its slot has another value by now, that is a 409 `slot-taken`: retract that fact first.
+         * @description A rejected fact is proposed again; a retracted or superseded one is active again. If its slot has another value now, the request is a 409 `slot-taken`: retract that fact first.
          */
         post: operations["restore_fact"];
         delete?: never;
@@ -791,7 +791,7 @@ export interface paths {
         put?: never;
         /**
          * Retract a fact that was wrong
-         * @description Agents no longer use it; its history stays. To end a fact that was right, change its `valid_to`. A fact that is neither active nor superseded is a 409 `wrong-state`.
+         * @description Agents no longer use the fact; its history is kept. To end a fact that was right, change its `valid_to`. A fact that is neither active nor superseded is a 409 `wrong-state`.
          */
         post: operations["retract_fact"];
         delete?: never;
@@ -852,7 +852,7 @@ export interface paths {
         put?: never;
         /**
          * Create or rename an identity
-         * @description A channel does this itself with the first message of a sender. A new identity is a user of its own; link it to make it an existing user.
+         * @description A channel creates an identity with the first message of a sender. A new identity is a separate user; link it to assign it to an existing user.
          */
         post: operations["name_identity"];
         delete?: never;
@@ -888,13 +888,13 @@ export interface paths {
         get?: never;
         /**
          * Link an identity to a user
-         * @description From now on the identity's messages are this user's. Its earlier messages follow: a process of the operators moves them within a minute or two.
+         * @description New messages of the identity belong to this user. A background process moves its earlier messages within a minute or two.
          */
         put: operations["link_identity"];
         post?: never;
         /**
          * Unlink an identity from its user
-         * @description From now on the identity is a user of its own. Moved messages stay with the former user.
+         * @description The identity becomes a separate user. Messages that were moved stay with the former user.
          */
         delete: operations["unlink_identity"];
         options?: never;
@@ -913,7 +913,7 @@ export interface paths {
         put?: never;
         /**
          * Search an agent's memory of a user
-         * @description Messages by the recall of the pipeline, and with `include` facts by their similarity to the query, which is embedded once for both. Each list has its own scores: a message's `probability` that it is relevant, a fact's cosine. With `gate` a fact needs a cosine of 0.18, one of the 3 nearest 0.1, as in a prompt.
+         * @description Searches messages with the recall of the pipeline and, if `include` names them, facts by their similarity to the query. Each list has its own scores: a message has the `probability` that it is relevant, a fact its cosine. With `gate` a fact needs a cosine of 0.18, or 0.1 for the 3 nearest facts, as in a prompt.
          */
         post: operations["search_memories"];
         delete?: never;
@@ -937,7 +937,7 @@ export interface paths {
         put?: never;
         /**
          * Send a message to an agent
-         * @description The message is accepted and answered by a worker. Ask at `url` for the reply, or pass `wait` to get it in this response if it comes in time. A message that is held has a 200 at once, without a reply: `waits_for` has the reason and the next step.
+         * @description The message is stored, and a worker answers it. Poll `url` for the reply, or pass `wait` to get it in this response if it is ready in time. A message that is held is a 200 immediately, without a reply: `waits_for` has the reason and the next step.
          *
          *     With `Accept: text/event-stream` the response is a stream of server-sent events, for at most 180 seconds or `wait`: `accepted` with the message, `text` with `{"text": "…"}` for each piece of the reply as the language model writes it, and last either `message` with the final message and its `reply`, or `error` with a problem. The reply is stored even if the client closes the stream.
          */
@@ -964,7 +964,7 @@ export interface paths {
         post?: never;
         /**
          * Erase a message
-         * @description Erases the message, whether it was sent, imported or a reply, with its reply, with everything that was remembered of both, and with facts whose metadata name it as `message_id`. A process of the operators does it: `Location` has the progress and the receipt. It cannot be undone. The other messages of the conversation stay. A message whose reply alone is erased has the status `failed`.
+         * @description Erases a message (sent, imported or a reply) with its reply, the memories of both, and the facts with this `message_id` in their metadata. A background process does this: `Location` has the progress and the receipt. This cannot be undone. The other messages of the conversation are kept. If only the reply is erased, its message has the status `failed`.
          */
         delete: operations["erase_message"];
         options?: never;
@@ -979,12 +979,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List what of a message is excluded from recall, newest first */
+        /** List the exclusions of a message, newest first */
         get: operations["list_exclusions"];
         put?: never;
         /**
          * Exclude a message, or words of it, from recall
-         * @description Agents no longer recall it. The transcript keeps it, and so do the recent turns. Words that are excluded already stay so: the answer is their exclusion.
+         * @description Agents no longer recall the message or the words. The transcript and the recent turns keep them. For words that are already excluded, the response is the existing exclusion.
          */
         post: operations["exclude_from_recall"];
         delete?: never;
@@ -1004,7 +1004,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Remove an exclusion, also one that the correction of a fact has made
+         * Remove an exclusion, including one made by the correction of a fact
          * @description Recall can find the message, or its words, again.
          */
         delete: operations["include_again"];
@@ -1025,9 +1025,9 @@ export interface paths {
         /**
          * Import history
          * @description Up to 1000 messages in one request. A message needs role and content; the
-         *     answer has the id, thread and time of each. An invalid one does not keep the others from being
-         *     imported. Nothing is answered; embeddings follow in bulk, and `GET /api/v1/usage/` returns
-         *     how many are pending.
+         *     response has the id, thread and time of each. An invalid message does not prevent the import of the
+         *     others. Imported messages get no reply. They are embedded in the background, and `GET
+         *     /api/v1/usage/` returns the number of pending ones.
          *
          *     Messages are identified by their `external_id`, for each agent and user. A message without one gets
          *     one, made of its time and text. If it has no time either, the id is made of its text, of the texts
@@ -1052,7 +1052,7 @@ export interface paths {
         };
         /**
          * List recall events, newest first
-         * @description There is one for each reply, written shortly after it.
+         * @description Each reply has one recall event, written shortly after the reply.
          */
         get: operations["list_recall_events"];
         put?: never;
@@ -1072,7 +1072,7 @@ export interface paths {
         };
         /**
          * Get a recall event
-         * @description It has the prompt as it was sent, which keys that are bound to a user may not read.
+         * @description The event has the prompt as it was sent. Keys that are bound to a user may not read it.
          */
         get: operations["get_recall_event"];
         put?: never;
@@ -1093,7 +1093,7 @@ export interface paths {
         get?: never;
         /**
          * Mark a recalled memory as relevant, not relevant or unsure
-         * @description The mark replaces another one on the same memory. It changes the probabilities that people see, and not what is recalled. Keys that are bound to a user may not mark.
+         * @description A mark replaces the earlier mark on the same memory. It changes the probabilities that people see, but not the results of recall. Keys that are bound to a user may not mark.
          */
         put: operations["mark_recalled_memory"];
         post?: never;
@@ -1116,7 +1116,7 @@ export interface paths {
         put?: never;
         /**
          * Mark a reply as right, wrong or unsure
-         * @description A key, or a person, has one mark on each reply: another one replaces it (200). A message that is no reply of an agent is a 404. A mark is erased with its reply.
+         * @description A key or a person has one mark on each reply: a new one replaces it (200). A message that is not a reply of an agent is a 404. A mark is erased with its reply.
          */
         post: operations["review_reply"];
         delete?: never;
@@ -1134,7 +1134,7 @@ export interface paths {
         };
         /**
          * Search messages, facts and people
-         * @description Messages of all people, by words and by meaning; facts by meaning; people by names, ids and linked accounts. Messages without a word of the query, and facts, need a cosine of 0.28. A key that is bound to an agent or a user searches only their part. An agent's own recall, with the context of each conversation, is `search_memories`.
+         * @description Searches messages of all people by words and by meaning, facts by meaning, and people by names, ids and linked accounts. Facts, and messages without a word of the query, need a cosine of 0.28. A key that is bound to an agent or a user searches only their data. For an agent's own recall, with the context of each conversation, use `search_memories`.
          */
         get: operations["search_everything"];
         put?: never;
@@ -1178,7 +1178,7 @@ export interface paths {
         post?: never;
         /**
          * Clear a session
-         * @description Its whole history is deleted for good. Messages in the transcript stay.
+         * @description Deletes the session's history permanently. Messages in the transcript are kept.
          */
         delete: operations["clear_session"];
         options?: never;
@@ -1234,7 +1234,7 @@ export interface paths {
         put?: never;
         /**
          * Approve or deny a tool call
-         * @description Send the user's answer to the call's `question`. A worker executes an approved call once, and the message is answered. The same decision again changes nothing.
+         * @description Send the user's answer to the call's `question`. A worker executes an approved call once, and answers the message. Repeating the same decision changes nothing.
          */
         post: operations["decide_tool_call"];
         delete?: never;
@@ -1306,7 +1306,7 @@ export interface paths {
         };
         /**
          * List end users
-         * @description Every user with a message or a fact, in the order of their ids, with counts of the messages and facts that the key may see. Messages with each agent, and facts, are counted up to 1,000, and up to 10,000 where `user_id` names one user.
+         * @description Returns every user with a message or a fact, ordered by id, with counts of the messages and facts that the key may see. Messages with each agent, and facts, are counted up to 1,000, and up to 10,000 where `user_id` names one user.
          */
         get: operations["list_users"];
         put?: never;
@@ -1325,8 +1325,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what happened to a user and by them, the latest first
-         * @description Ids that are linked to the user are the same person's. A key that is bound to an agent or a user gets the events of this id and agent alone, without linked accounts and without who read the user's data. A person gets the kinds that their permissions allow to see. `previous` is always null.
+         * List the events of a user, newest first
+         * @description Includes the events of all ids that are linked to the user. A key that is bound to an agent or a user gets only the events of this id and agent, without linked accounts and without reads of the user's data. A person gets the kinds of events that their permissions allow. `previous` is always null.
          */
         get: operations["list_timeline"];
         put?: never;
@@ -1353,7 +1353,7 @@ export interface paths {
         post?: never;
         /**
          * Clear a window
-         * @description The agent starts anew with the user: it gets no earlier turn as a recent one. The transcript stays, and earlier messages can still be recalled.
+         * @description The agent's prompts no longer include earlier turns as recent turns. The transcript is kept, and earlier messages can still be recalled.
          */
         delete: operations["clear_window"];
         options?: never;
@@ -1383,13 +1383,13 @@ export interface components {
             readonly id: string;
             /** @description Where it is. */
             readonly url: string;
-            /** @description How programs and people call it. Unique in the tenant, and not a UUID. */
+            /** @description The name for programs and people. Unique in the tenant, and not a UUID. */
             name: string;
-            /** @description What it is for and how it works. Opens every prompt. */
+            /** @description The agent's purpose and instructions. Every prompt begins with them. */
             system_prompt?: string;
-            /** @description Who it is: “You are Ada, the librarian …” */
+            /** @description The agent's identity: “You are Ada, the librarian …” */
             identity?: string;
-            /** @description How it speaks: tone, language, manners. */
+            /** @description The agent's style: tone, language, manners. */
             persona?: string;
             /** @description Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier. */
             model?: string;
@@ -1407,71 +1407,71 @@ export interface components {
             accepts_client_instructions?: boolean;
             /**
              * Most tokens of an answer
-             * @description Tokens that one answer of the language model may have. An application may ask for fewer. Blank: no limit but the model's own.
+             * @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit.
              */
             max_completion_tokens?: number | null;
             /** @description An inactive agent accepts no messages; its memory stays. */
             is_active?: boolean;
             /**
-             * @description How it looks for memories.
+             * @description How the agent searches memories.
              *
              *     * `hybrid` - hybrid: meaning and words
              *     * `vector` - vector: cosine similarity alone
              */
             recall_mode?: components["schemas"]["RecallModeEnum"];
-            /** @description At most this many memories go into a prompt, 1 to 100. Blank: as measured (10). */
+            /** @description Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10). */
             recall_top_k?: number | null;
-            /** @description Leave out what is probably beside the question, all of it if need be. */
+            /** @description Leave out memories that are probably irrelevant, all of them if necessary. */
             recall_gate?: boolean;
             /**
-             * @description With the gate: how sure recall must be. Choosing a preset clears the agent's own thresholds.
+             * @description With the gate: how strict recall is. Choosing a preset clears the agent's own thresholds.
              *
-             *     * `precise` - precise: fewer memories, fewer that are beside the question
+             *     * `precise` - precise: fewer memories, fewer irrelevant ones
              *     * `balanced` - balanced
-             *     * `thorough` - thorough: more memories, more that are beside the question
+             *     * `thorough` - thorough: more memories, more irrelevant ones
              */
             recall_preset?: components["schemas"]["RecallPresetEnum"];
             /**
              * Format: double
-             * @description Own threshold instead of the preset's, 0 to 1: the best memory must have this value of the gate, else none is given. Blank: the preset's.
+             * @description Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has at least this gate value. Blank: the preset's.
              */
             recall_open_at?: number | null;
             /**
              * Format: double
-             * @description Own threshold instead of the preset's, 0 to 1: each memory must have this value of the gate. Blank: the preset's.
+             * @description Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate value. Blank: the preset's.
              */
             recall_keep_at?: number | null;
-            /** @description Turns before and after a memory that are given along with it, 0 to 10. Blank: as measured (0). */
+            /** @description Number of turns before and after a memory that are included with it, 0 to 10. Blank: as measured (0). */
             recall_neighbours?: number | null;
             /** @description Weights of the ranking that differ from the measured ones, such as {"time": 1}. */
             recall_weights: {
                 [key: string]: number;
             };
-            /** @description What it may do beside answering: remember_fact keeps a fact about the user, who is asked first. */
+            /** @description Tools that the agent may use: remember_fact stores a fact about the user, who is asked first. */
             tools?: string[];
-            /** @description Words or phrases with which a message calls for a person, beside plain requests such as “talk to a human”, which always do. */
+            /** @description Words or phrases in a message that call for a person, in addition to plain requests such as “talk to a human”. */
             escalate_on?: string[];
-            /** @description A person is called when so many replies in a row were given up in a thread. Blank: never. */
+            /** @description Number of failed replies in a row in a thread after which a person is called. Blank: never. */
             escalate_after_failures?: number | null;
-            /** @description Agents to which its language model may hand a conversation, by the tool hand_to_agent. */
+            /** @description Agents to which the language model may hand a conversation, with the tool hand_to_agent. */
             hands_to?: string[];
-            /** @description Words or phrases with which a message is for another agent, each with that agent's id: {"invoice": "0b6ef0bd-…"}. */
+            /** @description Words or phrases in a message that hand the conversation to another agent, each with that agent's id: {"invoice": "0b6ef0bd-…"}. */
             hand_over_on: {
                 [key: string]: string;
             };
-            /** @description Words or phrases with which a conversation that was handed to it goes back to the agent before. */
+            /** @description Words or phrases in a message that return a conversation to the previous agent. */
             hand_back_on?: string[];
-            /** @description Extract facts from conversations when they are quiet, with a language model, or by a few rules if there is none. */
+            /** @description Extract facts from idle conversations, with a language model, or with a few rules if there is none. */
             extracts_facts?: boolean;
             /** @description Model that extracts facts. Blank: the agent's model. */
             extraction_model?: string;
-            /** @description A conversation is quiet after so many seconds without a message. */
+            /** @description A conversation is idle after this many seconds without a message. */
             extraction_idle_seconds?: number;
-            /** @description Messages that one request to the language model covers at most, 1 to 200. A conversation with so many new messages is not waited for. */
+            /** @description Maximum number of messages in one request to the language model, 1 to 200. A conversation with this many new messages is processed at once. */
             extraction_batch_size?: number;
             /**
-             * Most tokens for facts a day
-             * @description Tokens that extraction may use for this agent on a day (UTC). Blank: no limit.
+             * Maximum tokens for facts a day
+             * @description Maximum number of tokens that extraction may use for this agent in a day (UTC). Blank: no limit.
              */
             extraction_max_tokens_per_day?: number | null;
             /**
@@ -1483,25 +1483,25 @@ export interface components {
              *     * `all` - all
              */
             fact_review?: components["schemas"]["FactReviewEnum"];
-            /** @description Other rules for single slots, such as {"diet": "all", "hobby": "none"}. */
+            /** @description Different rules for single slots, such as {"diet": "all", "hobby": "none"}. */
             fact_review_by_slot: {
                 [key: string]: "none" | "doubtful" | "all";
             };
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description Time of creation.
              */
             readonly created_at: string;
         };
         /** @description The fields of a new agent. */
         AgentFields: {
-            /** @description How programs and people call it. Unique in the tenant, and not a UUID. */
+            /** @description The name for programs and people. Unique in the tenant, and not a UUID. */
             name: string;
-            /** @description What it is for and how it works. Opens every prompt. */
+            /** @description The agent's purpose and instructions. Every prompt begins with them. */
             system_prompt?: string;
-            /** @description Who it is: “You are Ada, the librarian …” */
+            /** @description The agent's identity: “You are Ada, the librarian …” */
             identity?: string;
-            /** @description How it speaks: tone, language, manners. */
+            /** @description The agent's style: tone, language, manners. */
             persona?: string;
             /** @description Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier. */
             model?: string;
@@ -1514,66 +1514,66 @@ export interface components {
             model_tier?: components["schemas"]["ModelTierEnum"];
             /** @description Follow the system and developer messages that an application sends through OpenAI's interface, after the agent's own instructions. Those of a bound key are never followed. */
             accepts_client_instructions?: boolean;
-            /** @description Tokens that one answer of the language model may have. An application may ask for fewer. Blank: no limit but the model's own. */
+            /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
             max_completion_tokens?: number | null;
             /** @description An inactive agent accepts no messages; its memory stays. */
             is_active?: boolean;
             /**
-             * @description How it looks for memories.
+             * @description How the agent searches memories.
              *
              *     * `hybrid` - hybrid: meaning and words
              *     * `vector` - vector: cosine similarity alone
              */
             recall_mode?: components["schemas"]["RecallModeEnum"];
-            /** @description At most this many memories go into a prompt, 1 to 100. Blank: as measured (10). */
+            /** @description Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10). */
             recall_top_k?: number | null;
-            /** @description Leave out what is probably beside the question, all of it if need be. */
+            /** @description Leave out memories that are probably irrelevant, all of them if necessary. */
             recall_gate?: boolean;
             /**
-             * @description With the gate: how sure recall must be. Choosing a preset clears the agent's own thresholds.
+             * @description With the gate: how strict recall is. Choosing a preset clears the agent's own thresholds.
              *
-             *     * `precise` - precise: fewer memories, fewer that are beside the question
+             *     * `precise` - precise: fewer memories, fewer irrelevant ones
              *     * `balanced` - balanced
-             *     * `thorough` - thorough: more memories, more that are beside the question
+             *     * `thorough` - thorough: more memories, more irrelevant ones
              */
             recall_preset?: components["schemas"]["RecallPresetEnum"];
             /**
              * Format: double
-             * @description Own threshold instead of the preset's, 0 to 1: the best memory must have this value of the gate, else none is given. Blank: the preset's.
+             * @description Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has at least this gate value. Blank: the preset's.
              */
             recall_open_at?: number | null;
             /**
              * Format: double
-             * @description Own threshold instead of the preset's, 0 to 1: each memory must have this value of the gate. Blank: the preset's.
+             * @description Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate value. Blank: the preset's.
              */
             recall_keep_at?: number | null;
-            /** @description Turns before and after a memory that are given along with it, 0 to 10. Blank: as measured (0). */
+            /** @description Number of turns before and after a memory that are included with it, 0 to 10. Blank: as measured (0). */
             recall_neighbours?: number | null;
             /** @description Weights of the ranking that differ from the measured ones, such as {"time": 1}. */
             recall_weights?: components["schemas"]["RecallWeights"];
-            /** @description What it may do beside answering: remember_fact keeps a fact about the user, who is asked first. */
+            /** @description Tools that the agent may use: remember_fact stores a fact about the user, who is asked first. */
             tools?: components["schemas"]["ToolsEnum"][];
-            /** @description Words or phrases with which a message calls for a person, beside plain requests such as “talk to a human”, which always do. */
+            /** @description Words or phrases in a message that call for a person, in addition to plain requests such as “talk to a human”. */
             escalate_on?: string[];
-            /** @description A person is called when so many replies in a row were given up in a thread. Blank: never. */
+            /** @description Number of failed replies in a row in a thread after which a person is called. Blank: never. */
             escalate_after_failures?: number | null;
-            /** @description Agents to which its language model may hand a conversation, by the tool hand_to_agent. Names or ids. */
+            /** @description Agents to which the language model may hand a conversation, with the tool hand_to_agent. Names or ids. */
             hands_to?: string[];
-            /** @description Words or phrases with which a message is for another agent, each with that agent's id: {"invoice": "0b6ef0bd-…"}. A name is taken too. */
+            /** @description Words or phrases in a message that hand the conversation to another agent, each with that agent's id: {"invoice": "0b6ef0bd-…"}. A name is accepted too. */
             hand_over_on?: {
                 [key: string]: string;
             };
-            /** @description Words or phrases with which a conversation that was handed to it goes back to the agent before. */
+            /** @description Words or phrases in a message that return a conversation to the previous agent. */
             hand_back_on?: string[];
-            /** @description Extract facts from conversations when they are quiet, with a language model, or by a few rules if there is none. */
+            /** @description Extract facts from idle conversations, with a language model, or with a few rules if there is none. */
             extracts_facts?: boolean;
             /** @description Model that extracts facts. Blank: the agent's model. */
             extraction_model?: string;
-            /** @description A conversation is quiet after so many seconds without a message. */
+            /** @description A conversation is idle after this many seconds without a message. */
             extraction_idle_seconds?: number;
-            /** @description Messages that one request to the language model covers at most, 1 to 200. A conversation with so many new messages is not waited for. */
+            /** @description Maximum number of messages in one request to the language model, 1 to 200. A conversation with this many new messages is processed at once. */
             extraction_batch_size?: number;
-            /** @description Tokens that extraction may use for this agent on a day (UTC). Blank: no limit. */
+            /** @description Maximum number of tokens that extraction may use for this agent in a day (UTC). Blank: no limit. */
             extraction_max_tokens_per_day?: number | null;
             /**
              * @description Which extracted facts a person confirms before agents use them.
@@ -1583,7 +1583,7 @@ export interface components {
              *     * `all` - all
              */
             fact_review?: components["schemas"]["FactReviewEnum"];
-            /** @description Other rules for single slots, such as {"diet": "all", "hobby": "none"}. */
+            /** @description Different rules for single slots, such as {"diet": "all", "hobby": "none"}. */
             fact_review_by_slot?: {
                 [key: string]: "none" | "doubtful" | "all";
             };
@@ -1622,7 +1622,7 @@ export interface components {
             changed: string[];
             /** @description Number of the version that this one restores. */
             restores: number | null;
-            /** @description What the author says of the change. */
+            /** @description The author's note on the change. */
             note: string;
             /** @description Kind and id of the author, such as person:7; system: for the platform. */
             author: string;
@@ -1648,7 +1648,7 @@ export interface components {
             previous: string | null;
             results: components["schemas"]["AgentVersion"][];
         };
-        /** @description The member of the team who takes care of an escalation. */
+        /** @description The member of the team to whom an escalation is assigned. */
         Assignment: {
             /** @description Username of a member of the team who may answer; empty: no one. */
             assigned_to: string;
@@ -1664,14 +1664,14 @@ export interface components {
         AuthorKindEnum: "person" | "program" | "operator" | "run" | "system";
         /** @enum {unknown} */
         BlankEnum: "";
-        /** @description What probabilities are calibrated by. */
+        /** @description How probabilities are calibrated. */
         Calibration: {
-            /** @description By the tenant's own marks; false: by public data, until there are enough marks. */
+            /** @description true: with the tenant's own marks. false: with public data, until there are enough marks. */
             is_own: boolean;
-            /** @description Marks of the tenant's reviewers that say relevant or not relevant. */
+            /** @description Number of marks of the tenant's reviewers as relevant or not relevant. */
             marks: number;
         };
-        /** @description The value of a channel, as LangGraph's serializer has written it. */
+        /** @description The value of a channel, as encoded by LangGraph's serializer. */
         ChannelValue: {
             channel: string;
             /** @description Its encoding: msgpack, json, bytes, null … */
@@ -1684,7 +1684,7 @@ export interface components {
             role: string;
             content: string;
         };
-        /** @description A checkpoint, with its values and what was written since. */
+        /** @description A checkpoint with its values and the writes after it. */
         Checkpoint: {
             thread_id: string;
             checkpoint_ns: string;
@@ -1752,9 +1752,9 @@ export interface components {
         };
         /** @description A task, and the agent and user of its memories. */
         Compile: {
-            /** @description Name or id of an agent: its prompt, its recall, its facts. */
+            /** @description Name or id of the agent: its prompt, recall and facts are used. */
             agent: string;
-            /** @description The current question: text, or an object with a `description` and further data of yours. Facts and conversations are searched with the text or the description; without one nothing is searched. Each further field is a line of the task in the prompt. */
+            /** @description The current question: text, or an object with a `description` and further fields. Facts and conversations are searched with the text or the description; without one nothing is searched. Each further field becomes a line of the task in the prompt. */
             task: string | ({
                 description?: string;
             } & {
@@ -1762,11 +1762,11 @@ export interface components {
             });
             /** @description The user. Without it, no user's facts and messages are included. */
             user_id?: string;
-            /** @description A LangGraph thread, whose turns are the session. Default, and for a thread without a history: the user's recent turns with the agent. */
+            /** @description A LangGraph thread: its turns are the session. Default, also for a thread without a history: the user's recent turns with the agent. */
             thread_id?: string;
-            /** @description The turns before the task, oldest first, if you have them yourself. */
+            /** @description The turns before the task, oldest first, if the client has them. */
             messages?: components["schemas"]["GivenTurn"][];
-            /** @description In the place of the agent's. */
+            /** @description Replaces the agent's system prompt. */
             system_prompt?: string;
             /**
              * @description fast: 8,000 tokens, reasoning: 32,000. Default: the agent's.
@@ -1781,24 +1781,24 @@ export interface components {
             system_prompt: string;
             /** @description The newest turns of the session. */
             messages: components["schemas"]["ChatMessage"][];
-            /** @description Facts and recalled turns, an item a line. */
+            /** @description Facts and recalled turns, one per line. */
             context: string;
             task: string;
             token_usage: components["schemas"]["TokenUsage"];
             model_tier: string;
-            /** @description Tokens that the whole prompt may have. */
+            /** @description Token limit of the whole prompt. */
             budget: number;
             left_out: components["schemas"]["LeftOut"];
-            /** @description Of each item of the context, in order. */
+            /** @description The source of each item of the context, in order. */
             sources: components["schemas"]["Source"][];
-            /** @description Ready for a chat model. */
+            /** @description The messages for a chat model. */
             prompt: components["schemas"]["ChatMessage"][];
         };
         /** @description An agent's conversation with a user in one thread. */
         Conversation: {
             /**
              * Format: uri
-             * @description Its transcript.
+             * @description The URL of the transcript.
              */
             url: string;
             /** @description The agent's name. */
@@ -1807,11 +1807,11 @@ export interface components {
             agent_id: string;
             user_id: string;
             thread_id: string;
-            /** @description Turns of both. */
+            /** @description Number of turns, of user and agent. */
             messages: number;
             /**
              * Format: date-time
-             * @description When it began.
+             * @description Time of the first message.
              */
             first_at: string;
             /**
@@ -1848,13 +1848,13 @@ export interface components {
             /** @description true executes the call, false denies it. */
             approve: boolean;
         };
-        /** @description Settings of a draft of an agent; the others are the agent's. */
+        /** @description Settings of a draft of an agent. Omitted settings are the agent's. */
         DraftFields: {
-            /** @description What it is for and how it works. Opens every prompt. */
+            /** @description The agent's purpose and instructions. Every prompt begins with them. */
             system_prompt?: string;
-            /** @description Who it is: “You are Ada, the librarian …” */
+            /** @description The agent's identity: “You are Ada, the librarian …” */
             identity?: string;
-            /** @description How it speaks: tone, language, manners. */
+            /** @description The agent's style: tone, language, manners. */
             persona?: string;
             /** @description Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier. */
             model?: string;
@@ -1865,63 +1865,63 @@ export interface components {
              *     * `reasoning` - Reasoning
              */
             model_tier?: components["schemas"]["ModelTierEnum"];
-            /** @description Tokens that one answer of the language model may have. An application may ask for fewer. Blank: no limit but the model's own. */
+            /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
             max_completion_tokens?: number | null;
             /**
-             * @description How it looks for memories.
+             * @description How the agent searches memories.
              *
              *     * `hybrid` - hybrid: meaning and words
              *     * `vector` - vector: cosine similarity alone
              */
             recall_mode?: components["schemas"]["RecallModeEnum"];
-            /** @description At most this many memories go into a prompt, 1 to 100. Blank: as measured (10). */
+            /** @description Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10). */
             recall_top_k?: number | null;
-            /** @description Leave out what is probably beside the question, all of it if need be. */
+            /** @description Leave out memories that are probably irrelevant, all of them if necessary. */
             recall_gate?: boolean;
             /**
-             * @description With the gate: how sure recall must be. Choosing a preset clears the agent's own thresholds.
+             * @description With the gate: how strict recall is. Choosing a preset clears the agent's own thresholds.
              *
-             *     * `precise` - precise: fewer memories, fewer that are beside the question
+             *     * `precise` - precise: fewer memories, fewer irrelevant ones
              *     * `balanced` - balanced
-             *     * `thorough` - thorough: more memories, more that are beside the question
+             *     * `thorough` - thorough: more memories, more irrelevant ones
              */
             recall_preset?: components["schemas"]["RecallPresetEnum"];
             /**
              * Format: double
-             * @description Own threshold instead of the preset's, 0 to 1: the best memory must have this value of the gate, else none is given. Blank: the preset's.
+             * @description Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has at least this gate value. Blank: the preset's.
              */
             recall_open_at?: number | null;
             /**
              * Format: double
-             * @description Own threshold instead of the preset's, 0 to 1: each memory must have this value of the gate. Blank: the preset's.
+             * @description Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate value. Blank: the preset's.
              */
             recall_keep_at?: number | null;
-            /** @description Turns before and after a memory that are given along with it, 0 to 10. Blank: as measured (0). */
+            /** @description Number of turns before and after a memory that are included with it, 0 to 10. Blank: as measured (0). */
             recall_neighbours?: number | null;
             /** @description Weights of the ranking that differ from the measured ones, such as {"time": 1}. */
             recall_weights?: components["schemas"]["RecallWeights"];
-            /** @description What it may do beside answering: remember_fact keeps a fact about the user, who is asked first. */
+            /** @description Tools that the agent may use: remember_fact stores a fact about the user, who is asked first. */
             tools?: components["schemas"]["ToolsEnum"][];
-            /** @description Words or phrases with which a message calls for a person, beside plain requests such as “talk to a human”, which always do. */
+            /** @description Words or phrases in a message that call for a person, in addition to plain requests such as “talk to a human”. */
             escalate_on?: string[];
-            /** @description Agents to which its language model may hand a conversation, by the tool hand_to_agent. Names or ids. */
+            /** @description Agents to which the language model may hand a conversation, with the tool hand_to_agent. Names or ids. */
             hands_to?: string[];
-            /** @description Words or phrases with which a message is for another agent, each with that agent's id: {"invoice": "0b6ef0bd-…"}. A name is taken too. */
+            /** @description Words or phrases in a message that hand the conversation to another agent, each with that agent's id: {"invoice": "0b6ef0bd-…"}. A name is accepted too. */
             hand_over_on?: {
                 [key: string]: string;
             };
-            /** @description Words or phrases with which a conversation that was handed to it goes back to the agent before. */
+            /** @description Words or phrases in a message that return a conversation to the previous agent. */
             hand_back_on?: string[];
         };
-        /** @description What would come of a message. */
+        /** @description The result of a dry run. */
         DryReply: {
-            /** @description The reply. Empty: there would be none, or none yet. */
+            /** @description The reply. Empty: no reply, or none yet. */
             reply: string;
             /** @description Name of the agent that answers. */
             agent: string;
             /** Format: uuid */
             agent_id: string;
-            /** @description What would be decided, and why. */
+            /** @description The decision and its reason. */
             steps: string[];
             /** @description Why the language model gave no usable answer. Empty: there was no problem. */
             problem: string;
@@ -1935,7 +1935,7 @@ export interface components {
              * @description When the reply was there.
              */
             answered_at: string;
-            /** @description null: no language model would be asked. */
+            /** @description null: no language model is called. */
             recall: components["schemas"]["DryTrace"] | null;
         };
         /** @description The replies of an agent and of a draft of it. */
@@ -1946,26 +1946,26 @@ export interface components {
             user_id: string | null;
             /** @description Names of the settings in which the draft differs from the agent. */
             changes: string[];
-            /** @description Of the agent as it is. */
+            /** @description The result of the current agent. */
             live: components["schemas"]["DryReply"];
-            /** @description Of the draft. null: there is none that differs. */
+            /** @description The result of the draft. null: no draft, or one without changes. */
             draft: components["schemas"]["DryReply"] | null;
         };
-        /** @description What was recalled for a reply, and the prompt, as in a recall event. */
+        /** @description The recall and the prompt of a reply, as in a recall event. */
         DryTrace: {
-            /** @description What was found, best first, with the score of every channel, the calibrated `probability`, and as `mark` the reviewer's mark, if there is one. */
+            /** @description The memories found, best first, with the score of every channel, the calibrated `probability`, and as `mark` the reviewer's mark, if there is one. */
             hits: {
                 [key: string]: unknown;
             }[];
-            /** @description The best of what was left out, and why; otherwise as in `hits`. */
+            /** @description The best of the memories left out, with the reason; otherwise as in `hits`. */
             cut: {
                 [key: string]: unknown;
             }[];
-            /** @description The facts that were weighed, and why. */
+            /** @description The facts considered, each with the reason of its decision. */
             facts: {
                 [key: string]: unknown;
             }[];
-            /** @description What the language model was given, as given. */
+            /** @description The memories in the prompt, verbatim. */
             injected: string[];
             /** @description The prompt as it was sent, with the tokens of each section; null if not kept. */
             prompt: {
@@ -1973,31 +1973,31 @@ export interface components {
             } | null;
             /** @description The query. */
             query: string;
-            /** @description Nothing was worth giving. */
+            /** @description No memory was relevant enough. */
             abstained: boolean;
             embedding_model: string;
             /**
              * Format: double
-             * @description Time that the recall took.
+             * @description Duration of the recall.
              */
             milliseconds: number;
         };
-        /** @description A request, and in the end its receipt. */
+        /** @description An erasure request and, once done, its receipt. */
         Erasure: {
             /** Format: uri */
             url: string;
             /** Format: uuid */
             id: string;
-            /** @description The user. Once it is done, a keyed digest in its place: `erased:…`. */
+            /** @description The user; once done, a keyed digest: `erased:…`. */
             user_id: string;
-            /** @description All ids of the person, which go together: the one that was named, and those that are linked to it. Once it is done, their digests. */
+            /** @description All ids of the person: the given id and the ids linked to it. Once done, their digests. */
             user_ids: string[];
             /**
              * Format: uuid
-             * @description Null: all agents forget.
+             * @description Null: all agents.
              */
             agent_id: string | null;
-            /** @description The one conversation that is erased, or of which a message is. Null: the user is forgotten. */
+            /** @description The conversation that is erased, or that has the erased message. Null: the user is erased. */
             thread_id?: string | null;
             /**
              * Format: uuid
@@ -2009,7 +2009,7 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             /**
-             * @description done: the receipt says what was removed, and what goes only later.
+             * @description done: the receipt lists the data that was removed, and data that is removed later.
              *
              *     * `requested` - requested
              *     * `running` - running
@@ -2018,20 +2018,20 @@ export interface components {
             state: components["schemas"]["ErasureStateEnum"];
             /** @description While it is running. */
             progress: components["schemas"]["ErasureProgress"] | null;
-            /** @description Why it could not be finished yet, or empty. */
+            /** @description Why it has not finished yet, or empty. */
             problem: string;
             /** Format: date-time */
             done_at: string | null;
-            /** @description How much was removed of what, with digests of the ids, and without texts. `found` is false where nothing was kept of the user. `storage` says which files were rewritten, and when the others lose the removed values. */
+            /** @description The numbers of rows removed from each table, with digests of the ids and without texts. `found` is false if nothing was stored about the user. `storage` lists the rewritten files, and when other files lose the removed values. */
             receipt: unknown;
         };
-        /** @description How far an erasure is. */
+        /** @description The progress of an erasure. */
         ErasureProgress: {
-            /** @description What is being done. */
+            /** @description The current step. */
             step: string;
-            /** @description So many messages are removed. */
+            /** @description Number of messages removed. */
             messages_removed: number;
-            /** @description Of so many that were found until now. */
+            /** @description Number of messages found so far. */
             messages: number;
         };
         /**
@@ -2048,7 +2048,7 @@ export interface components {
             /** Format: uri */
             url: string;
             /**
-             * @description open: a person or `to_agent` answers, and not the thread's own agent.
+             * @description open: a person or `to_agent` answers instead of the thread's own agent.
              *
              *     * `open` - open
              *     * `resolved` - resolved
@@ -2059,65 +2059,65 @@ export interface components {
             /**
              * Agent
              * Format: uuid
-             * @description The agent whose memory this is.
+             * @description The agent that this memory belongs to.
              */
             agent_id: string;
             /**
              * User
-             * @description The user as the channel knows them, such as a Slack user id.
+             * @description The user's id in the channel, such as a Slack user id.
              */
             user_id: string;
             /**
              * Thread
-             * @description The conversation, as the channel knows it.
+             * @description The conversation's id in the channel.
              */
             thread_id: string;
-            /** @description Where it takes place: rest, slack … */
+            /** @description The channel: rest, slack … */
             channel: string;
             /**
              * Message
              * Format: uuid
-             * @description The message that asked for it: its reply says that a person will answer.
+             * @description The message that caused the escalation. Its reply announces that a person will answer.
              */
             message_id?: string | null;
-            /** @description The name of the agent that answers instead; empty where a person does. */
+            /** @description The name of the agent that answers instead; empty if a person answers. */
             to_agent: string;
             /**
              * To agent
              * Format: uuid
-             * @description The agent that answers instead; empty where a person answers.
+             * @description The agent that answers instead; empty if a person answers.
              */
             to_agent_id?: string | null;
             /**
              * From agent
              * Format: uuid
-             * @description The agent that answered before, to which a handover can be handed back.
+             * @description The previous agent, which can get the conversation back.
              */
             from_agent_id?: string | null;
             /**
              * @description Who opened it.
              *
              *     * `user` - the user asked for it
-             *     * `rule` - a rule of the agent's
+             *     * `rule` - a rule of the agent
              *     * `agent` - an agent's language model
              *     * `program` - a program
              *     * `person` - a person in the admin
              */
             opened_by: components["schemas"]["OpenedByEnum"];
-            /** @description Their name, if it was a program or person. */
+            /** @description The name of the program or person. */
             opened_by_name?: string;
-            /** @description Why, in words. */
+            /** @description The reason. */
             reason: string;
             /**
              * Format: date-time
-             * @description Since when.
+             * @description When it was opened.
              */
             opened_at: string;
-            /** @description Username of the colleague who takes care of it; empty: unassigned. */
+            /** @description Username of the colleague to whom it is assigned; empty: unassigned. */
             assigned_to?: string;
             /**
              * Format: date-time
-             * @description Until when; empty while it is open.
+             * @description When it was resolved; empty while it is open.
              */
             resolved_at?: string | null;
             /** @description Who resolved it. */
@@ -2155,7 +2155,7 @@ export interface components {
          * @enum {string}
          */
         EscalationStateEnum: "open" | "resolved";
-        /** @description The words of a message that a fact rests on. */
+        /** @description A quote from a message as the evidence of a fact. */
         Evidence: {
             /**
              * Format: uuid
@@ -2179,7 +2179,7 @@ export interface components {
              */
             run_id: string | null;
         };
-        /** @description A message, or words of it, that recall leaves out. */
+        /** @description A message, or words of it, excluded from recall. */
         Exclusion: {
             /** Format: uuid */
             id: string;
@@ -2194,7 +2194,7 @@ export interface components {
             end: number | null;
             /**
              * Format: uuid
-             * @description The corrected fact that excluded it, or its old version; null: it was excluded by itself.
+             * @description The fact, or old version, with the correction that excluded it; null: it was excluded directly.
              */
             memory_id: string | null;
             /** @description The author's reason. */
@@ -2222,7 +2222,7 @@ export interface components {
             previous: string | null;
             results: components["schemas"]["Exclusion"][];
         };
-        /** @description How far the facts of a conversation are extracted. */
+        /** @description The progress of extraction in a conversation. */
         Extraction: {
             /** Format: uuid */
             id: string;
@@ -2250,7 +2250,7 @@ export interface components {
             processed_at: string | null;
             /** @description Attempts since the last success. */
             attempts: number;
-            /** @description Why the last attempt failed, or what is waited for. */
+            /** @description Why the last attempt failed, or why the run waits. */
             last_error: string;
             /**
              * Format: date-time
@@ -2278,7 +2278,7 @@ export interface components {
             id: string;
             /**
              * Format: uri
-             * @description Where it is in full.
+             * @description The URL with all fields.
              */
             url: string;
             /** @description The agent's name. */
@@ -2302,10 +2302,10 @@ export interface components {
             message_ids: string[];
             /**
              * Format: uuid
-             * @description The run of which this one repeats the input.
+             * @description The run that this one replays.
              */
             replay_of: string | null;
-            /** @description Who asked for it. Empty: the platform. */
+            /** @description Who requested it. Empty: the platform. */
             requested_by: string;
             /** @description The language model. Empty: the rules. */
             model: string;
@@ -2321,7 +2321,7 @@ export interface components {
             completion_tokens: number;
             /**
              * Format: decimal
-             * @description By LLM_PRICE_….
+             * @description Cost, by LLM_PRICE_….
              */
             cost: string;
             /** @description Counts: proposed, active, confirmed, superseded, and refused by reason. */
@@ -2332,7 +2332,7 @@ export interface components {
             error: string;
             /**
              * Format: date-time
-             * @description When it began.
+             * @description Time of the first message.
              */
             created_at: string;
             /**
@@ -2347,7 +2347,7 @@ export interface components {
             id: string;
             /**
              * Format: uri
-             * @description Where it is in full.
+             * @description The URL with all fields.
              */
             url: string;
             /** @description The agent's name. */
@@ -2371,10 +2371,10 @@ export interface components {
             message_ids: string[];
             /**
              * Format: uuid
-             * @description The run of which this one repeats the input.
+             * @description The run that this one replays.
              */
             replay_of: string | null;
-            /** @description Who asked for it. Empty: the platform. */
+            /** @description Who requested it. Empty: the platform. */
             requested_by: string;
             /** @description The language model. Empty: the rules. */
             model: string;
@@ -2390,7 +2390,7 @@ export interface components {
             completion_tokens: number;
             /**
              * Format: decimal
-             * @description By LLM_PRICE_….
+             * @description Cost, by LLM_PRICE_….
              */
             cost: string;
             /** @description Counts: proposed, active, confirmed, superseded, and refused by reason. */
@@ -2401,7 +2401,7 @@ export interface components {
             error: string;
             /**
              * Format: date-time
-             * @description When it began.
+             * @description Time of the first message.
              */
             created_at: string;
             /**
@@ -2441,7 +2441,7 @@ export interface components {
         Fact: {
             /**
              * Format: uuid
-             * @description The fact's id, through all changes.
+             * @description The fact's id; it never changes.
              */
             memory_id: string;
             /**
@@ -2449,11 +2449,11 @@ export interface components {
              * @description The fact's address.
              */
             url: string;
-            /** @description Who knows it; null: all agents. */
+            /** @description The agent that can use it; null: all agents. */
             agent: string | null;
             /** Format: uuid */
             agent_id: string | null;
-            /** @description The user whom it is about, or null. */
+            /** @description The user that the fact is about, or null. */
             user_id: string | null;
             content: string;
             metadata: {
@@ -2461,7 +2461,7 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description When it was stored first.
+             * @description When it was first stored.
              */
             created_at: string;
             /**
@@ -2471,22 +2471,22 @@ export interface components {
             updated_at: string;
             /**
              * Format: date-time
-             * @description Since when it is so.
+             * @description Start of its validity.
              */
             valid_from: string;
             /**
              * Format: date-time
-             * @description Until when it was so.
+             * @description End of its validity.
              */
             valid_to: string | null;
             /**
              * Format: date-time
-             * @description From then on it is not found any more.
+             * @description Searches do not find it from this time on.
              */
             expires_at: string | null;
             /**
              * Format: uuid
-             * @description This version's id; the newest has the fact's.
+             * @description The version's id; for the current version the fact's id.
              */
             version_id: string;
             /**
@@ -2494,7 +2494,7 @@ export interface components {
              * @description The version that this one replaced.
              */
             supersedes: string | null;
-            /** @description Whom or what the fact is about, by name. */
+            /** @description The name of the person or thing that the fact is about. */
             subject: string;
             /** @description The attribute of the subject, in snake_case, such as home_city. Empty: none. */
             slot: string;
@@ -2560,7 +2560,7 @@ export interface components {
              * @description Confidence of the language model, 0 to 1.
              */
             confidence: number | null;
-            /** @description Why a person is to review it, such as conflict or health. */
+            /** @description Why a person must review it, such as conflict or health. */
             review_reason: string;
             /**
              * Format: uuid
@@ -2630,7 +2630,7 @@ export interface components {
         FactInFull: {
             /**
              * Format: uuid
-             * @description The fact's id, through all changes.
+             * @description The fact's id; it never changes.
              */
             memory_id: string;
             /**
@@ -2638,11 +2638,11 @@ export interface components {
              * @description The fact's address.
              */
             url: string;
-            /** @description Who knows it; null: all agents. */
+            /** @description The agent that can use it; null: all agents. */
             agent: string | null;
             /** Format: uuid */
             agent_id: string | null;
-            /** @description The user whom it is about, or null. */
+            /** @description The user that the fact is about, or null. */
             user_id: string | null;
             content: string;
             metadata: {
@@ -2650,7 +2650,7 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description When it was stored first.
+             * @description When it was first stored.
              */
             created_at: string;
             /**
@@ -2660,22 +2660,22 @@ export interface components {
             updated_at: string;
             /**
              * Format: date-time
-             * @description Since when it is so.
+             * @description Start of its validity.
              */
             valid_from: string;
             /**
              * Format: date-time
-             * @description Until when it was so.
+             * @description End of its validity.
              */
             valid_to: string | null;
             /**
              * Format: date-time
-             * @description From then on it is not found any more.
+             * @description Searches do not find it from this time on.
              */
             expires_at: string | null;
             /**
              * Format: uuid
-             * @description This version's id; the newest has the fact's.
+             * @description The version's id; for the current version the fact's id.
              */
             version_id: string;
             /**
@@ -2683,7 +2683,7 @@ export interface components {
              * @description The version that this one replaced.
              */
             supersedes: string | null;
-            /** @description Whom or what the fact is about, by name. */
+            /** @description The name of the person or thing that the fact is about. */
             subject: string;
             /** @description The attribute of the subject, in snake_case, such as home_city. Empty: none. */
             slot: string;
@@ -2749,14 +2749,14 @@ export interface components {
              * @description Confidence of the language model, 0 to 1.
              */
             confidence: number | null;
-            /** @description Why a person is to review it, such as conflict or health. */
+            /** @description Why a person must review it, such as conflict or health. */
             review_reason: string;
             /**
              * Format: uuid
              * @description The extraction run that proposed it.
              */
             run_id: string | null;
-            /** @description What the fact rests on; empty for a fact that a person or a program entered. */
+            /** @description The evidence of the fact; empty for a fact that a person or a program entered. */
             evidence: components["schemas"]["Evidence"][];
         };
         /**
@@ -2791,10 +2791,10 @@ export interface components {
         FactSearch: {
             /**
              * Format: date-time
-             * @description As it was at that moment (ISO 8601 with a time zone).
+             * @description The state at that time (ISO 8601 with a time zone).
              */
             at?: string;
-            /** @description Only what this agent knows: its own facts, and all agents'. */
+            /** @description Only facts that this agent can use: its own, and those of all agents. */
             agent?: string;
             /** @description Only facts about this user, and about no user. */
             user_id?: string;
@@ -2802,7 +2802,7 @@ export interface components {
             query: string;
             /** @description Only facts about no user. Default: false. */
             shared_only?: boolean;
-            /** @description What the metadata must be: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must hold. */
+            /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match. */
             filters?: {
                 [key: string]: unknown;
             };
@@ -2810,7 +2810,7 @@ export interface components {
             limit?: number;
             /**
              * Format: double
-             * @description Least cosine similarity. Default: the nearest, however far.
+             * @description Minimum cosine similarity. Default: no minimum.
              */
             threshold?: number;
         };
@@ -2827,11 +2827,11 @@ export interface components {
          * @enum {string}
          */
         FactStateEnum: "proposed" | "active" | "superseded" | "retracted" | "rejected";
-        /** @description Why there is no reply, or not yet. */
+        /** @description Why a message has no reply yet. */
         Failure: {
             /** @description The code of the last error, for programs: llm_unavailable, llm_timeout, llm_refused, llm_reply_invalid, time_limit, worker_lost, internal_error, closed … */
             code: string;
-            /** @description The same in a sentence, for people. */
+            /** @description The same as a sentence, for people. */
             detail: string;
             /** @description The number of attempts, with the current one. */
             attempts: number;
@@ -2841,20 +2841,20 @@ export interface components {
              */
             next_attempt_at: string | null;
         };
-        /** @description What is wrong with one field, header or query parameter. */
+        /** @description An error in one field, header or query parameter. */
         FieldError: {
             /** @description The name of the field; `body` for the whole body. */
             field: string;
-            /** @description What is wrong, and what would be right. */
+            /** @description The error, and the valid values. */
             detail: string;
             /** @description The value that was sent, if it is short. */
             value?: unknown;
         };
-        /** @description A fact that a search has found. */
+        /** @description A fact found by a search. */
         FoundFact: {
             /**
              * Format: uuid
-             * @description The fact's id, through all changes.
+             * @description The fact's id; it never changes.
              */
             memory_id: string;
             /**
@@ -2862,11 +2862,11 @@ export interface components {
              * @description The fact's address.
              */
             url: string;
-            /** @description Who knows it; null: all agents. */
+            /** @description The agent that can use it; null: all agents. */
             agent: string | null;
             /** Format: uuid */
             agent_id: string | null;
-            /** @description The user whom it is about, or null. */
+            /** @description The user that the fact is about, or null. */
             user_id: string | null;
             content: string;
             metadata: {
@@ -2874,7 +2874,7 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description When it was stored first.
+             * @description When it was first stored.
              */
             created_at: string;
             /**
@@ -2884,22 +2884,22 @@ export interface components {
             updated_at: string;
             /**
              * Format: date-time
-             * @description Since when it is so.
+             * @description Start of its validity.
              */
             valid_from: string;
             /**
              * Format: date-time
-             * @description Until when it was so.
+             * @description End of its validity.
              */
             valid_to: string | null;
             /**
              * Format: date-time
-             * @description From then on it is not found any more.
+             * @description Searches do not find it from this time on.
              */
             expires_at: string | null;
             /**
              * Format: uuid
-             * @description This version's id; the newest has the fact's.
+             * @description The version's id; for the current version the fact's id.
              */
             version_id: string;
             /**
@@ -2907,7 +2907,7 @@ export interface components {
              * @description The version that this one replaced.
              */
             supersedes: string | null;
-            /** @description Whom or what the fact is about, by name. */
+            /** @description The name of the person or thing that the fact is about. */
             subject: string;
             /** @description The attribute of the subject, in snake_case, such as home_city. Empty: none. */
             slot: string;
@@ -2973,7 +2973,7 @@ export interface components {
              * @description Confidence of the language model, 0 to 1.
              */
             confidence: number | null;
-            /** @description Why a person is to review it, such as conflict or health. */
+            /** @description Why a person must review it, such as conflict or health. */
             review_reason: string;
             /**
              * Format: uuid
@@ -3007,35 +3007,35 @@ export interface components {
             /** @description slack … */
             channel: string;
             /**
-             * @description Where in the channel, if it has such.
+             * @description The workspace in the channel, if the channel has workspaces.
              * @default
              */
             workspace: string;
             /**
              * Id
-             * @description As the channel knows them there.
+             * @description The sender's id in the channel.
              */
             native_id: string;
-            /** @description What the channel calls them. */
+            /** @description The sender's name in the channel. */
             name?: string;
             /**
              * Own user id
-             * @description The user whom they are by themselves; no other identity has the same.
+             * @description The identity's own user id; no other identity has the same.
              */
             own_id: string;
             /**
              * User
-             * @description The user as whom they speak.
+             * @description The user that the identity belongs to.
              */
             user_id: string;
             /**
              * Format: date-time
-             * @description When they were heard first.
+             * @description Time of the first message.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description Since when they speak as somebody else.
+             * @description When the identity was linked to another user.
              */
             linked_at?: string | null;
             /** @description Who linked them. */
@@ -3063,13 +3063,13 @@ export interface components {
             user_id?: string;
             /** @description The conversation of messages that name none. Default: one thread per user, named as the user. */
             thread_id?: string;
-            /** @description Each has role and content, and what else is known of it. Anything else is answered as invalid. */
+            /** @description Each has role and content, and optional further fields. Anything else is reported as invalid. */
             messages: {
-                /** @description Its id where it comes from; unique for one agent and user. A message that was imported with this id before is not changed. Default: made of the message, so that the same one has the same id; see the operation. */
+                /** @description Its id in the source system; unique for one agent and user. A message that was imported with this id before is not changed. Default: computed from the message; see the operation. */
                 external_id?: string;
                 /** @description Name or id of the agent. Default: the request's `agent`. */
                 agent?: string;
-                /** @description Who spoke with the agent. Default: the request's `user_id`. */
+                /** @description The user who spoke with the agent. Default: the request's `user_id`. */
                 user_id?: string;
                 /** @description The conversation. Default: the request's `thread_id`, else one thread per user, named as the user. */
                 thread_id?: string;
@@ -3084,7 +3084,7 @@ export interface components {
                 created_at?: string;
                 /** @description The speaker's display name, if known. */
                 name?: string;
-                /** @description A JSON object that lists and searches can be narrowed by, by the rules of facts' metadata; at most 8,192 bytes. */
+                /** @description A JSON object that lists and searches can filter by, with the rules of facts' metadata; at most 8,192 bytes. */
                 metadata?: {
                     [key: string]: unknown;
                 };
@@ -3112,7 +3112,7 @@ export interface components {
             };
             /**
              * Format: uuid
-             * @description Its message in the transcript. Null: it is not remembered.
+             * @description Its message in the transcript. Null: it has none.
              */
             message_id: string | null;
             /**
@@ -3141,7 +3141,7 @@ export interface components {
             messages: number;
             /** @description Memories, the least relevant. */
             memories: number;
-            /** @description What of the task was cut or left out: `description`, and names of its data. */
+            /** @description Parts of the task that were cut or left out: `description`, and names of its fields. */
             task: string[];
         };
         /** @description An error of one field of a message. */
@@ -3152,17 +3152,17 @@ export interface components {
         };
         /** @description The result for one message. */
         LineResult: {
-            /** @description Its place in the request, from 0. */
+            /** @description Its index in the request, from 0. */
             index: number;
             /**
-             * @description created; exists: the external_id was imported before, and stays as it was; invalid: see error.
+             * @description created; exists: a message with this external_id was imported before and is unchanged; invalid: see error.
              *
              *     * `created` - created
              *     * `exists` - exists
              *     * `invalid` - invalid
              */
             status: components["schemas"]["LineResultStatusEnum"];
-            /** @description As it was sent, or as it was given one. */
+            /** @description The id that was sent, or the computed one. */
             external_id: string | null;
             /**
              * Format: uuid
@@ -3185,7 +3185,7 @@ export interface components {
             created_at: string | null;
             /** @description Why it is invalid; empty if it is valid. */
             error: string;
-            /** @description The same field by field. */
+            /** @description The errors by field. */
             errors: components["schemas"]["LineError"][];
         };
         /**
@@ -3197,7 +3197,7 @@ export interface components {
         LineResultStatusEnum: "created" | "exists" | "invalid";
         /** @description The user of an identity. */
         Link: {
-            /** @description The user that the identity belongs to from now on. */
+            /** @description The new user of the identity. */
             user_id: string;
         };
         /**
@@ -3207,7 +3207,7 @@ export interface components {
          * @enum {string}
          */
         MarkEnum: "right" | "wrong" | "unsure";
-        /** @description One message that was remembered. */
+        /** @description A message found by recall. */
         Memory: {
             /** Format: uuid */
             message_id: string;
@@ -3230,17 +3230,17 @@ export interface components {
             };
             /**
              * Format: double
-             * @description Of the ranking; comparable within this answer only.
+             * @description The score of the ranking; comparable within this response only.
              */
             score: number;
             /**
              * Format: double
-             * @description That it is relevant, calibrated. See `calibration`.
+             * @description Calibrated probability that it is relevant. See `calibration`.
              */
             probability: number;
             /**
              * Format: double
-             * @description What the agent's thresholds are compared with; with explain.
+             * @description The gate's value, which is compared with the agent's thresholds; with explain.
              */
             gate_value?: number;
             /** @description The score of each channel before its weight; with explain. */
@@ -3253,7 +3253,7 @@ export interface components {
             /** Format: uuid */
             id: string;
             /**
-             * @description with_person: a person answers in this thread. awaiting_consent: a tool call of the agent's waits for the user. with_program: the program that asked for a completion has to send results of its tools. `waits_for` has the details of these.
+             * @description with_person: a person answers in this thread. awaiting_consent: a tool call of the agent waits for the user. with_program: the program that requested a completion must send results of its tools. `waits_for` has the details.
              *
              *     * `queued` - queued
              *     * `answered` - answered
@@ -3265,7 +3265,7 @@ export interface components {
             status: components["schemas"]["MessageStatusEnum"];
             /**
              * Format: uri
-             * @description Where to ask again.
+             * @description The URL to poll.
              */
             url: string;
             /** @description The name of the agent that it was sent to. Another one may answer, see `answered_by`. */
@@ -3274,7 +3274,7 @@ export interface components {
             agent_id: string;
             user_id: string;
             thread_id: string;
-            /** @description The way it came in: rest, slack … */
+            /** @description The channel: rest, slack … */
             channel: string;
             /** @description The speaker's display name, or empty. */
             name: string;
@@ -3290,13 +3290,13 @@ export interface components {
             created_at: string;
             /** @description Null until the status is `answered`. */
             reply: components["schemas"]["Reply"] | null;
-            /** @description The person or program that must act while the message is held; else null. The message is answered afterwards: ask again at `url`. */
+            /** @description The person or program that must act while the message is held; else null. The message is answered afterwards: poll `url`. */
             waits_for: components["schemas"]["WaitsFor"] | null;
-            /** @description Who answered: the name of an agent or of a person; empty until then. */
+            /** @description The name of the agent or person that answered; empty until then. */
             answered_by: string;
             /**
              * Format: uuid
-             * @description The agent that answered: another than `agent_id` where the thread was handed over. Null: a person, or a reply from before this was kept.
+             * @description The agent that answered; not `agent_id` if the thread was handed over. Null: a person, or a reply that is older than this field.
              */
             answered_by_id: string | null;
             /** @description The last error, while the reply is retried and when it has failed. */
@@ -3380,7 +3380,7 @@ export interface components {
              */
             cost: string;
         };
-        /** @description A fact that says nearly the same. */
+        /** @description A fact with nearly the same meaning. */
         NearFact: {
             /** Format: uuid */
             memory_id: string;
@@ -3391,7 +3391,7 @@ export interface components {
              */
             score: number;
         };
-        /** @description The value of a channel, as LangGraph's serializer writes it. */
+        /** @description The value of a channel, encoded by LangGraph's serializer. */
         NewChannelValue: {
             channel: string;
             /** @description Its encoding: msgpack, json, bytes, null … */
@@ -3399,17 +3399,17 @@ export interface components {
             /** @description In base64. */
             value: string;
         };
-        /** @description A checkpoint to be saved. */
+        /** @description A checkpoint to save. */
         NewCheckpoint: {
             /** @description The graph's thread. */
             thread_id: string;
-            /** @description Of a subgraph; empty: the graph. */
+            /** @description The namespace of a subgraph; empty: the main graph. */
             checkpoint_ns?: string;
             parent_checkpoint_id?: string | null;
             checkpoint: components["schemas"]["CheckpointState"];
-            /** @description Of the channels that have changed since the parent. */
+            /** @description The values of the channels that have changed since the parent. */
             values: components["schemas"]["NewChannelValue"][];
-            /** @description What lists can be filtered by. */
+            /** @description Metadata that lists can filter by. */
             metadata: {
                 [key: string]: unknown;
             };
@@ -3425,18 +3425,18 @@ export interface components {
             /** @description `conversation` of the last answer, to continue it. Default: a new conversation. */
             conversation?: string;
         };
-        /** @description The user to be erased. */
+        /** @description The user to erase. */
         NewErasure: {
-            /** @description The user, exactly. Ids that are linked to this one are the same person's. */
+            /** @description The exact user id. Ids that are linked to it are erased too. */
             user_id: string;
-            /** @description Name or id of the one agent that forgets; all of them without it. */
+            /** @description Name or id of an agent: only its data is erased. Default: all agents. */
             agent?: string;
-            /** @description Sessions of graphs that are the user's, beside those of their conversations. One of a thread in which others spoke, or that names another user, is refused. */
+            /** @description Sessions of graphs that belong to the user, in addition to those of their conversations. A session of a thread with other speakers, or that names another user, is refused. */
             threads?: string[];
-            /** @description Why; it stays on the receipt. */
+            /** @description The reason. It is stored on the receipt. */
             reason?: string;
         };
-        /** @description The thread in which a person, or another agent, is to answer. */
+        /** @description The thread that a person or another agent takes over. */
         NewEscalation: {
             /** @description Name or id of the agent that the thread's messages are sent to. */
             agent: string;
@@ -3444,21 +3444,21 @@ export interface components {
             user_id: string;
             /** @description The conversation; it must have a message of the user. */
             thread_id: string;
-            /** @description Why, for the record. */
+            /** @description The reason, for the record. */
             reason: string;
-            /** @description Name or id of the active agent that is to answer instead. Default: a person. */
+            /** @description Name or id of the active agent that answers instead. Default: a person. */
             to_agent?: string;
         };
-        /** @description What of a message is excluded, and why. */
+        /** @description The part of a message to exclude, and the reason. */
         NewExclusion: {
-            /** @description Why, for the fact's events. */
+            /** @description The reason, for the fact's events. */
             reason?: string;
             /** @description First character of the words. Default, with `end`: the whole message. */
             start?: number;
             /** @description Position after the last character of the words. */
             end?: number;
         };
-        /** @description A fact to be kept. */
+        /** @description A fact to store. */
         NewFact: {
             /** @description The fact, in words: “Maria is allergic to walnuts.” */
             content: string;
@@ -3468,25 +3468,25 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description Since when it is so. Default: now.
+             * @description Start of its validity. Default: now.
              */
             valid_from?: string;
             /**
              * Format: date-time
-             * @description Until when it is so; null while it is.
+             * @description End of its validity; null: still valid.
              */
             valid_to?: string | null;
             /**
              * Format: date-time
-             * @description From then on it is not found any more.
+             * @description Searches do not find it from this time on.
              */
             expires_at?: string | null;
-            /** @description Name or id of the agent that knows it. Default: all agents do; for a key that is bound to an agent, that one. */
+            /** @description Name or id of the agent that can use it. Default: all agents; for a key that is bound to an agent, that agent. */
             agent?: string;
-            /** @description The user whom it is about. Default: no user; for a key that is bound to a user, that one. */
+            /** @description The user that the fact is about. Default: no user; for a key that is bound to a user, that user. */
             user_id?: string;
         };
-        /** @description Facts to be stored together. */
+        /** @description Facts to store together. */
         NewFacts: {
             /** @description The facts. All of them are stored, or none. */
             facts: components["schemas"]["NewFact"][];
@@ -3502,13 +3502,13 @@ export interface components {
             /** @description The sender's display name in the channel. */
             name?: string;
         };
-        /** @description An item, and what of it is to be remembered. */
+        /** @description An item, and its text for the transcript. */
         NewItem: {
             /** @description Any JSON object. It is returned unchanged. */
             item: {
                 [key: string]: unknown;
             };
-            /** @description What the item says, for the transcript. Without it the item is not remembered, and neither is a text that the transcript cannot hold, such as one that is too long. */
+            /** @description The message of the item for the transcript. Without it, recall cannot find the item. A text that does not fit into the transcript, such as one that is too long, is not added. */
             said?: components["schemas"]["Spoken"];
         };
         /** @description Items that are added to a conversation, in their order. */
@@ -3559,11 +3559,11 @@ export interface components {
             /** @description The conversation. */
             thread_id: string;
         };
-        /** @description What a task has written, to be kept with a checkpoint. */
+        /** @description The writes of a task, to store with a checkpoint. */
         NewWrites: {
             /** @description The graph's thread. */
             thread_id: string;
-            /** @description Of a subgraph; empty: the graph. */
+            /** @description The namespace of a subgraph; empty: the main graph. */
             checkpoint_ns?: string;
             checkpoint_id: string;
             task_id: string;
@@ -3574,11 +3574,11 @@ export interface components {
         OpenEscalation: {
             /** Format: uuid */
             id: string;
-            /** @description Why. */
+            /** @description The reason. */
             reason: string;
             /**
              * Format: date-time
-             * @description Since when.
+             * @description When it was opened.
              */
             opened_at: string;
             /**
@@ -3589,7 +3589,7 @@ export interface components {
         };
         /**
          * @description * `user` - the user asked for it
-         *     * `rule` - a rule of the agent's
+         *     * `rule` - a rule of the agent
          *     * `agent` - an agent's language model
          *     * `program` - a program
          *     * `person` - a person in the admin
@@ -3605,15 +3605,15 @@ export interface components {
          * @enum {string}
          */
         OutcomeEnum: "resolved" | "handed_on" | "handed_back" | "to_person";
-        /** @description The fields of an agent that change; the others stay. */
+        /** @description The fields of an agent to change. Omitted fields are unchanged. */
         PatchedAgentChanges: {
-            /** @description How programs and people call it. Unique in the tenant, and not a UUID. */
+            /** @description The name for programs and people. Unique in the tenant, and not a UUID. */
             name?: string;
-            /** @description What it is for and how it works. Opens every prompt. */
+            /** @description The agent's purpose and instructions. Every prompt begins with them. */
             system_prompt?: string;
-            /** @description Who it is: “You are Ada, the librarian …” */
+            /** @description The agent's identity: “You are Ada, the librarian …” */
             identity?: string;
-            /** @description How it speaks: tone, language, manners. */
+            /** @description The agent's style: tone, language, manners. */
             persona?: string;
             /** @description Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier. */
             model?: string;
@@ -3626,66 +3626,66 @@ export interface components {
             model_tier?: components["schemas"]["ModelTierEnum"];
             /** @description Follow the system and developer messages that an application sends through OpenAI's interface, after the agent's own instructions. Those of a bound key are never followed. */
             accepts_client_instructions?: boolean;
-            /** @description Tokens that one answer of the language model may have. An application may ask for fewer. Blank: no limit but the model's own. */
+            /** @description Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit. */
             max_completion_tokens?: number | null;
             /** @description An inactive agent accepts no messages; its memory stays. */
             is_active?: boolean;
             /**
-             * @description How it looks for memories.
+             * @description How the agent searches memories.
              *
              *     * `hybrid` - hybrid: meaning and words
              *     * `vector` - vector: cosine similarity alone
              */
             recall_mode?: components["schemas"]["RecallModeEnum"];
-            /** @description At most this many memories go into a prompt, 1 to 100. Blank: as measured (10). */
+            /** @description Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10). */
             recall_top_k?: number | null;
-            /** @description Leave out what is probably beside the question, all of it if need be. */
+            /** @description Leave out memories that are probably irrelevant, all of them if necessary. */
             recall_gate?: boolean;
             /**
-             * @description With the gate: how sure recall must be. Choosing a preset clears the agent's own thresholds.
+             * @description With the gate: how strict recall is. Choosing a preset clears the agent's own thresholds.
              *
-             *     * `precise` - precise: fewer memories, fewer that are beside the question
+             *     * `precise` - precise: fewer memories, fewer irrelevant ones
              *     * `balanced` - balanced
-             *     * `thorough` - thorough: more memories, more that are beside the question
+             *     * `thorough` - thorough: more memories, more irrelevant ones
              */
             recall_preset?: components["schemas"]["RecallPresetEnum"];
             /**
              * Format: double
-             * @description Own threshold instead of the preset's, 0 to 1: the best memory must have this value of the gate, else none is given. Blank: the preset's.
+             * @description Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has at least this gate value. Blank: the preset's.
              */
             recall_open_at?: number | null;
             /**
              * Format: double
-             * @description Own threshold instead of the preset's, 0 to 1: each memory must have this value of the gate. Blank: the preset's.
+             * @description Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate value. Blank: the preset's.
              */
             recall_keep_at?: number | null;
-            /** @description Turns before and after a memory that are given along with it, 0 to 10. Blank: as measured (0). */
+            /** @description Number of turns before and after a memory that are included with it, 0 to 10. Blank: as measured (0). */
             recall_neighbours?: number | null;
             /** @description Weights of the ranking that differ from the measured ones, such as {"time": 1}. */
             recall_weights?: components["schemas"]["RecallWeights"];
-            /** @description What it may do beside answering: remember_fact keeps a fact about the user, who is asked first. */
+            /** @description Tools that the agent may use: remember_fact stores a fact about the user, who is asked first. */
             tools?: components["schemas"]["ToolsEnum"][];
-            /** @description Words or phrases with which a message calls for a person, beside plain requests such as “talk to a human”, which always do. */
+            /** @description Words or phrases in a message that call for a person, in addition to plain requests such as “talk to a human”. */
             escalate_on?: string[];
-            /** @description A person is called when so many replies in a row were given up in a thread. Blank: never. */
+            /** @description Number of failed replies in a row in a thread after which a person is called. Blank: never. */
             escalate_after_failures?: number | null;
-            /** @description Agents to which its language model may hand a conversation, by the tool hand_to_agent. Names or ids. */
+            /** @description Agents to which the language model may hand a conversation, with the tool hand_to_agent. Names or ids. */
             hands_to?: string[];
-            /** @description Words or phrases with which a message is for another agent, each with that agent's id: {"invoice": "0b6ef0bd-…"}. A name is taken too. */
+            /** @description Words or phrases in a message that hand the conversation to another agent, each with that agent's id: {"invoice": "0b6ef0bd-…"}. A name is accepted too. */
             hand_over_on?: {
                 [key: string]: string;
             };
-            /** @description Words or phrases with which a conversation that was handed to it goes back to the agent before. */
+            /** @description Words or phrases in a message that return a conversation to the previous agent. */
             hand_back_on?: string[];
-            /** @description Extract facts from conversations when they are quiet, with a language model, or by a few rules if there is none. */
+            /** @description Extract facts from idle conversations, with a language model, or with a few rules if there is none. */
             extracts_facts?: boolean;
             /** @description Model that extracts facts. Blank: the agent's model. */
             extraction_model?: string;
-            /** @description A conversation is quiet after so many seconds without a message. */
+            /** @description A conversation is idle after this many seconds without a message. */
             extraction_idle_seconds?: number;
-            /** @description Messages that one request to the language model covers at most, 1 to 200. A conversation with so many new messages is not waited for. */
+            /** @description Maximum number of messages in one request to the language model, 1 to 200. A conversation with this many new messages is processed at once. */
             extraction_batch_size?: number;
-            /** @description Tokens that extraction may use for this agent on a day (UTC). Blank: no limit. */
+            /** @description Maximum number of tokens that extraction may use for this agent in a day (UTC). Blank: no limit. */
             extraction_max_tokens_per_day?: number | null;
             /**
              * @description Which extracted facts a person confirms before agents use them.
@@ -3695,12 +3695,12 @@ export interface components {
              *     * `all` - all
              */
             fact_review?: components["schemas"]["FactReviewEnum"];
-            /** @description Other rules for single slots, such as {"diet": "all", "hobby": "none"}. */
+            /** @description Different rules for single slots, such as {"diet": "all", "hobby": "none"}. */
             fact_review_by_slot?: {
                 [key: string]: "none" | "doubtful" | "all";
             };
         };
-        /** @description The fields of a fact that change. The former values are kept as a version. */
+        /** @description The fields of a fact to change. The former values are kept as a version. */
         PatchedFactChange: {
             /** @description The fact, in words. */
             content?: string;
@@ -3710,25 +3710,25 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description Since when the change is so: after the old version's, not in the future. Default: now.
+             * @description Start of the new version's validity: after the old version's, not in the future. Default: now.
              */
             valid_from?: string;
             /**
              * Format: date-time
-             * @description Until when it is so; null while it is.
+             * @description End of its validity; null: still valid.
              */
             valid_to?: string | null;
             /**
              * Format: date-time
-             * @description From then on it is not found any more.
+             * @description Searches do not find it from this time on.
              */
             expires_at?: string | null;
-            /** @description Why, for the fact's events. */
+            /** @description The reason, for the fact's events. */
             reason?: string;
-            /** @description The value of the fact's slot, such as Oslo. Default: as it is, if the content still has it. */
+            /** @description The value of the fact's slot, such as Oslo. Default: unchanged, if the content still has it. */
             value?: string;
         };
-        /** @description What a task has written since a checkpoint. */
+        /** @description The writes of a task since a checkpoint. */
         PendingWrite: {
             channel: string;
             /** @description Its encoding: msgpack, json, bytes, null … */
@@ -3764,11 +3764,11 @@ export interface components {
             detail: string;
             /** @description The path of the request. */
             instance: string;
-            /** @description Names the request in our logs. */
+            /** @description Id of the request in the server's log. */
             request_id: string;
             errors?: components["schemas"]["FieldError"][];
         };
-        /** @description What a version of an agent answers to a saved question. */
+        /** @description The answer of a version of an agent to a saved question. */
         QuestionAnswer: {
             /** Format: uuid */
             readonly id: string;
@@ -3778,7 +3778,7 @@ export interface components {
             version: number;
             /**
              * Person
-             * @description The person who asked. Empty: nobody.
+             * @description The person who asks. Empty: none.
              */
             user_id?: string | null;
             /**
@@ -3786,7 +3786,7 @@ export interface components {
              * @description The answer; may be empty.
              */
             content?: string;
-            /** @description What was decided, and why. */
+            /** @description The decision and its reason. */
             steps?: string[];
             /** @description Why there is no answer. */
             problem?: string;
@@ -3794,7 +3794,7 @@ export interface components {
             is_expected?: boolean | null;
             /** @description Recalled messages and facts in the prompt. */
             source_count?: number;
-            /** @description The messages that the prompt had: recalled ones and recent turns. */
+            /** @description The messages in the prompt: recalled ones and recent turns. */
             message_ids?: string[];
             /**
              * Format: date-time
@@ -3816,7 +3816,7 @@ export interface components {
             previous: string | null;
             results: components["schemas"]["QuestionAnswer"][];
         };
-        /** @description Whether the saved questions of an agent wait to be asked. */
+        /** @description The state of an agent's saved questions. */
         QuestionRun: {
             /**
              * @description queued: a worker asks them; failed: no further attempt is made; answered: the current version has answered the questions.
@@ -3840,27 +3840,27 @@ export interface components {
          * @enum {string}
          */
         QuestionRunStateEnum: "answered" | "queued" | "failed";
-        /** @description A quota of this tenant, and what is used of it. */
+        /** @description A quota of this tenant, and its usage. */
         Quota: {
             quota: components["schemas"]["QuotaEnum"];
             /**
              * Format: double
-             * @description What is used. null: it is not measured, or not yet.
+             * @description The usage. null: not measured, or not yet.
              */
             used: number | null;
             /**
              * Format: double
-             * @description From here on the team is warned. null: never.
+             * @description The team is warned at this usage. null: never.
              */
             soft_limit: number | null;
             /**
              * Format: double
-             * @description Nothing is used beyond it. null: unlimited.
+             * @description Usage beyond it is refused. null: unlimited.
              */
             hard_limit: number | null;
             /**
              * Format: date-time
-             * @description When it begins anew. null: never, or each second.
+             * @description When the usage is reset. null: never, or each second.
              */
             resets_at: string | null;
         };
@@ -3877,16 +3877,16 @@ export interface components {
         QuotaEnum: "messages" | "memories" | "storage_bytes" | "tokens" | "cost" | "api_keys" | "requests_per_second";
         /** @description The reason of a change, for the fact's events. */
         Reason: {
-            /** @description Why, for the fact's events. */
+            /** @description The reason, for the fact's events. */
             reason?: string;
         };
-        /** @description What was recalled for one reply, in numbers. */
+        /** @description A summary of the recall for one reply. */
         RecallEvent: {
             /** Format: uuid */
             id: string;
             /**
              * Format: uri
-             * @description Where it is in full.
+             * @description The URL with all fields.
              */
             url: string;
             /** @description The agent's name. */
@@ -3906,33 +3906,33 @@ export interface components {
             reply_id: string | null;
             /** @description The query. */
             query: string;
-            /** @description Nothing was worth giving. */
+            /** @description No memory was relevant enough. */
             abstained: boolean;
             embedding_model: string;
             /**
              * Format: double
-             * @description Time that the recall took.
+             * @description Duration of the recall.
              */
             milliseconds: number;
             /**
              * Format: date-time
-             * @description When it was written down.
+             * @description When it was recorded.
              */
             created_at: string;
-            /** @description How many memories were found. */
+            /** @description Number of memories found. */
             hit_count: number;
-            /** @description How many of the best were left out. */
+            /** @description Number of the best memories that were left out. */
             cut_count: number;
-            /** @description How many the language model was given. */
+            /** @description Number of memories in the prompt. */
             injected_count: number;
         };
-        /** @description What was recalled for one reply, and why. */
+        /** @description The recall for one reply, with the reasons. */
         RecallEventInFull: {
             /** Format: uuid */
             id: string;
             /**
              * Format: uri
-             * @description Where it is in full.
+             * @description The URL with all fields.
              */
             url: string;
             /** @description The agent's name. */
@@ -3952,38 +3952,38 @@ export interface components {
             reply_id: string | null;
             /** @description The query. */
             query: string;
-            /** @description Nothing was worth giving. */
+            /** @description No memory was relevant enough. */
             abstained: boolean;
             embedding_model: string;
             /**
              * Format: double
-             * @description Time that the recall took.
+             * @description Duration of the recall.
              */
             milliseconds: number;
             /**
              * Format: date-time
-             * @description When it was written down.
+             * @description When it was recorded.
              */
             created_at: string;
-            /** @description What was found, best first, with the score of every channel, the calibrated `probability`, and as `mark` the reviewer's mark, if there is one. */
+            /** @description The memories found, best first, with the score of every channel, the calibrated `probability`, and as `mark` the reviewer's mark, if there is one. */
             hits: {
                 [key: string]: unknown;
             }[];
-            /** @description The best of what was left out, and why; otherwise as in `hits`. */
+            /** @description The best of the memories left out, with the reason; otherwise as in `hits`. */
             cut: {
                 [key: string]: unknown;
             }[];
-            /** @description The facts that were weighed, and why. */
+            /** @description The facts considered, each with the reason of its decision. */
             facts: {
                 [key: string]: unknown;
             }[];
-            /** @description What the language model was given, as given. */
+            /** @description The memories in the prompt, verbatim. */
             injected: string[];
             /** @description The prompt as it was sent, with the tokens of each section; null if not kept. */
             prompt: {
                 [key: string]: unknown;
             } | null;
-            /** @description Of the probabilities. */
+            /** @description Calibration of the probabilities. */
             readonly calibration: components["schemas"]["Calibration"];
         };
         /** @description A page of a list. */
@@ -4065,9 +4065,9 @@ export interface components {
          */
         RecallModeEnum: "hybrid" | "vector";
         /**
-         * @description * `precise` - precise: fewer memories, fewer that are beside the question
+         * @description * `precise` - precise: fewer memories, fewer irrelevant ones
          *     * `balanced` - balanced
-         *     * `thorough` - thorough: more memories, more that are beside the question
+         *     * `thorough` - thorough: more memories, more irrelevant ones
          * @enum {string}
          */
         RecallPresetEnum: "precise" | "balanced" | "thorough";
@@ -4131,12 +4131,12 @@ export interface components {
             /**
              * Agent
              * Format: uuid
-             * @description The agent whose memory this is.
+             * @description The agent that this memory belongs to.
              */
             agent_id: string;
             /**
              * User
-             * @description The user as the channel knows them, such as a Slack user id.
+             * @description The user's id in the channel, such as a Slack user id.
              */
             user_id: string;
             /** @description person, or program with an API key. */
@@ -4172,9 +4172,9 @@ export interface components {
             /** @description The result, for the record. */
             note?: string;
         };
-        /** @description The note of the return to a version. */
+        /** @description The note on a restored version. */
         Restoration: {
-            /** @description What the author says of the change. */
+            /** @description The author's note on the change. */
             note?: string;
         };
         /**
@@ -4211,7 +4211,7 @@ export interface components {
             content: string;
             /**
              * Person
-             * @description The person who asks. Empty: nobody.
+             * @description The person who asks. Empty: none.
              */
             user_id?: string | null;
             /** @description Words or phrases that the answer should have, all of them. */
@@ -4240,23 +4240,23 @@ export interface components {
         Search: {
             /** @description Name or id of an agent of this tenant. */
             agent: string;
-            /** @description Whose memories; those of others are never looked at. */
+            /** @description The user. Memories of other users are never searched. */
             user_id: string;
             /** @description The question, in any words. */
             query: string;
             /** @description At most this many results. Default: the agent's policy. */
             top_k?: number;
-            /** @description Leave out what is probably beside the question, all of it if need be. Default: true. */
+            /** @description Leave out memories that are probably irrelevant, all of them if necessary. Default: true. */
             gate?: boolean;
             /**
-             * @description hybrid uses every sign, vector the cosine alone. Default: the agent's policy.
+             * @description hybrid uses meaning and words, vector the cosine alone. Default: the agent's policy.
              *
              *     * `hybrid` - hybrid
              *     * `vector` - vector
              */
             mode?: components["schemas"]["ModeEnum"];
             /**
-             * @description With the gate: how sure recall must be. Default: the agent's thresholds.
+             * @description With the gate: how strict recall is. Default: the agent's thresholds.
              *
              *     * `precise` - precise
              *     * `balanced` - balanced
@@ -4265,9 +4265,9 @@ export interface components {
             preset?: components["schemas"]["PresetEnum"];
             /** @description Add the score of each channel to each result. Default: false. */
             explain?: boolean;
-            /** @description What is searched: messages, facts, or both. Default: ["messages"]. */
+            /** @description What to search: messages, facts, or both. Default: ["messages"]. */
             include?: components["schemas"]["IncludeEnum"][];
-            /** @description What the metadata must be: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must hold. Other messages are ignored, as if they did not exist. */
+            /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match. Other messages are ignored, as if they did not exist. */
             filters?: {
                 [key: string]: unknown;
             };
@@ -4277,7 +4277,7 @@ export interface components {
              */
             at?: string;
         };
-        /** @description What a search found, best first of each kind. */
+        /** @description The results of a search, best first in each kind. */
         SearchAnswer: {
             messages: components["schemas"]["SearchedMessage"][];
             facts: components["schemas"]["FoundFact"][];
@@ -4285,14 +4285,14 @@ export interface components {
             /** @description A part of the search took longer than 2 s, and was left out. */
             is_partial: boolean;
         };
-        /** @description What was found, best first, one result per message; and facts, with scores of their own. */
+        /** @description The results, best first, one per message; and facts, with separate scores. */
         SearchResult: {
             results: components["schemas"]["Memory"][];
-            /** @description Of the messages nothing was worth saying. */
+            /** @description No message was relevant enough. */
             abstained: boolean;
-            /** @description Of the messages' probabilities; null without messages. */
+            /** @description Calibration of the messages' probabilities; null without messages. */
             calibration: components["schemas"]["Calibration"] | null;
-            /** @description What is known, if `include` names facts. */
+            /** @description The facts found, if `include` names facts. */
             facts?: components["schemas"]["FoundFact"][];
         };
         /** @description A message that matches. */
@@ -4323,7 +4323,7 @@ export interface components {
             similarity: number | null;
             /**
              * Format: double
-             * @description Share of the query's words that it holds, weighed by their rarity: 0 to 1.
+             * @description Share of the query's words in the message, weighted by rarity: 0 to 1.
              */
             words: number;
         };
@@ -4337,25 +4337,25 @@ export interface components {
         Send: {
             /** @description Name or id of an active agent of this tenant. */
             agent: string;
-            /** @description Who speaks, in your own terms. The agent remembers each user apart. */
+            /** @description Your id of the user. The agent's memories of each user are separate. */
             user_id: string;
-            /** @description Conversation, in your own terms; memory spans all of a user's threads. Default: one thread per user, named as the user. */
+            /** @description Your id of the conversation. Memory spans all threads of a user. Default: one thread per user, named as the user. */
             thread_id?: string;
             /** @description Display name of the speaker, as in OpenAI's API. */
             name?: string;
             /** @description The user's text, verbatim. */
             content: string;
-            /** @description A JSON object that lists and searches can be narrowed by, by the rules of facts' metadata; at most 8,192 bytes. */
+            /** @description A JSON object that lists and searches can filter by, with the rules of facts' metadata; at most 8,192 bytes. */
             metadata?: {
                 [key: string]: unknown;
             };
         };
-        /** @description A thread that has a history. */
+        /** @description A thread with a history. */
         Session: {
             thread_id: string;
             /**
              * Format: uri
-             * @description Where its messages are.
+             * @description The URL of its messages.
              */
             url: string;
             /**
@@ -4363,14 +4363,14 @@ export interface components {
              * @description When its newest state was saved.
              */
             updated_at: string;
-            /** @description How many states it has. */
+            /** @description Number of saved states. */
             checkpoints: number;
         };
         /** @description One message of a graph's state. */
         SessionMessage: {
             /** @description user, assistant, system or tool. */
             role: string;
-            /** @description Its text; images and tools' calls have none. */
+            /** @description Its text; empty for images and tool calls. */
             content: string;
             id?: string;
             name?: string;
@@ -4395,7 +4395,7 @@ export interface components {
             thread_id: string;
             /**
              * Format: uri
-             * @description Where its messages are.
+             * @description The URL of its messages.
              */
             url: string;
             /**
@@ -4403,11 +4403,11 @@ export interface components {
              * @description When its newest state was saved.
              */
             updated_at: string;
-            /** @description How many states it has. */
+            /** @description Number of saved states. */
             checkpoints: number;
             messages: components["schemas"]["SessionMessage"][];
         };
-        /** @description Where an item of the context comes from. */
+        /** @description The source of an item of the context. */
         Source: {
             kind: components["schemas"]["SourceKindEnum"];
             /**
@@ -4431,7 +4431,7 @@ export interface components {
         StoredFact: {
             /**
              * Format: uuid
-             * @description The fact's id, through all changes.
+             * @description The fact's id; it never changes.
              */
             memory_id: string;
             /**
@@ -4439,11 +4439,11 @@ export interface components {
              * @description The fact's address.
              */
             url: string;
-            /** @description Who knows it; null: all agents. */
+            /** @description The agent that can use it; null: all agents. */
             agent: string | null;
             /** Format: uuid */
             agent_id: string | null;
-            /** @description The user whom it is about, or null. */
+            /** @description The user that the fact is about, or null. */
             user_id: string | null;
             content: string;
             metadata: {
@@ -4451,7 +4451,7 @@ export interface components {
             };
             /**
              * Format: date-time
-             * @description When it was stored first.
+             * @description When it was first stored.
              */
             created_at: string;
             /**
@@ -4461,22 +4461,22 @@ export interface components {
             updated_at: string;
             /**
              * Format: date-time
-             * @description Since when it is so.
+             * @description Start of its validity.
              */
             valid_from: string;
             /**
              * Format: date-time
-             * @description Until when it was so.
+             * @description End of its validity.
              */
             valid_to: string | null;
             /**
              * Format: date-time
-             * @description From then on it is not found any more.
+             * @description Searches do not find it from this time on.
              */
             expires_at: string | null;
             /**
              * Format: uuid
-             * @description This version's id; the newest has the fact's.
+             * @description The version's id; for the current version the fact's id.
              */
             version_id: string;
             /**
@@ -4484,7 +4484,7 @@ export interface components {
              * @description The version that this one replaced.
              */
             supersedes: string | null;
-            /** @description Whom or what the fact is about, by name. */
+            /** @description The name of the person or thing that the fact is about. */
             subject: string;
             /** @description The attribute of the subject, in snake_case, such as home_city. Empty: none. */
             slot: string;
@@ -4550,16 +4550,16 @@ export interface components {
              * @description Confidence of the language model, 0 to 1.
              */
             confidence: number | null;
-            /** @description Why a person is to review it, such as conflict or health. */
+            /** @description Why a person must review it, such as conflict or health. */
             review_reason: string;
             /**
              * Format: uuid
              * @description The extraction run that proposed it.
              */
             run_id: string | null;
-            /** @description False: the same text existed. The other fields of the request were added to it. */
+            /** @description False: a fact with the same text existed. The other fields of the request were added to it. */
             created: boolean;
-            /** @description Facts that say nearly the same. They are reported, never merged. */
+            /** @description Facts with nearly the same meaning. They are reported, never merged. */
             near_duplicates: components["schemas"]["NearFact"][];
         };
         /** @description The stored facts of a batch, in the order of the request. */
@@ -4590,7 +4590,7 @@ export interface components {
              *     * `access` - access
              */
             kind: components["schemas"]["TimelineEntryKindEnum"];
-            /** @description What happened, such as the role of a message, `recalled`, or `resolved`. */
+            /** @description The event, such as the role of a message, `recalled`, or `resolved`. */
             action: string;
             /**
              * Format: uuid
@@ -4603,7 +4603,7 @@ export interface components {
             subject_id: string | null;
             /** @description What was said, asked or known, up to 300 characters. */
             text: string;
-            /** @description Name of the one who did it, or empty. */
+            /** @description Name of the author, or empty. */
             by: string;
             /** @description The reason, or the channel of a message, or empty. */
             note: string;
@@ -4654,10 +4654,10 @@ export interface components {
              * @description The state of the call.
              *
              *     * `waiting` - waits for consent
-             *     * `with_program` - with the program whose tool it is
-             *     * `approved` - approved, and about to be done
+             *     * `with_program` - waits for the program that has the tool
+             *     * `approved` - approved, not yet executed
              *     * `denied` - denied
-             *     * `expired` - nobody answered in time
+             *     * `expired` - no answer in time
              *     * `done` - done
              *     * `failed` - failed
              */
@@ -4667,12 +4667,12 @@ export interface components {
             /**
              * Agent
              * Format: uuid
-             * @description The agent whose memory this is.
+             * @description The agent that this memory belongs to.
              */
             agent_id: string;
             /**
              * User
-             * @description The user as the channel knows them, such as a Slack user id.
+             * @description The user's id in the channel, such as a Slack user id.
              */
             user_id: string;
             /**
@@ -4688,31 +4688,31 @@ export interface components {
             /**
              * Asked by
              * Format: uuid
-             * @description The agent that asked for it, where the thread was handed to another than its own; what it does is done for that agent.
+             * @description The agent that requested the call, if the thread was handed to another agent. The call is executed for that agent.
              */
             asked_by_id?: string | null;
             /**
-             * Said before
-             * @description What the agent said before it asked; with the first call of an answer.
+             * Text before
+             * @description The agent's text before the call; with the first call of an answer.
              */
             content?: string;
             /**
              * Tool
-             * @description Which tool.
+             * @description The tool.
              */
             name: string;
             /** @description The arguments of the call. */
             arguments: unknown;
-            /** @description What the user is asked. */
+            /** @description The question to the user. */
             question?: string;
             /**
              * Format: date-time
-             * @description When it was asked for.
+             * @description When it was requested.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description Until when consent, or a program's result, can be given.
+             * @description Deadline for the consent or the program's result.
              */
             expires_at: string;
             /**
@@ -4720,14 +4720,14 @@ export interface components {
              * @description When it was decided.
              */
             decided_at?: string | null;
-            /** @description Who decided it, and by which way. */
+            /** @description Who decided it, and through which channel. */
             decided_by?: string;
             /**
              * Format: date-time
              * @description When it was done, or failed.
              */
             done_at?: string | null;
-            /** @description What the language model was told of it. */
+            /** @description The result that the language model received. */
             result?: string;
         };
         /** @description A page of a list. */
@@ -4746,10 +4746,10 @@ export interface components {
         };
         /**
          * @description * `waiting` - waits for consent
-         *     * `with_program` - with the program whose tool it is
-         *     * `approved` - approved, and about to be done
+         *     * `with_program` - waits for the program that has the tool
+         *     * `approved` - approved, not yet executed
          *     * `denied` - denied
-         *     * `expired` - nobody answered in time
+         *     * `expired` - no answer in time
          *     * `done` - done
          *     * `failed` - failed
          * @enum {string}
@@ -4773,18 +4773,18 @@ export interface components {
             role: components["schemas"]["RoleEnum"];
             /** @description The speaker's display name. */
             name?: string;
-            /** @description What was said, verbatim. */
+            /** @description The text, verbatim. */
             content: string;
-            /** @description Where it came from: rest, slack, import … */
+            /** @description The source: rest, slack, import … */
             channel: string;
             /**
              * Thread
-             * @description Conversation, as the channel knows it; memory spans them all.
+             * @description The conversation's id in the channel. Memory spans all conversations.
              */
             thread_id: string;
             /**
              * Format: date-time
-             * @description When it was said; for imported turns, in the original.
+             * @description Time of the message; for imported turns, the original time.
              */
             created_at: string;
             /**
@@ -4824,7 +4824,7 @@ export interface components {
             embeddings: number;
             /** @description Messages not yet searchable. */
             pending_embeddings: number;
-            /** @description Of these, how many failed before and are tried again. */
+            /** @description Of these, messages that failed before and are retried. */
             failed_embeddings: number;
             /** @description Messages not yet answered. */
             pending_replies: number;
@@ -4881,7 +4881,7 @@ export interface components {
             extraction_tokens: number;
             /**
              * Format: decimal
-             * @description Of replies at the prices of now, by LLM_PRICE_…
+             * @description Cost of replies at current prices, by LLM_PRICE_…
              */
             cost: string;
             /** @description Reviewers' marks of that day. */
@@ -4895,13 +4895,13 @@ export interface components {
         User: {
             /** @description The user's id. */
             user_id: string;
-            /** @description The name of their last message, or of an earlier one; empty if none has one. */
+            /** @description The name in their newest message that has one; empty if none has. */
             name: string;
-            /** @description Names that their messages have had, the newest first, at most 20. */
+            /** @description Names in their messages, newest first, at most 20. */
             names: string[];
-            /** @description Turns of all their conversations; the sum of those of their agents. */
+            /** @description Turns of all their conversations with all agents. */
             messages: number;
-            /** @description Facts about them that hold now. */
+            /** @description Valid facts about them. */
             facts: number;
             /**
              * Format: date-time
@@ -4933,13 +4933,13 @@ export interface components {
         WaitingCall: {
             /** Format: uuid */
             id: string;
-            /** @description Which tool. */
+            /** @description The tool. */
             name: string;
             /** @description What to ask the user. */
             question: string;
             /**
              * Format: date-time
-             * @description Until when; after that it is not done.
+             * @description Deadline; after it the call is not executed.
              */
             expires_at: string;
             /**
@@ -4956,14 +4956,14 @@ export interface components {
         /** @description The condition that a held message waits for. */
         WaitsFor: {
             /**
-             * @description user: the user's decision on each of `tool_calls`. person: a member of the tenant, who answers or resolves `escalation`. program: that which asked for a chat completion, which has tools of its own that were called.
+             * @description user: the user must decide on each of `tool_calls`. person: a member of the tenant must answer or resolve `escalation`. program: the program that requested a chat completion must send the results of its tools.
              *
              *     * `user` - user
              *     * `person` - person
              *     * `program` - program
              */
             who: components["schemas"]["WhoEnum"];
-            /** @description The same in a sentence, and what to do. */
+            /** @description The same as a sentence, with the next step. */
             detail: string;
             tool_calls: components["schemas"]["WaitingCall"][];
             escalation: components["schemas"]["OpenEscalation"] | null;
@@ -5033,7 +5033,7 @@ export interface components {
                 "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                 "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                 "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                /** @description Says that a Bearer key is needed. */
+                /** @description Requires a Bearer key. */
                 "WWW-Authenticate"?: string;
                 [name: string]: unknown;
             };
@@ -5074,14 +5074,14 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description This address does not know the method; `Allow` says which it does. */
+        /** @description The URL does not support the method; `Allow` lists the supported ones. */
         MethodNotAllowed: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
                 "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                 "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                 "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                /** @description The methods that the address knows. */
+                /** @description The supported methods. */
                 Allow?: string;
                 [name: string]: unknown;
             };
@@ -5122,7 +5122,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The address is longer than 8190 bytes. */
+        /** @description The URL is longer than 8190 bytes. */
         AddressTooLong: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5145,14 +5145,14 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Too many requests of this key or tenant, or a quota of the month is used up: `type` says which; see `Retry-After`. */
+        /** @description Too many requests of this key or tenant, or a monthly quota is used up: see `type` and `Retry-After`. */
         TooManyRequests: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
                 "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                 "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                 "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                /** @description Seconds after which to try again. */
+                /** @description Seconds to wait before retrying. */
                 "Retry-After"?: string;
                 [name: string]: unknown;
             };
@@ -5193,14 +5193,14 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Something that the API needs is not running right now. */
+        /** @description A service that the API needs is not available. */
         Unavailable: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
                 "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                 "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                 "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                /** @description Seconds after which to try again. */
+                /** @description Seconds to wait before retrying. */
                 "Retry-After"?: string;
                 [name: string]: unknown;
             };
@@ -5218,7 +5218,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description There is no such thing for this key, or no such place in the list. */
+        /** @description The resource does not exist for this key, or the cursor is invalid. */
         NotFound: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5287,7 +5287,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description A quota that does not begin anew is used up: `quota`, `limit` and `used` say which. */
+        /** @description A quota that is never reset is used up: see `quota`, `limit` and `used`. */
         QuotaExceeded: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5310,7 +5310,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description It contradicts the current state, such as a fact with the same text. */
+        /** @description The request conflicts with the current state, such as a fact with the same text. */
         Conflict: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5333,7 +5333,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description It was changed since: its ETag is another than `If-Match` says. */
+        /** @description The resource has changed: its ETag differs from `If-Match`. */
         ChangedSince: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5356,7 +5356,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description Understood, but it cannot be done: the agent is unknown, or the Idempotency-Key belongs to another request. */
+        /** @description The request is valid but cannot be processed: the agent is unknown, or the Idempotency-Key belongs to another request. */
         Unprocessable: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -5383,13 +5383,13 @@ export interface components {
     parameters: never;
     requestBodies: never;
     headers: {
-        /** @description Names the request in our logs: yours if you sent one. */
+        /** @description Id of the request in the server's log; yours if you sent one. */
         "X-Request-ID": string;
-        /** @description Requests that can be made at once. */
+        /** @description Requests that are possible at once. */
         "RateLimit-Limit": string;
-        /** @description How many are left. */
+        /** @description Requests left. */
         "RateLimit-Remaining": string;
-        /** @description Seconds until all are there again. */
+        /** @description Seconds until all requests are available again. */
         "RateLimit-Reset": string;
     };
     pathItems: never;
@@ -5399,7 +5399,7 @@ export interface operations {
     list_agents: {
         parameters: {
             query?: {
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
                 /**
                  * @description Only active, or only inactive ones.
@@ -5408,10 +5408,10 @@ export interface operations {
                  *     * `false` - false
                  */
                 is_active?: "true" | "false";
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /**
-                 * @description The order; a minus is descending. Default: `name`.
+                 * @description Sort order; a minus means descending. Default: `name`.
                  *
                  *     * `name` - name
                  *     * `-name` - -name
@@ -5455,7 +5455,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of yours, such as a UUID. The same request with the same key again creates nothing and returns what was created. Keys belong to the caller: another API key, or the same one bound to another user, may use the same text for something else. */
+                /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -5474,9 +5474,9 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The agent's state, for If-Match and If-None-Match. */
+                    /** @description The ETag of the agent, for If-Match and If-None-Match. */
                     ETag?: string;
-                    /** @description The agent's own address. */
+                    /** @description The URL of the agent. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -5517,7 +5517,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The agent's state, for If-Match and If-None-Match. */
+                    /** @description The ETag of the agent, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5541,7 +5541,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that you read: the change is refused if the resource has changed since. */
+                /** @description The ETag that you received. The change is refused if the resource has changed since then. */
                 "If-Match"?: string;
             };
             path: {
@@ -5562,7 +5562,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The agent's state, for If-Match and If-None-Match. */
+                    /** @description The ETag of the agent, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5633,9 +5633,9 @@ export interface operations {
     list_saved_questions: {
         parameters: {
             query?: {
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
             };
             header?: never;
@@ -5675,7 +5675,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of yours, such as a UUID. The same request with the same key again creates nothing and returns what was created. Keys belong to the caller: another API key, or the same one bound to another user, may use the same text for something else. */
+                /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -5696,7 +5696,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The question's own address. */
+                    /** @description The URL of the question. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -5795,17 +5795,17 @@ export interface operations {
     list_question_answers: {
         parameters: {
             query?: {
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /** @description Only to this question. */
+                /** @description Only answers to this question. */
                 question_id?: string;
                 /** @description Only from this moment on (with a time zone). */
                 since?: string;
                 /** @description Only before this moment (with a time zone). */
                 until?: string;
-                /** @description Only of the version with this number. */
+                /** @description Only answers of the version with this number. */
                 version?: number;
             };
             header?: never;
@@ -5916,9 +5916,9 @@ export interface operations {
     list_agent_versions: {
         parameters: {
             query?: {
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
             };
             header?: never;
@@ -5977,7 +5977,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The agent's state, for If-Match and If-None-Match. */
+                    /** @description The ETag of the agent, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -6004,19 +6004,19 @@ export interface operations {
     list_checkpoints: {
         parameters: {
             query?: {
-                /** @description Only those whose id is smaller. */
+                /** @description Only checkpoints with a smaller id. */
                 before?: string;
-                /** @description Only this one. */
+                /** @description Only the checkpoint with this id. */
                 checkpoint_id?: string;
-                /** @description Only of this graph. */
+                /** @description Only checkpoints of this graph. */
                 checkpoint_ns?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description What the metadata must hold, as JSON text. */
+                /** @description Only checkpoints with these metadata, as JSON text. */
                 filters?: string;
-                /** @description Exactly so many in a page. Without it, as many as have 4 MB together, and 50 at most. */
+                /** @description Exact number of checkpoints in a page. Default: up to 4 MB, and at most 50. */
                 limit?: number;
-                /** @description Only of this thread. */
+                /** @description Only checkpoints of this thread. */
                 thread_id?: string;
             };
             header?: never;
@@ -6064,7 +6064,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is saved. */
+            /** @description Saved. */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6102,7 +6102,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It is saved. */
+            /** @description Saved. */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6172,12 +6172,12 @@ export interface operations {
             query?: {
                 /** @description Only of this agent (name or id). */
                 agent?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /**
-                 * @description The order; a minus is descending. Default: `-created_at`.
+                 * @description Sort order; a minus means descending. Default: `-created_at`.
                  *
                  *     * `-created_at` - -created_at
                  *     * `created_at` - created_at
@@ -6229,12 +6229,12 @@ export interface operations {
             query: {
                 /** @description Name or id of the agent. */
                 agent: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Items per page, 50 without it; fewer where they are large. */
+                /** @description Items per page. Default: 50; fewer if items are large. */
                 limit?: number;
                 /**
-                 * @description The order; a minus is descending. Default: `-created_at`.
+                 * @description Sort order; a minus means descending. Default: `-created_at`.
                  *
                  *     * `-created_at` - -created_at
                  *     * `created_at` - created_at
@@ -6281,7 +6281,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of yours, such as a UUID. The same request with the same key again creates nothing and returns what was created. Keys belong to the caller: another API key, or the same one bound to another user, may use the same text for something else. */
+                /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -6293,7 +6293,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description They are added. */
+            /** @description Added. */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6335,7 +6335,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description There are none. */
+            /** @description All items are removed. */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6362,7 +6362,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of yours, such as a UUID. The same request with the same key again creates nothing and returns what was created. Keys belong to the caller: another API key, or the same one bound to another user, may use the same text for something else. */
+                /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6372,7 +6372,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone. */
+            /** @description Removed. */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -6401,14 +6401,14 @@ export interface operations {
             query: {
                 /** @description Name or id of the agent. */
                 agent: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description What the metadata must be: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must hold. As JSON text. */
+                /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match. As JSON text. */
                 filters?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /**
-                 * @description The order; a minus is descending. Default: `created_at`.
+                 * @description Sort order; a minus means descending. Default: `created_at`.
                  *
                  *     * `created_at` - created_at
                  *     * `-created_at` - -created_at
@@ -6416,7 +6416,7 @@ export interface operations {
                 ordering?: "created_at" | "-created_at";
                 /** @description Only from this moment on (with a time zone). */
                 since?: string;
-                /** @description The conversation. Without it, all conversations of the two. */
+                /** @description The conversation. Default: all conversations of the agent and the user. */
                 thread_id?: string;
                 /** @description Only before this moment (with a time zone). */
                 until?: string;
@@ -6460,7 +6460,7 @@ export interface operations {
             query: {
                 /** @description Name or id of the agent. */
                 agent: string;
-                /** @description Why; it stays on the receipt. */
+                /** @description The reason. It is stored on the receipt. */
                 reason?: string;
                 /** @description The conversation. */
                 thread_id: string;
@@ -6480,7 +6480,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The request's own address. */
+                    /** @description The URL of the request. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6520,7 +6520,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The request's own address. */
+                    /** @description The URL of the request. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6584,12 +6584,12 @@ export interface operations {
             query?: {
                 /** @description Only of this agent (name or id). */
                 agent?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /**
-                 * @description The order; a minus is descending. Default: `-opened_at`.
+                 * @description Sort order; a minus means descending. Default: `-opened_at`.
                  *
                  *     * `-opened_at` - -opened_at
                  *     * `opened_at` - opened_at
@@ -6605,13 +6605,13 @@ export interface operations {
                 /** @description Only in this conversation. */
                 thread_id?: string;
                 /**
-                 * @description Only those in which a person, or in which another agent, answers.
+                 * @description Only escalations to a person, or only those to another agent.
                  *
                  *     * `person` - person
                  *     * `agent` - agent
                  */
                 to?: "person" | "agent";
-                /** @description Only those that were handed to this agent (name or id). */
+                /** @description Only escalations to this agent (name or id). */
                 to_agent?: string;
                 /** @description Only of this user. */
                 user_id?: string;
@@ -6668,7 +6668,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The escalation's own address. */
+                    /** @description The URL of the escalation. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6683,7 +6683,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The escalation's own address. */
+                    /** @description The URL of the escalation. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -6832,12 +6832,12 @@ export interface operations {
             query?: {
                 /** @description Only of this agent (name or id). */
                 agent?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /**
-                 * @description The order; a minus is descending. Default: `-created_at`.
+                 * @description Sort order; a minus means descending. Default: `-created_at`.
                  *
                  *     * `-created_at` - -created_at
                  *     * `created_at` - created_at
@@ -6914,7 +6914,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The run's own address. */
+                    /** @description The URL of the run. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -7071,7 +7071,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The run's own address. */
+                    /** @description The URL of the run. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -7136,9 +7136,9 @@ export interface operations {
             query?: {
                 /** @description Only of this agent (name or id). */
                 agent?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /**
                  * @description Only conversations in this state.
@@ -7225,18 +7225,18 @@ export interface operations {
     list_facts: {
         parameters: {
             query?: {
-                /** @description Only what this agent knows: its own facts, and all agents'. */
+                /** @description Only facts that this agent can use: its own, and those of all agents. */
                 agent?: string;
-                /** @description As it was at that moment (ISO 8601 with a time zone). */
+                /** @description The state at that time (ISO 8601 with a time zone). */
                 at?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description What the metadata must be: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must hold. As JSON text. */
+                /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match. As JSON text. */
                 filters?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /**
-                 * @description The order; a minus is descending. Default: `-created_at`.
+                 * @description Sort order; a minus means descending. Default: `-created_at`.
                  *
                  *     * `-created_at` - -created_at
                  *     * `created_at` - created_at
@@ -7293,7 +7293,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of yours, such as a UUID. The same request with the same key again creates nothing and returns what was created. Keys belong to the caller: another API key, or the same one bound to another user, may use the same text for something else. */
+                /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -7305,14 +7305,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The same text existed. The other fields were added to it. */
+            /** @description A fact with the same text existed. The other fields were added to it. */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The fact's own address. */
+                    /** @description The URL of the fact. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -7320,14 +7320,14 @@ export interface operations {
                     "application/json": components["schemas"]["StoredFact"];
                 };
             };
-            /** @description Kept. */
+            /** @description Stored. */
             201: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The fact's own address. */
+                    /** @description The URL of the fact. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -7354,7 +7354,7 @@ export interface operations {
     get_fact: {
         parameters: {
             query?: {
-                /** @description As it was at that moment (ISO 8601 with a time zone). */
+                /** @description The state at that time (ISO 8601 with a time zone). */
                 at?: string;
             };
             header?: never;
@@ -7372,7 +7372,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The fact's state, for If-Match and If-None-Match. */
+                    /** @description The ETag of the fact, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7396,7 +7396,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that you read: the change is refused if the resource has changed since. */
+                /** @description The ETag that you received. The change is refused if the resource has changed since then. */
                 "If-Match"?: string;
             };
             path: {
@@ -7406,7 +7406,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone. */
+            /** @description Removed. */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -7434,7 +7434,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that you read: the change is refused if the resource has changed since. */
+                /** @description The ETag that you received. The change is refused if the resource has changed since then. */
                 "If-Match"?: string;
             };
             path: {
@@ -7455,7 +7455,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The fact's state, for If-Match and If-None-Match. */
+                    /** @description The ETag of the fact, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7483,7 +7483,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that you read: the change is refused if the resource has changed since. */
+                /** @description The ETag that you received. The change is refused if the resource has changed since then. */
                 "If-Match"?: string;
             };
             path: {
@@ -7504,7 +7504,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The fact's state, for If-Match and If-None-Match. */
+                    /** @description The ETag of the fact, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7531,9 +7531,9 @@ export interface operations {
     list_fact_events: {
         parameters: {
             query?: {
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
             };
             header?: never;
@@ -7572,9 +7572,9 @@ export interface operations {
     list_fact_versions: {
         parameters: {
             query?: {
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
             };
             header?: never;
@@ -7614,7 +7614,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that you read: the change is refused if the resource has changed since. */
+                /** @description The ETag that you received. The change is refused if the resource has changed since then. */
                 "If-Match"?: string;
             };
             path: {
@@ -7635,7 +7635,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The fact's state, for If-Match and If-None-Match. */
+                    /** @description The ETag of the fact, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7662,9 +7662,9 @@ export interface operations {
     list_fact_replies: {
         parameters: {
             query?: {
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
             };
             header?: never;
@@ -7704,7 +7704,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that you read: the change is refused if the resource has changed since. */
+                /** @description The ETag that you received. The change is refused if the resource has changed since then. */
                 "If-Match"?: string;
             };
             path: {
@@ -7725,7 +7725,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The fact's state, for If-Match and If-None-Match. */
+                    /** @description The ETag of the fact, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7753,7 +7753,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ETag that you read: the change is refused if the resource has changed since. */
+                /** @description The ETag that you received. The change is refused if the resource has changed since then. */
                 "If-Match"?: string;
             };
             path: {
@@ -7774,7 +7774,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The fact's state, for If-Match and If-None-Match. */
+                    /** @description The ETag of the fact, for If-Match and If-None-Match. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -7884,14 +7884,14 @@ export interface operations {
             query?: {
                 /** @description Only of this channel. */
                 channel?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /** @description Only this id of a channel. */
                 native_id?: string;
                 /**
-                 * @description The order; a minus is descending. Default: `-created_at`.
+                 * @description Sort order; a minus means descending. Default: `-created_at`.
                  *
                  *     * `-created_at` - -created_at
                  *     * `created_at` - created_at
@@ -7953,7 +7953,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The identity's own address. */
+                    /** @description The URL of the identity. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -8135,14 +8135,14 @@ export interface operations {
             query?: {
                 /** @description Only of this agent (name or id). */
                 agent?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description What the metadata must be: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must hold. As JSON text. */
+                /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match. As JSON text. */
                 filters?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /**
-                 * @description The order; a minus is descending. Default: `-created_at`.
+                 * @description Sort order; a minus means descending. Default: `-created_at`.
                  *
                  *     * `-created_at` - -created_at
                  *     * `created_at` - created_at
@@ -8207,7 +8207,7 @@ export interface operations {
                 wait?: number;
             };
             header?: {
-                /** @description Any text of yours, such as a UUID. The same request with the same key again creates nothing and returns what was created. Keys belong to the caller: another API key, or the same one bound to another user, may use the same text for something else. */
+                /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8219,14 +8219,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Answered, given up, or held, in time. */
+            /** @description Answered, failed or held in time. */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The message's own address. */
+                    /** @description The URL of the message. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -8235,14 +8235,14 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description Accepted; the reply is to come. */
+            /** @description Accepted; the reply is pending. */
             202: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The message's own address. */
+                    /** @description The URL of the message. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -8307,7 +8307,7 @@ export interface operations {
     erase_message: {
         parameters: {
             query?: {
-                /** @description Why; it stays on the receipt. */
+                /** @description The reason. It is stored on the receipt. */
                 reason?: string;
             };
             header?: never;
@@ -8325,7 +8325,7 @@ export interface operations {
                     "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
                     "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
                     "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
-                    /** @description The request's own address. */
+                    /** @description The URL of the request. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -8348,9 +8348,9 @@ export interface operations {
     list_exclusions: {
         parameters: {
             query?: {
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
             };
             header?: never;
@@ -8467,7 +8467,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Any text of yours, such as a UUID. The same request with the same key again creates nothing and returns what was created. Keys belong to the caller: another API key, or the same one bound to another user, may use the same text for something else. */
+                /** @description A text that you choose, such as a UUID. The same request with the same key creates nothing again and returns the first result. Keys are separate for each caller: another API key, or the same key bound to another user, may use the same text. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -8512,7 +8512,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Only recalls that gave nothing, or only those that gave something.
+                 * @description Only recalls without results, or only those with results.
                  *
                  *     * `true` - true
                  *     * `false` - false
@@ -8520,14 +8520,14 @@ export interface operations {
                 abstained?: "true" | "false";
                 /** @description Only of this agent (name or id). */
                 agent?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /** @description Only the recall for this message, or for this reply. */
                 message_id?: string;
                 /**
-                 * @description The order; a minus is descending. Default: `-created_at`.
+                 * @description Sort order; a minus means descending. Default: `-created_at`.
                  *
                  *     * `-created_at` - -created_at
                  *     * `created_at` - created_at
@@ -8691,12 +8691,12 @@ export interface operations {
             query?: {
                 /** @description Only of this agent (name or id). */
                 agent?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /**
-                 * @description Only with this mark.
+                 * @description Only marks with this value.
                  *
                  *     * `right` - right
                  *     * `wrong` - wrong
@@ -8704,13 +8704,13 @@ export interface operations {
                  */
                 mark?: "right" | "wrong" | "unsure";
                 /**
-                 * @description The order; a minus is descending. Default: `-created_at`.
+                 * @description Sort order; a minus means descending. Default: `-created_at`.
                  *
                  *     * `-created_at` - -created_at
                  *     * `created_at` - created_at
                  */
                 ordering?: "-created_at" | "created_at";
-                /** @description Only of this reply. */
+                /** @description Only marks on this reply. */
                 reply_id?: string;
                 /** @description Only from this moment on (with a time zone). */
                 since?: string;
@@ -8813,7 +8813,7 @@ export interface operations {
                 channel?: string;
                 /** @description At most this many messages. Default: 25. */
                 limit?: number;
-                /** @description Words, what is meant, or a name. */
+                /** @description Words, a description, or a name. */
                 q: string;
                 /** @description Only messages from this moment on (with a time zone). */
                 since?: string;
@@ -8856,9 +8856,9 @@ export interface operations {
     list_sessions: {
         parameters: {
             query?: {
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
             };
             header?: never;
@@ -8895,7 +8895,7 @@ export interface operations {
     get_session: {
         parameters: {
             query?: {
-                /** @description The newest messages, at most so many; 50 without it. Default: 50. */
+                /** @description Maximum number of messages; the newest are returned. Default: 50. */
                 limit?: number;
             };
             header?: never;
@@ -8945,7 +8945,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is gone. */
+            /** @description Removed. */
             204: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -8973,14 +8973,14 @@ export interface operations {
             query?: {
                 /** @description Only of this agent (name or id). */
                 agent?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
-                /** @description Only those of this message. */
+                /** @description Only tool calls of this message. */
                 message_id?: string;
                 /**
-                 * @description The order; a minus is descending. Default: `-created_at`.
+                 * @description Sort order; a minus means descending. Default: `-created_at`.
                  *
                  *     * `-created_at` - -created_at
                  *     * `created_at` - created_at
@@ -8992,10 +8992,10 @@ export interface operations {
                  * @description Only calls in this state.
                  *
                  *     * `waiting` - waits for consent
-                 *     * `with_program` - with the program whose tool it is
-                 *     * `approved` - approved, and about to be done
+                 *     * `with_program` - waits for the program that has the tool
+                 *     * `approved` - approved, not yet executed
                  *     * `denied` - denied
-                 *     * `expired` - nobody answered in time
+                 *     * `expired` - no answer in time
                  *     * `done` - done
                  *     * `failed` - failed
                  */
@@ -9238,18 +9238,18 @@ export interface operations {
             query?: {
                 /** @description Only of this agent (name or id). */
                 agent?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /**
-                 * @description The order; a minus is descending. Default: `user_id`.
+                 * @description Sort order; a minus means descending. Default: `user_id`.
                  *
                  *     * `user_id` - user_id
                  *     * `-user_id` - -user_id
                  */
                 ordering?: "user_id" | "-user_id";
-                /** @description Only users with each word of this in a name, whatever the case and the accents, or with all of it in their id or in the id or the name of a linked account. */
+                /** @description Only users with all these words in a name, regardless of case and accents, or with the whole text in their id or in the id or the name of a linked account. */
                 q?: string;
                 /** @description Only of this user. */
                 user_id?: string;
@@ -9291,7 +9291,7 @@ export interface operations {
             query?: {
                 /** @description Only of this agent (name or id). */
                 agent?: string;
-                /** @description A place in the list: follow `next` and `previous`. */
+                /** @description Pagination cursor: follow `next` and `previous`. */
                 cursor?: string;
                 /**
                  * @description Only events of this kind.
@@ -9308,7 +9308,7 @@ export interface operations {
                  *     * `access` - access
                  */
                 kind?: "message" | "recall" | "fact" | "escalation" | "consent" | "exclusion" | "window" | "account" | "erasure" | "access";
-                /** @description Rows per page; 50 without it. */
+                /** @description Rows per page. Default: 50. */
                 limit?: number;
                 /** @description Only events before this moment (with a time zone). */
                 until?: string;
@@ -9353,7 +9353,7 @@ export interface operations {
             query: {
                 /** @description Name or id of the agent. */
                 agent: string;
-                /** @description The last so many turns; 20 without it. */
+                /** @description Number of newest turns. Default: 20. */
                 limit?: number;
                 /** @description The user. */
                 user_id: string;

@@ -78,8 +78,8 @@ class AgentForm(forms.ModelForm):
         required=False,
         widget=UnfoldAdminTextareaWidget,
         help_text=_(
-            "Words or phrases with which a message is for another agent, one a line with"
-            " that agent's name: “invoice: billing”."
+            "Words or phrases in a message that hand the conversation to another agent, one per"
+            " line with that agent's name: “invoice: billing”."
         ),
     )
     hand_back_on = PhrasesField("hand_back_on")

@@ -226,7 +226,7 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):
             "type": "http",
             "scheme": "bearer",
             "description": "`Authorization: Bearer ks_…`, from `manage.py create_api_key`. On a "
-            "host that serves all tenants the key alone decides the tenant.",
+            "host that serves all tenants the key determines the tenant.",
         }
 
 

@@ -25,9 +25,9 @@ HEADER = "Idempotency-Key"
 KEY = re.compile(r"^[\x21-\x7e]{1,255}$")
 IDEMPOTENCY_KEY = header(
     HEADER,
-    "Any text of yours, such as a UUID. The same request with the same key again creates nothing "
-    "and returns what was created. Keys belong to the caller: another API key, or the same one "
-    "bound to another user, may use the same text for something else.",
+    "A text that you choose, such as a UUID. The same request with the same key creates nothing "
+    "again and returns the first result. Keys are separate for each caller: another API key, or "
+    "the same key bound to another user, may use the same text.",
     pattern=KEY.pattern,
 )
 

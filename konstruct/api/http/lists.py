@@ -99,12 +99,12 @@ class PageQuerySerializer(StrictSerializer):
         required=False,
         min_value=1,
         max_value=MAX_PAGE_SIZE,
-        help_text=f"Rows per page; {PAGE_SIZE} without it.",
+        help_text=f"Rows per page. Default: {PAGE_SIZE}.",
     )
     cursor = StrictCharField(
         required=False,
         validators=[CURSOR_TEXT],
-        help_text="A place in the list: follow `next` and `previous`.",
+        help_text="Pagination cursor: follow `next` and `previous`.",
     )
 
 
@@ -252,7 +252,7 @@ def ordering_field(pagination: type[KeysetPagination]) -> serializers.ChoiceFiel
     return serializers.ChoiceField(
         choices=choices,
         required=False,
-        help_text=f"The order; a minus is descending. Default: `{choices[0]}`.",
+        help_text=f"Sort order; a minus means descending. Default: `{choices[0]}`.",
     )
 
 

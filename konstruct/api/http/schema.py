@@ -14,10 +14,10 @@ from konstruct.api.http.problems import MEDIA_TYPE, Problem
 
 
 class FieldErrorSerializer(serializers.Serializer):
-    """What is wrong with one field, header or query parameter."""
+    """An error in one field, header or query parameter."""
 
     field = serializers.CharField(help_text="The name of the field; `body` for the whole body.")
-    detail = serializers.CharField(help_text="What is wrong, and what would be right.")
+    detail = serializers.CharField(help_text="The error, and the valid values.")
     value = serializers.JSONField(
         required=False, help_text="The value that was sent, if it is short."
     )
@@ -31,7 +31,7 @@ class ProblemSerializer(serializers.Serializer):
     status = serializers.IntegerField(help_text="The HTTP status.")
     detail = serializers.CharField(help_text="What went wrong, for people.")
     instance = serializers.CharField(help_text="The path of the request.")
-    request_id = serializers.CharField(help_text="Names the request in our logs.")
+    request_id = serializers.CharField(help_text="Id of the request in the server's log.")
     errors = FieldErrorSerializer(  # type: ignore[assignment]  # a field of that name, not the property
         many=True, required=False
     )
@@ -46,19 +46,22 @@ _ALWAYS = {
         "The key lacks the scope, or is bound to another agent or user; or a session may not do "
         "this, or its CSRF token is missing.",
     ),
-    405: ("MethodNotAllowed", "This address does not know the method; `Allow` says which it does."),
+    405: (
+        "MethodNotAllowed",
+        "The URL does not support the method; `Allow` lists the supported ones.",
+    ),
     406: ("NotAcceptable", "`Accept` asks for another type than application/json."),
-    414: ("AddressTooLong", "The address is longer than 8190 bytes."),
+    414: ("AddressTooLong", "The URL is longer than 8190 bytes."),
     429: (
         "TooManyRequests",
-        "Too many requests of this key or tenant, or a quota of the month is used up: `type` says "
-        "which; see `Retry-After`.",
+        "Too many requests of this key or tenant, or a monthly quota is used up: see `type` and "
+        "`Retry-After`.",
     ),
     500: ("InternalError", "The server failed. Its log has the error under the request's id."),
-    503: ("Unavailable", "Something that the API needs is not running right now."),
+    503: ("Unavailable", "A service that the API needs is not available."),
 }
 _WITH_A_PATH = {
-    404: ("NotFound", "There is no such thing for this key, or no such place in the list.")
+    404: ("NotFound", "The resource does not exist for this key, or the cursor is invalid.")
 }
 _WITH_A_BODY = {
     413: ("BodyTooLarge", "The body is too large."),
@@ -68,23 +71,26 @@ _WITH_A_BODY = {
 _SOMETIMES = {
     402: (
         "QuotaExceeded",
-        "A quota that does not begin anew is used up: `quota`, `limit` and `used` say which.",
+        "A quota that is never reset is used up: see `quota`, `limit` and `used`.",
     ),
-    409: ("Conflict", "It contradicts the current state, such as a fact with the same text."),
-    412: ("ChangedSince", "It was changed since: its ETag is another than `If-Match` says."),
+    409: (
+        "Conflict",
+        "The request conflicts with the current state, such as a fact with the same text.",
+    ),
+    412: ("ChangedSince", "The resource has changed: its ETag differs from `If-Match`."),
     422: (
         "Unprocessable",
-        "Understood, but it cannot be done: the agent is unknown, or the Idempotency-Key "
-        "belongs to another request.",
+        "The request is valid but cannot be processed: the agent is unknown, or the "
+        "Idempotency-Key belongs to another request.",
     ),
 }
 # A view without a path parameter may answer 404 too, for an id in its body.
 _DECLARED = _SOMETIMES | _WITH_A_PATH
 _HEADERS = {
-    "X-Request-ID": "Names the request in our logs: yours if you sent one.",
-    "RateLimit-Limit": "Requests that can be made at once.",
-    "RateLimit-Remaining": "How many are left.",
-    "RateLimit-Reset": "Seconds until all are there again.",
+    "X-Request-ID": "Id of the request in the server's log; yours if you sent one.",
+    "RateLimit-Limit": "Requests that are possible at once.",
+    "RateLimit-Remaining": "Requests left.",
+    "RateLimit-Reset": "Seconds until all requests are available again.",
 }
 
 
@@ -209,11 +215,11 @@ def header(name: str, description: str, **options: Any) -> OpenApiParameter:
 def _response(status: int, words: str) -> dict[str, Any]:
     headers = _header_references()
     if status in (429, 503):
-        headers["Retry-After"] = _header("Seconds after which to try again.")
+        headers["Retry-After"] = _header("Seconds to wait before retrying.")
     if status == 401:
-        headers["WWW-Authenticate"] = _header("Says that a Bearer key is needed.")
+        headers["WWW-Authenticate"] = _header("Requires a Bearer key.")
     if status == 405:
-        headers["Allow"] = _header("The methods that the address knows.")
+        headers["Allow"] = _header("The supported methods.")
     return {
         "description": words,
         "headers": headers,

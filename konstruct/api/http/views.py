@@ -43,7 +43,8 @@ from tenants.outages import is_outage
 from tenants.postgresql.entering import Queued
 
 IF_MATCH = header(
-    "If-Match", "The ETag that you read: the change is refused if the resource has changed since."
+    "If-Match",
+    "The ETag that you received. The change is refused if the resource has changed since then.",
 )
 _TAG = re.compile(r'(?:W/)?("[\x21\x23-\x7e]*")')
 

@@ -69,7 +69,7 @@ class Migration(migrations.Migration):
                     models.DateTimeField(
                         db_default=Now(),
                         editable=False,
-                        help_text="When it was made.",
+                        help_text="Time of creation.",
                     ),
                 ),
                 (
@@ -205,7 +205,7 @@ class Migration(migrations.Migration):
                     "created_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="When it was made.",
+                        help_text="Time of creation.",
                     ),
                 ),
             ],

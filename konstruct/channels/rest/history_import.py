@@ -35,9 +35,9 @@ MAX_LINES = 1000
 
 
 DESCRIPTION = f"""Up to {MAX_LINES} messages in one request. A message needs role and content; the
-answer has the id, thread and time of each. An invalid one does not keep the others from being
-imported. Nothing is answered; embeddings follow in bulk, and `GET /api/v1/usage/` returns
-how many are pending.
+response has the id, thread and time of each. An invalid message does not prevent the import of the
+others. Imported messages get no reply. They are embedded in the background, and `GET
+/api/v1/usage/` returns the number of pending ones.
 
 Messages are identified by their `external_id`, for each agent and user. A message without one gets
 one, made of its time and text. If it has no time either, the id is made of its text, of the texts
@@ -56,9 +56,9 @@ MESSAGE_SCHEMA: dict[str, Any] = {
             "type": "string",
             "minLength": 1,
             "maxLength": MAX_EXTERNAL_ID,
-            "description": "Its id where it comes from; unique for one agent and user. A message "
-            "that was imported with this id before is not changed. Default: made of the message, "
-            "so that the same one has the same id; see the operation.",
+            "description": "Its id in the source system; unique for one agent and user. A message "
+            "that was imported with this id before is not changed. Default: computed from the "
+            "message; see the operation.",
         },
         "agent": {
             "type": "string",
@@ -67,7 +67,7 @@ MESSAGE_SCHEMA: dict[str, Any] = {
         "user_id": {
             "type": "string",
             "minLength": 1,
-            "description": "Who spoke with the agent. Default: the request's `user_id`.",
+            "description": "The user who spoke with the agent. Default: the request's `user_id`.",
         },
         "thread_id": {
             "type": "string",
@@ -104,8 +104,8 @@ MESSAGE_SCHEMA: dict[str, Any] = {
         "items": MESSAGE_SCHEMA,
         "minItems": 1,
         "maxItems": MAX_LINES,
-        "description": f"Each has {' and '.join(REQUIRED)}, and what else is known of it. "
-        "Anything else is answered as invalid.",
+        "description": f"Each has {' and '.join(REQUIRED)}, and optional further fields. "
+        "Anything else is reported as invalid.",
     }
 )
 class LinesField(BoundedListField):
@@ -144,14 +144,14 @@ class LineErrorSerializer(serializers.Serializer):
 class LineResultSerializer(serializers.Serializer):
     """The result for one message."""
 
-    index = serializers.IntegerField(help_text="Its place in the request, from 0.")
+    index = serializers.IntegerField(help_text="Its index in the request, from 0.")
     status = serializers.ChoiceField(
         choices=[(outcome.value, outcome.value) for outcome in ImportStatus],
-        help_text="created; exists: the external_id was imported before, and stays as it was; "
-        "invalid: see error.",
+        help_text="created; exists: a message with this external_id was imported before and is "
+        "unchanged; invalid: see error.",
     )
     external_id = serializers.CharField(
-        allow_null=True, help_text="As it was sent, or as it was given one."
+        allow_null=True, help_text="The id that was sent, or the computed one."
     )
     message_id = serializers.UUIDField(
         source="message.pk", allow_null=True, help_text="Null if it is invalid."
@@ -172,7 +172,7 @@ class LineResultSerializer(serializers.Serializer):
     )
     error = serializers.CharField(help_text="Why it is invalid; empty if it is valid.")
     errors = LineErrorSerializer(  # type: ignore[assignment]  # a field, not the property
-        many=True, help_text="The same field by field."
+        many=True, help_text="The errors by field."
     )
 
 

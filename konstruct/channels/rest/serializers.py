@@ -28,7 +28,7 @@ from memory.conversations.metadata import metadata_argument
 
 MAX_WAIT_SECONDS = 60
 METADATA_HELP = (
-    "A JSON object that lists and searches can be narrowed by, by the rules of facts' metadata; at "
+    "A JSON object that lists and searches can filter by, with the rules of facts' metadata; at "
     f"most {MAX_MESSAGE_METADATA:,} bytes."
 )
 
@@ -38,11 +38,11 @@ class SendSerializer(StrictSerializer):
 
     agent = ChannelIdField(help_text="Name or id of an active agent of this tenant.")
     user_id = ChannelIdField(
-        help_text="Who speaks, in your own terms. The agent remembers each user apart."
+        help_text="Your id of the user. The agent's memories of each user are separate."
     )
     thread_id = ChannelIdField(
         required=False,
-        help_text="Conversation, in your own terms; memory spans all of a user's threads. "
+        help_text="Your id of the conversation. Memory spans all threads of a user. "
         "Default: one thread per user, named as the user.",
     )
     name = ChannelIdField(
@@ -102,13 +102,13 @@ class ReplySerializer(serializers.Serializer):
 
 
 class FailureSerializer(serializers.Serializer):
-    """Why there is no reply, or not yet."""
+    """Why a message has no reply yet."""
 
     code = serializers.CharField(
         help_text="The code of the last error, for programs: llm_unavailable, llm_timeout, "
         "llm_refused, llm_reply_invalid, time_limit, worker_lost, internal_error, closed …"
     )
-    detail = serializers.CharField(help_text="The same in a sentence, for people.")
+    detail = serializers.CharField(help_text="The same as a sentence, for people.")
     attempts = serializers.IntegerField(help_text="The number of attempts, with the current one.")
     next_attempt_at = serializers.DateTimeField(
         allow_null=True, help_text="The time of the next attempt; null if there is none."
@@ -119,9 +119,9 @@ class WaitingCallSerializer(serializers.Serializer):
     """A tool call that the user has to decide on."""
 
     id = serializers.UUIDField()
-    name = serializers.CharField(help_text="Which tool.")
+    name = serializers.CharField(help_text="The tool.")
     question = serializers.CharField(help_text="What to ask the user.")
-    expires_at = serializers.DateTimeField(help_text="Until when; after that it is not done.")
+    expires_at = serializers.DateTimeField(help_text="Deadline; after it the call is not executed.")
     url = serializers.URLField(help_text="The call, with its arguments.")
     decision_url = serializers.URLField(
         help_text='Where to send the answer: POST `{"approve": true}` or false.'
@@ -132,8 +132,8 @@ class OpenEscalationSerializer(serializers.Serializer):
     """An open escalation: a person answers in the conversation."""
 
     id = serializers.UUIDField()
-    reason = serializers.CharField(help_text="Why.")
-    opened_at = serializers.DateTimeField(help_text="Since when.")
+    reason = serializers.CharField(help_text="The reason.")
+    opened_at = serializers.DateTimeField(help_text="When it was opened.")
     url = serializers.URLField(help_text="The escalation, which can be answered and resolved.")
 
 
@@ -142,11 +142,11 @@ class WaitsForSerializer(serializers.Serializer):
 
     who = serializers.ChoiceField(
         choices=[("user", "user"), ("person", "person"), ("program", "program")],
-        help_text="user: the user's decision on each of `tool_calls`. person: a member of the "
-        "tenant, who answers or resolves `escalation`. program: that which asked for a chat "
-        "completion, which has tools of its own that were called.",
+        help_text="user: the user must decide on each of `tool_calls`. person: a member of the "
+        "tenant must answer or resolve `escalation`. program: the program that requested a chat "
+        "completion must send the results of its tools.",
     )
-    detail = serializers.CharField(help_text="The same in a sentence, and what to do.")
+    detail = serializers.CharField(help_text="The same as a sentence, with the next step.")
     tool_calls = WaitingCallSerializer(many=True)
     escalation = OpenEscalationSerializer(allow_null=True)
 
@@ -158,10 +158,10 @@ class MessageSerializer(serializers.Serializer):
     status = serializers.ChoiceField(
         choices=[(status.value, status.value) for status in Status],
         help_text="with_person: a person answers in this thread. awaiting_consent: a tool call of "
-        "the agent's waits for the user. with_program: the program that asked for a completion has "
-        "to send results of its tools. `waits_for` has the details of these.",
+        "the agent waits for the user. with_program: the program that requested a completion must "
+        "send results of its tools. `waits_for` has the details.",
     )
-    url = serializers.URLField(help_text="Where to ask again.")
+    url = serializers.URLField(help_text="The URL to poll.")
     agent = serializers.CharField(
         help_text="The name of the agent that it was sent to. Another one may answer, see "
         "`answered_by`."
@@ -169,7 +169,7 @@ class MessageSerializer(serializers.Serializer):
     agent_id = serializers.UUIDField()
     user_id = serializers.CharField()
     thread_id = serializers.CharField()
-    channel = serializers.CharField(help_text="The way it came in: rest, slack …")
+    channel = serializers.CharField(help_text="The channel: rest, slack …")
     name = serializers.CharField(help_text="The speaker's display name, or empty.")
     content = serializers.CharField()
     metadata = serializers.DictField(
@@ -180,15 +180,15 @@ class MessageSerializer(serializers.Serializer):
     waits_for = WaitsForSerializer(
         allow_null=True,
         help_text="The person or program that must act while the message is held; else null. The "
-        "message is answered afterwards: ask again at `url`.",
+        "message is answered afterwards: poll `url`.",
     )
     answered_by = serializers.CharField(
-        help_text="Who answered: the name of an agent or of a person; empty until then."
+        help_text="The name of the agent or person that answered; empty until then."
     )
     answered_by_id = serializers.UUIDField(
         allow_null=True,
-        help_text="The agent that answered: another than `agent_id` where the thread was handed "
-        "over. Null: a person, or a reply from before this was kept.",
+        help_text="The agent that answered; not `agent_id` if the thread was handed over. Null: a "
+        "person, or a reply that is older than this field.",
     )
     error = FailureSerializer(
         allow_null=True,

@@ -58,7 +58,7 @@ INTERRUPTED = Problem(
     "The reply broke off, and is being given anew: ask for it at the url of the message.",
 )
 
-LOCATION = response_header("Location", "The message's own address.", 200, 202)
+LOCATION = response_header("Location", "The URL of the message.", 200, 202)
 
 
 class MessagesView(ApiView):
@@ -76,9 +76,9 @@ class MessagesView(ApiView):
         body=SendSerializer,
         own_transaction=True,
         id="send_message",
-        description="The message is accepted and answered by a worker. Ask at `url` for the reply, "
-        "or pass `wait` to get it in this response if it comes in time. A message that is held has "
-        "a 200 at once, without a reply: `waits_for` has the reason and the next step.\n\n"
+        description="The message is stored, and a worker answers it. Poll `url` for the reply, or "
+        "pass `wait` to get it in this response if it is ready in time. A message that is held is "
+        "a 200 immediately, without a reply: `waits_for` has the reason and the next step.\n\n"
         "With `Accept: text/event-stream` the response is a stream of server-sent events, for at "
         f"most {STREAM_SECONDS} seconds or `wait`: `accepted` with the message, `text` with "
         '`{"text": "…"}` for each piece of the reply as the language model writes it, and last '
@@ -86,9 +86,9 @@ class MessagesView(ApiView):
         "The reply is stored even if the client closes the stream.",
         returns={
             200: OpenApiResponse(
-                MessageSerializer, description="Answered, given up, or held, in time."
+                MessageSerializer, description="Answered, failed or held in time."
             ),
-            202: OpenApiResponse(MessageSerializer, description="Accepted; the reply is to come."),
+            202: OpenApiResponse(MessageSerializer, description="Accepted; the reply is pending."),
             (200, MEDIA_TYPE): OpenApiResponse(str, description="The reply, as it is written."),
         },
         errors=(402,),
@@ -229,11 +229,10 @@ class MessageView(ApiView):
     def delete(self, request: Request, message_id: UUID) -> Response:
         """Erase a message.
 
-        Erases the message, whether it was sent, imported or a reply, with its reply, with
-        everything that was remembered of both, and with facts whose metadata name it as
-        `message_id`. A process of the operators does it: `Location` has the progress and the
-        receipt. It cannot be undone. The other messages of the conversation stay. A message whose
-        reply alone is erased has the status `failed`.
+        Erases a message (sent, imported or a reply) with its reply, the memories of both, and the
+        facts with this `message_id` in their metadata. A background process does this: `Location`
+        has the progress and the receipt. This cannot be undone. The other messages of the
+        conversation are kept. If only the reply is erased, its message has the status `failed`.
         """
         message = get_object_or_404(self.caller.rows(Message.objects.all()), pk=message_id)
         return erase_messages(

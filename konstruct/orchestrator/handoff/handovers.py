@@ -63,7 +63,7 @@ def offered(agent: Agent, *, can_hand_back: bool) -> list[dict[str, Any]]:
                 " when the user needs that agent. Do not answer the message yourself then.",
                 {
                     "agent": {"type": "string", "enum": sorted(names)},
-                    "reason": {"type": "string", "description": "Why, for the record."},
+                    "reason": {"type": "string", "description": "The reason, for the record."},
                 },
                 required=["agent"],
             )

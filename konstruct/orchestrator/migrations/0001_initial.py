@@ -72,7 +72,7 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        help_text="How programs and people call it. Unique in the tenant, and not a UUID.",
+                        help_text="The name for programs and people. Unique in the tenant, and not a UUID.",
                         max_length=120,
                         validators=[validators.ProhibitNullCharactersValidator()],
                     ),
@@ -83,7 +83,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="What it is for and how it works. Opens every prompt.",
+                        help_text="The agent's purpose and instructions. Every prompt begins with them.",
                     ),
                 ),
                 (
@@ -92,7 +92,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Who it is: “You are Ada, the librarian …”",
+                        help_text="The agent's identity: “You are Ada, the librarian …”",
                     ),
                 ),
                 (
@@ -101,7 +101,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="How it speaks: tone, language, manners.",
+                        help_text="The agent's style: tone, language, manners.",
                     ),
                 ),
                 (
@@ -141,7 +141,7 @@ class Migration(migrations.Migration):
                         ],
                         db_default="hybrid",
                         default="hybrid",
-                        help_text="How it looks for memories.",
+                        help_text="How the agent searches memories.",
                         max_length=20,
                     ),
                 ),
@@ -149,7 +149,7 @@ class Migration(migrations.Migration):
                     "recall_top_k",
                     models.PositiveSmallIntegerField(
                         blank=True,
-                        help_text="At most this many memories go into a prompt, 1 to 100. Blank: as measured (10).",
+                        help_text="Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10).",
                         null=True,
                     ),
                 ),
@@ -158,14 +158,14 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=True,
                         default=True,
-                        help_text="Leave out what is probably beside the question, all of it if need be.",
+                        help_text="Leave out memories that are probably irrelevant, all of them if necessary.",
                     ),
                 ),
                 (
                     "recall_open_at",
                     models.FloatField(
                         blank=True,
-                        help_text="Own threshold instead of the preset's, 0 to 1: the best memory must have this value of the gate, else none is given. Blank: the preset's.",
+                        help_text="Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has at least this gate value. Blank: the preset's.",
                         null=True,
                     ),
                 ),
@@ -173,7 +173,7 @@ class Migration(migrations.Migration):
                     "recall_keep_at",
                     models.FloatField(
                         blank=True,
-                        help_text="Own threshold instead of the preset's, 0 to 1: each memory must have this value of the gate. Blank: the preset's.",
+                        help_text="Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate value. Blank: the preset's.",
                         null=True,
                     ),
                 ),
@@ -181,7 +181,7 @@ class Migration(migrations.Migration):
                     "recall_neighbours",
                     models.PositiveSmallIntegerField(
                         blank=True,
-                        help_text="Turns before and after a memory that are given along with it, 0 to 10. Blank: as measured (0).",
+                        help_text="Number of turns before and after a memory that are included with it, 0 to 10. Blank: as measured (0).",
                         null=True,
                     ),
                 ),
@@ -198,14 +198,14 @@ class Migration(migrations.Migration):
                     models.DateTimeField(
                         db_default=models.Func(function="now", output_field=models.DateTimeField()),
                         editable=False,
-                        help_text="When it was made.",
+                        help_text="Time of creation.",
                     ),
                 ),
                 (
                     "escalate_after_failures",
                     models.PositiveSmallIntegerField(
                         blank=True,
-                        help_text="A person is called when so many replies in a row were given up in a thread. Blank: never.",
+                        help_text="Number of failed replies in a row in a thread after which a person is called. Blank: never.",
                         null=True,
                     ),
                 ),
@@ -219,7 +219,7 @@ class Migration(migrations.Migration):
                             output_field=ArrayField(base_field=models.TextField(), size=None),
                         ),
                         default=list,
-                        help_text="Words or phrases with which a message calls for a person, beside plain requests such as “talk to a human”, which always do.",
+                        help_text="Words or phrases in a message that call for a person, in addition to plain requests such as “talk to a human”.",
                         size=None,
                     ),
                 ),
@@ -233,7 +233,7 @@ class Migration(migrations.Migration):
                             output_field=ArrayField(base_field=models.TextField(), size=None),
                         ),
                         default=list,
-                        help_text="What it may do beside answering: remember_fact keeps a fact about the user, who is asked first.",
+                        help_text="Tools that the agent may use: remember_fact stores a fact about the user, who is asked first.",
                         size=None,
                     ),
                 ),
@@ -247,7 +247,7 @@ class Migration(migrations.Migration):
                             output_field=ArrayField(base_field=models.UUIDField(), size=None),
                         ),
                         default=list,
-                        help_text="Agents to which its language model may hand a conversation, by the tool hand_to_agent.",
+                        help_text="Agents to which the language model may hand a conversation, with the tool hand_to_agent.",
                         size=None,
                     ),
                 ),
@@ -257,7 +257,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default=models.Value({}, output_field=models.JSONField()),
                         default=dict,
-                        help_text='Words or phrases with which a message is for another agent, each with that agent\'s id: {"invoice": "0b6ef0bd-…"}.',
+                        help_text='Words or phrases in a message that hand the conversation to another agent, each with that agent\'s id: {"invoice": "0b6ef0bd-…"}.',
                     ),
                 ),
                 (
@@ -270,7 +270,7 @@ class Migration(migrations.Migration):
                             output_field=ArrayField(base_field=models.TextField(), size=None),
                         ),
                         default=list,
-                        help_text="Words or phrases with which a conversation that was handed to it goes back to the agent before.",
+                        help_text="Words or phrases in a message that return a conversation to the previous agent.",
                         size=None,
                     ),
                 ),
@@ -287,7 +287,7 @@ class Migration(migrations.Migration):
                     "max_completion_tokens",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Tokens that one answer of the language model may have. An application may ask for fewer. Blank: no limit but the model's own.",
+                        help_text="Maximum number of tokens in one answer of the language model. An application may ask for fewer. Blank: only the model's own limit.",
                         null=True,
                         verbose_name="most tokens of an answer",
                     ),
@@ -297,7 +297,7 @@ class Migration(migrations.Migration):
                     models.PositiveSmallIntegerField(
                         db_default=40,
                         default=40,
-                        help_text="Messages that one request to the language model covers at most, 1 to 200. A conversation with so many new messages is not waited for.",
+                        help_text="Maximum number of messages in one request to the language model, 1 to 200. A conversation with this many new messages is processed at once.",
                     ),
                 ),
                 (
@@ -305,16 +305,16 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         db_default=600,
                         default=600,
-                        help_text="A conversation is quiet after so many seconds without a message.",
+                        help_text="A conversation is idle after this many seconds without a message.",
                     ),
                 ),
                 (
                     "extraction_max_tokens_per_day",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Tokens that extraction may use for this agent on a day (UTC). Blank: no limit.",
+                        help_text="Maximum number of tokens that extraction may use for this agent in a day (UTC). Blank: no limit.",
                         null=True,
-                        verbose_name="most tokens for facts a day",
+                        verbose_name="maximum tokens for facts a day",
                     ),
                 ),
                 (
@@ -332,7 +332,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Extract facts from conversations when they are quiet, with a language model, or by a few rules if there is none.",
+                        help_text="Extract facts from idle conversations, with a language model, or with a few rules if there is none.",
                         verbose_name="extracts facts",
                     ),
                 ),
@@ -360,7 +360,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default=models.Value({}, output_field=models.JSONField()),
                         default=dict,
-                        help_text='Other rules for single slots, such as {"diet": "all", "hobby": "none"}.',
+                        help_text='Different rules for single slots, such as {"diet": "all", "hobby": "none"}.',
                         verbose_name="review by slot",
                     ),
                 ),
@@ -370,17 +370,17 @@ class Migration(migrations.Migration):
                         choices=[
                             (
                                 "precise",
-                                "precise: fewer memories, fewer that are beside the question",
+                                "precise: fewer memories, fewer irrelevant ones",
                             ),
                             ("balanced", "balanced"),
                             (
                                 "thorough",
-                                "thorough: more memories, more that are beside the question",
+                                "thorough: more memories, more irrelevant ones",
                             ),
                         ],
                         db_default="balanced",
                         default="balanced",
-                        help_text="With the gate: how sure recall must be. Choosing a preset clears the agent's own thresholds.",
+                        help_text="With the gate: how strict recall is. Choosing a preset clears the agent's own thresholds.",
                         max_length=20,
                     ),
                 ),
@@ -465,25 +465,27 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Where in the channel, if it has such.",
+                        help_text="The workspace in the channel, if the channel has workspaces.",
                     ),
                 ),
                 (
                     "native_id",
                     models.TextField(
-                        help_text="As the channel knows them there.", verbose_name="id"
+                        help_text="The sender's id in the channel.", verbose_name="id"
                     ),
                 ),
                 (
                     "own_id",
                     models.TextField(
-                        help_text="The user whom they are by themselves; no other identity has the same.",
+                        help_text="The identity's own user id; no other identity has the same.",
                         verbose_name="own user id",
                     ),
                 ),
                 (
                     "user_id",
-                    models.TextField(help_text="The user as whom they speak.", verbose_name="user"),
+                    models.TextField(
+                        help_text="The user that the identity belongs to.", verbose_name="user"
+                    ),
                 ),
                 (
                     "name",
@@ -491,20 +493,22 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="What the channel calls them.",
+                        help_text="The sender's name in the channel.",
                     ),
                 ),
                 (
                     "created_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="When they were heard first.",
+                        help_text="Time of the first message.",
                     ),
                 ),
                 (
                     "linked_at",
                     models.DateTimeField(
-                        blank=True, help_text="Since when they speak as somebody else.", null=True
+                        blank=True,
+                        help_text="When the identity was linked to another user.",
+                        null=True,
                     ),
                 ),
                 (
@@ -540,13 +544,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -563,16 +567,16 @@ class Migration(migrations.Migration):
                 (
                     "thread_id",
                     models.TextField(
-                        help_text="The conversation, as the channel knows it.",
+                        help_text="The conversation's id in the channel.",
                         verbose_name="thread",
                     ),
                 ),
-                ("channel", models.TextField(help_text="Where it takes place: rest, slack …")),
+                ("channel", models.TextField(help_text="The channel: rest, slack …")),
                 (
                     "message_id",
                     models.UUIDField(
                         blank=True,
-                        help_text="The message that asked for it: its reply says that a person will answer.",
+                        help_text="The message that caused the escalation. Its reply announces that a person will answer.",
                         null=True,
                         verbose_name="message",
                     ),
@@ -582,7 +586,7 @@ class Migration(migrations.Migration):
                     models.TextField(
                         choices=[
                             ("user", "the user asked for it"),
-                            ("rule", "a rule of the agent's"),
+                            ("rule", "a rule of the agent"),
                             ("agent", "an agent's language model"),
                             ("program", "a program"),
                             ("person", "a person in the admin"),
@@ -596,21 +600,23 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Their name, if it was a program or person.",
+                        help_text="The name of the program or person.",
                     ),
                 ),
-                ("reason", models.TextField(help_text="Why, in words.")),
+                ("reason", models.TextField(help_text="The reason.")),
                 (
                     "opened_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="Since when.",
+                        help_text="When it was opened.",
                     ),
                 ),
                 (
                     "resolved_at",
                     models.DateTimeField(
-                        blank=True, help_text="Until when; empty while it is open.", null=True
+                        blank=True,
+                        help_text="When it was resolved; empty while it is open.",
+                        null=True,
                     ),
                 ),
                 (
@@ -632,7 +638,7 @@ class Migration(migrations.Migration):
                     "to_agent_id",
                     models.UUIDField(
                         blank=True,
-                        help_text="The agent that answers instead; empty where a person answers.",
+                        help_text="The agent that answers instead; empty if a person answers.",
                         null=True,
                         verbose_name="to agent",
                     ),
@@ -641,7 +647,7 @@ class Migration(migrations.Migration):
                     "from_agent_id",
                     models.UUIDField(
                         blank=True,
-                        help_text="The agent that answered before, to which a handover can be handed back.",
+                        help_text="The previous agent, which can get the conversation back.",
                         null=True,
                         verbose_name="from agent",
                     ),
@@ -668,7 +674,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Username of the colleague who takes care of it; empty: unassigned.",
+                        help_text="Username of the colleague to whom it is assigned; empty: unassigned.",
                     ),
                 ),
             ],
@@ -709,13 +715,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -746,7 +752,7 @@ class Migration(migrations.Migration):
                     models.PositiveSmallIntegerField(help_text="Its place in that answer, from 0."),
                 ),
                 ("call_id", models.TextField(help_text="What the language model calls it.")),
-                ("name", models.TextField(help_text="Which tool.", verbose_name="tool")),
+                ("name", models.TextField(help_text="The tool.", verbose_name="tool")),
                 (
                     "arguments",
                     models.JSONField(help_text="What it is to be done with, as it was asked for."),
@@ -754,7 +760,7 @@ class Migration(migrations.Migration):
                 (
                     "question",
                     models.TextField(
-                        blank=True, db_default="", default="", help_text="What the user is asked."
+                        blank=True, db_default="", default="", help_text="The question to the user."
                     ),
                 ),
                 (
@@ -762,10 +768,10 @@ class Migration(migrations.Migration):
                     models.TextField(
                         choices=[
                             ("waiting", "waits for consent"),
-                            ("with_program", "with the program whose tool it is"),
-                            ("approved", "approved, and about to be done"),
+                            ("with_program", "waits for the program that has the tool"),
+                            ("approved", "approved, not yet executed"),
                             ("denied", "denied"),
-                            ("expired", "nobody answered in time"),
+                            ("expired", "no answer in time"),
                             ("done", "done"),
                             ("failed", "failed"),
                         ],
@@ -776,13 +782,13 @@ class Migration(migrations.Migration):
                     "created_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="When it was asked for.",
+                        help_text="When it was requested.",
                     ),
                 ),
                 (
                     "expires_at",
                     models.DateTimeField(
-                        help_text="Until when consent, or a program's result, can be given."
+                        help_text="Deadline for the consent or the program's result."
                     ),
                 ),
                 (
@@ -795,7 +801,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Who decided it, and by which way.",
+                        help_text="Who decided it, and through which channel.",
                     ),
                 ),
                 (
@@ -810,7 +816,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="What the language model was told of it.",
+                        help_text="The result that the language model received.",
                     ),
                 ),
                 (
@@ -827,7 +833,7 @@ class Migration(migrations.Migration):
                     "asked_by_id",
                     models.UUIDField(
                         blank=True,
-                        help_text="The agent that asked for it, where the thread was handed to another than its own; what it does is done for that agent.",
+                        help_text="The agent that requested the call, if the thread was handed to another agent. The call is executed for that agent.",
                         null=True,
                         verbose_name="asked by",
                     ),
@@ -838,8 +844,8 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="What the agent said before it asked; with the first call of an answer.",
-                        verbose_name="said before",
+                        help_text="The agent's text before the call; with the first call of an answer.",
+                        verbose_name="text before",
                     ),
                 ),
             ],
@@ -1100,13 +1106,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -1158,13 +1164,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -1209,7 +1215,7 @@ class Migration(migrations.Migration):
                     "replay_of",
                     models.UUIDField(
                         blank=True,
-                        help_text="The run of which this one repeats the input.",
+                        help_text="The run that this one replays.",
                         null=True,
                     ),
                 ),
@@ -1219,7 +1225,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Who asked for it. Empty: the platform.",
+                        help_text="Who requested it. Empty: the platform.",
                     ),
                 ),
                 (
@@ -1283,7 +1289,7 @@ class Migration(migrations.Migration):
                         db_default=0,
                         decimal_places=6,
                         default=0,
-                        help_text="By LLM_PRICE_….",
+                        help_text="Cost, by LLM_PRICE_….",
                         max_digits=12,
                     ),
                 ),
@@ -1313,7 +1319,7 @@ class Migration(migrations.Migration):
                     "created_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="When it began.",
+                        help_text="Time of the first message.",
                     ),
                 ),
                 (
@@ -1399,7 +1405,7 @@ class Migration(migrations.Migration):
                         db_default=0,
                         decimal_places=6,
                         default=0,
-                        help_text="By LLM_PRICE_….",
+                        help_text="Cost, by LLM_PRICE_….",
                         max_digits=12,
                     ),
                 ),
@@ -1545,7 +1551,7 @@ class Migration(migrations.Migration):
                         db_default=0,
                         decimal_places=6,
                         default=0,
-                        help_text="By LLM_PRICE_….",
+                        help_text="Cost, by LLM_PRICE_….",
                         max_digits=18,
                     ),
                 ),
@@ -1686,13 +1692,13 @@ class Migration(migrations.Migration):
                 (
                     "agent_id",
                     models.UUIDField(
-                        help_text="The agent whose memory this is.", verbose_name="agent"
+                        help_text="The agent that this memory belongs to.", verbose_name="agent"
                     ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user as the channel knows them, such as a Slack user id.",
+                        help_text="The user's id in the channel, such as a Slack user id.",
                         verbose_name="user",
                     ),
                 ),
@@ -2117,7 +2123,7 @@ class Migration(migrations.Migration):
                     "subject_id",
                     models.UUIDField(help_text="The escalation, tool call, job or erasure."),
                 ),
-                ("occurred_at", models.DateTimeField(help_text="Since when it is so.")),
+                ("occurred_at", models.DateTimeField(help_text="When it began.")),
                 (
                     "agent_id",
                     models.UUIDField(
@@ -2237,7 +2243,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="What the author says of the change.",
+                        help_text="The author's note on the change.",
                     ),
                 ),
                 (
@@ -2298,7 +2304,7 @@ class Migration(migrations.Migration):
                     "user_id",
                     models.TextField(
                         blank=True,
-                        help_text="The person who asks. Empty: nobody.",
+                        help_text="The person who asks. Empty: none.",
                         null=True,
                         verbose_name="person",
                     ),
@@ -2358,7 +2364,7 @@ class Migration(migrations.Migration):
                     "user_id",
                     models.TextField(
                         blank=True,
-                        help_text="The person who asked. Empty: nobody.",
+                        help_text="The person who asks. Empty: none.",
                         null=True,
                         verbose_name="person",
                     ),
@@ -2388,7 +2394,7 @@ class Migration(migrations.Migration):
                             output_field=ArrayField(base_field=models.TextField(), size=None),
                         ),
                         default=list,
-                        help_text="What was decided, and why.",
+                        help_text="The decision and its reason.",
                         size=None,
                     ),
                 ),
@@ -2414,7 +2420,7 @@ class Migration(migrations.Migration):
                             output_field=ArrayField(base_field=models.UUIDField(), size=None),
                         ),
                         default=list,
-                        help_text="The messages that the prompt had: recalled ones and recent turns.",
+                        help_text="The messages in the prompt: recalled ones and recent turns.",
                         size=None,
                     ),
                 ),

@@ -31,7 +31,7 @@ class AgentVersion(TenantModel):
         null=True, blank=True, help_text="Number of the version that this one restores."
     )
     note = models.TextField(
-        blank=True, default="", db_default="", help_text="What the author says of the change."
+        blank=True, default="", db_default="", help_text="The author's note on the change."
     )
     author = models.TextField(
         help_text="Kind and id of the author, such as person:7; system: for the platform."

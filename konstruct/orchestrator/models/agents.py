@@ -143,9 +143,9 @@ class RecallMode(models.TextChoices):
 class RecallPreset(models.TextChoices):
     """How sure recall is of what it gives."""
 
-    PRECISE = "precise", "precise: fewer memories, fewer that are beside the question"
+    PRECISE = "precise", "precise: fewer memories, fewer irrelevant ones"
     BALANCED = "balanced", "balanced"
-    THOROUGH = "thorough", "thorough: more memories, more that are beside the question"
+    THOROUGH = "thorough", "thorough: more memories, more irrelevant ones"
 
 
 class FactReview(models.TextChoices):
@@ -174,19 +174,25 @@ class Agent(TenantModel):
     name = models.CharField(
         max_length=120,
         validators=[ProhibitNullCharactersValidator()],
-        help_text="How programs and people call it. Unique in the tenant, and not a UUID.",
+        help_text="The name for programs and people. Unique in the tenant, and not a UUID.",
     )
     system_prompt = models.TextField(
         blank=True,
         default="",
         db_default="",
-        help_text="What it is for and how it works. Opens every prompt.",
+        help_text="The agent's purpose and instructions. Every prompt begins with them.",
     )
     identity = models.TextField(
-        blank=True, default="", db_default="", help_text="Who it is: “You are Ada, the librarian …”"
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The agent's identity: “You are Ada, the librarian …”",
     )
     persona = models.TextField(
-        blank=True, default="", db_default="", help_text="How it speaks: tone, language, manners."
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The agent's style: tone, language, manners.",
     )
     model = models.CharField(
         max_length=200,
@@ -214,8 +220,8 @@ class Agent(TenantModel):
         "most tokens of an answer",
         null=True,
         blank=True,
-        help_text="Tokens that one answer of the language model may have. An application may ask "
-        "for fewer. Blank: no limit but the model's own.",
+        help_text="Maximum number of tokens in one answer of the language model. An application "
+        "may ask for fewer. Blank: only the model's own limit.",
     )
     is_active = models.BooleanField(
         default=True,
@@ -227,42 +233,42 @@ class Agent(TenantModel):
         choices=RecallMode,
         default=RecallMode.HYBRID,
         db_default=RecallMode.HYBRID,
-        help_text="How it looks for memories.",
+        help_text="How the agent searches memories.",
     )
     recall_top_k = models.PositiveSmallIntegerField(
         null=True,
         blank=True,
-        help_text="At most this many memories go into a prompt, 1 to 100. Blank: as measured (10).",
+        help_text="Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10).",
     )
     recall_gate = models.BooleanField(
         default=True,
         db_default=True,
-        help_text="Leave out what is probably beside the question, all of it if need be.",
+        help_text="Leave out memories that are probably irrelevant, all of them if necessary.",
     )
     recall_preset = models.CharField(
         max_length=20,
         choices=RecallPreset,
         default=RecallPreset.BALANCED,
         db_default=RecallPreset.BALANCED,
-        help_text="With the gate: how sure recall must be. Choosing a preset clears the agent's "
+        help_text="With the gate: how strict recall is. Choosing a preset clears the agent's "
         "own thresholds.",
     )
     recall_open_at = models.FloatField(
         null=True,
         blank=True,
-        help_text="Own threshold instead of the preset's, 0 to 1: the best memory must have this "
-        "value of the gate, else none is given. Blank: the preset's.",
+        help_text="Own threshold instead of the preset's, 0 to 1: no memory is used unless the "
+        "best one has at least this gate value. Blank: the preset's.",
     )
     recall_keep_at = models.FloatField(
         null=True,
         blank=True,
-        help_text="Own threshold instead of the preset's, 0 to 1: each memory must have this value "
-        "of the gate. Blank: the preset's.",
+        help_text="Own threshold instead of the preset's, 0 to 1: each memory must have at least "
+        "this gate value. Blank: the preset's.",
     )
     recall_neighbours = models.PositiveSmallIntegerField(
         null=True,
         blank=True,
-        help_text="Turns before and after a memory that are given along with it, 0 to 10. "
+        help_text="Number of turns before and after a memory that are included with it, 0 to 10. "
         "Blank: as measured (0).",
     )
     recall_weights = models.JSONField(
@@ -275,7 +281,7 @@ class Agent(TenantModel):
         default=list,
         db_default=models.Value([], output_field=ArrayField(models.TextField())),
         blank=True,
-        help_text="What it may do beside answering: remember_fact keeps a fact about the user, who "
+        help_text="Tools that the agent may use: remember_fact stores a fact about the user, who "
         "is asked first.",
     )
     escalate_on = ArrayField(
@@ -283,13 +289,13 @@ class Agent(TenantModel):
         default=list,
         db_default=models.Value([], output_field=ArrayField(models.TextField())),
         blank=True,
-        help_text="Words or phrases with which a message calls for a person, beside plain requests "
-        "such as “talk to a human”, which always do.",
+        help_text="Words or phrases in a message that call for a person, in addition to plain "
+        "requests such as “talk to a human”.",
     )
     escalate_after_failures = models.PositiveSmallIntegerField(
         null=True,
         blank=True,
-        help_text="A person is called when so many replies in a row were given up in a thread. "
+        help_text="Number of failed replies in a row in a thread after which a person is called. "
         "Blank: never.",
     )
     hands_to = ArrayField(
@@ -297,30 +303,29 @@ class Agent(TenantModel):
         default=list,
         db_default=models.Value([], output_field=ArrayField(models.UUIDField())),
         blank=True,
-        help_text="Agents to which its language model may hand a conversation, by the tool "
+        help_text="Agents to which the language model may hand a conversation, with the tool "
         "hand_to_agent.",
     )
     hand_over_on = models.JSONField(
         default=dict,
         db_default=models.Value({}, output_field=models.JSONField()),
         blank=True,
-        help_text="Words or phrases with which a message is for another agent, each with that "
-        'agent\'s id: {"invoice": "0b6ef0bd-…"}.',
+        help_text="Words or phrases in a message that hand the conversation to another agent, each "
+        'with that agent\'s id: {"invoice": "0b6ef0bd-…"}.',
     )
     hand_back_on = ArrayField(
         models.TextField(),
         default=list,
         db_default=models.Value([], output_field=ArrayField(models.TextField())),
         blank=True,
-        help_text="Words or phrases with which a conversation that was handed to it goes back to "
-        "the agent before.",
+        help_text="Words or phrases in a message that return a conversation to the previous agent.",
     )
     extracts_facts = models.BooleanField(
         "extracts facts",
         default=False,
         db_default=False,
-        help_text="Extract facts from conversations when they are quiet, with a language model, or "
-        "by a few rules if there is none.",
+        help_text="Extract facts from idle conversations, with a language model, or with a few "
+        "rules if there is none.",
     )
     extraction_model = models.CharField(
         max_length=200,
@@ -332,19 +337,20 @@ class Agent(TenantModel):
     extraction_idle_seconds = models.PositiveIntegerField(
         default=600,
         db_default=600,
-        help_text="A conversation is quiet after so many seconds without a message.",
+        help_text="A conversation is idle after this many seconds without a message.",
     )
     extraction_batch_size = models.PositiveSmallIntegerField(
         default=40,
         db_default=40,
-        help_text="Messages that one request to the language model covers at most, 1 to 200. A "
-        "conversation with so many new messages is not waited for.",
+        help_text="Maximum number of messages in one request to the language model, 1 to 200. A "
+        "conversation with this many new messages is processed at once.",
     )
     extraction_max_tokens_per_day = models.PositiveIntegerField(
-        "most tokens for facts a day",
+        "maximum tokens for facts a day",
         null=True,
         blank=True,
-        help_text="Tokens that extraction may use for this agent on a day (UTC). Blank: no limit.",
+        help_text="Maximum number of tokens that extraction may use for this agent in a day "
+        "(UTC). Blank: no limit.",
     )
     fact_review = models.CharField(
         "review of facts",
@@ -359,10 +365,10 @@ class Agent(TenantModel):
         default=dict,
         db_default=models.Value({}, output_field=models.JSONField()),
         blank=True,
-        help_text='Other rules for single slots, such as {"diet": "all", "hobby": "none"}.',
+        help_text='Different rules for single slots, such as {"diet": "all", "hobby": "none"}.',
     )
     created_at = models.DateTimeField(
-        db_default=server_now(), editable=False, help_text="When it was made."
+        db_default=server_now(), editable=False, help_text="Time of creation."
     )
 
     objects = AgentQuerySet.as_manager()

@@ -53,7 +53,7 @@ class Escalation(AgentUserModel):
 
     class OpenedBy(models.TextChoices):
         USER = "user", "the user asked for it"
-        RULE = "rule", "a rule of the agent's"
+        RULE = "rule", "a rule of the agent"
         AGENT = "agent", "an agent's language model"
         PROGRAM = "program", "a program"
         PERSON = "person", "a person in the admin"
@@ -68,43 +68,44 @@ class Escalation(AgentUserModel):
     id = models.UUIDField(
         primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
     )
-    thread_id = models.TextField("thread", help_text="The conversation, as the channel knows it.")
-    channel = models.TextField(help_text="Where it takes place: rest, slack …")
+    thread_id = models.TextField("thread", help_text="The conversation's id in the channel.")
+    channel = models.TextField(help_text="The channel: rest, slack …")
     message_id = models.UUIDField(
         "message",
         null=True,
         blank=True,
-        help_text="The message that asked for it: its reply says that a person will answer.",
+        help_text="The message that caused the escalation. Its reply announces that a person "
+        "will answer.",
     )
     to_agent_id = models.UUIDField(
         "to agent",
         null=True,
         blank=True,
-        help_text="The agent that answers instead; empty where a person answers.",
+        help_text="The agent that answers instead; empty if a person answers.",
     )
     from_agent_id = models.UUIDField(
         "from agent",
         null=True,
         blank=True,
-        help_text="The agent that answered before, to which a handover can be handed back.",
+        help_text="The previous agent, which can get the conversation back.",
     )
     opened_by = models.TextField(choices=OpenedBy, help_text="On whose account.")
     opened_by_name = models.TextField(
         blank=True,
         default="",
         db_default="",
-        help_text="Their name, if it was a program or person.",
+        help_text="The name of the program or person.",
     )
-    reason = models.TextField(help_text="Why, in words.")
-    opened_at = models.DateTimeField(db_default=Now(), help_text="Since when.")
+    reason = models.TextField(help_text="The reason.")
+    opened_at = models.DateTimeField(db_default=Now(), help_text="When it was opened.")
     assigned_to = models.TextField(
         blank=True,
         default="",
         db_default="",
-        help_text="Username of the colleague who takes care of it; empty: unassigned.",
+        help_text="Username of the colleague to whom it is assigned; empty: unassigned.",
     )
     resolved_at = models.DateTimeField(
-        null=True, blank=True, help_text="Until when; empty while it is open."
+        null=True, blank=True, help_text="When it was resolved; empty while it is open."
     )
     resolved_by = models.TextField(
         blank=True, default="", db_default="", help_text="Who resolved it."

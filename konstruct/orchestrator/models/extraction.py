@@ -114,11 +114,9 @@ class ExtractionRun(AgentUserModel):
     message_ids = ArrayField(
         models.UUIDField(), help_text="The messages that were processed, in their order."
     )
-    replay_of = models.UUIDField(
-        null=True, blank=True, help_text="The run of which this one repeats the input."
-    )
+    replay_of = models.UUIDField(null=True, blank=True, help_text="The run that this one replays.")
     requested_by = models.TextField(
-        blank=True, default="", db_default="", help_text="Who asked for it. Empty: the platform."
+        blank=True, default="", db_default="", help_text="Who requested it. Empty: the platform."
     )
     model = models.TextField(
         blank=True, default="", db_default="", help_text="The language model. Empty: the rules."
@@ -143,7 +141,7 @@ class ExtractionRun(AgentUserModel):
         default=0, db_default=0, help_text="Tokens received."
     )
     cost = models.DecimalField(
-        max_digits=12, decimal_places=6, default=0, db_default=0, help_text="By LLM_PRICE_…."
+        max_digits=12, decimal_places=6, default=0, db_default=0, help_text="Cost, by LLM_PRICE_…."
     )
     result = models.JSONField(
         default=dict,
@@ -156,7 +154,7 @@ class ExtractionRun(AgentUserModel):
         help_text="Each candidate with its outcome and the fact that it led to.",
     )
     error = models.TextField(blank=True, default="", db_default="", help_text="Why it failed.")
-    created_at = models.DateTimeField(db_default=Now(), help_text="When it began.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="Time of the first message.")
     ended_at = models.DateTimeField(null=True, blank=True, help_text="When it ended.")
 
     # The answer quotes messages: the run is deleted with any of them.
@@ -223,7 +221,7 @@ class ModelCall(TenantModel):
         default=0, db_default=0, help_text="Tokens received."
     )
     cost = models.DecimalField(
-        max_digits=12, decimal_places=6, default=0, db_default=0, help_text="By LLM_PRICE_…."
+        max_digits=12, decimal_places=6, default=0, db_default=0, help_text="Cost, by LLM_PRICE_…."
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was sent.")
 

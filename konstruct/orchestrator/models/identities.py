@@ -27,20 +27,23 @@ class ChannelIdentity(TenantModel):
     )
     channel = models.TextField(help_text="slack …")
     workspace = models.TextField(
-        blank=True, default="", db_default="", help_text="Where in the channel, if it has such."
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The workspace in the channel, if the channel has workspaces.",
     )
-    native_id = models.TextField("id", help_text="As the channel knows them there.")
+    native_id = models.TextField("id", help_text="The sender's id in the channel.")
     own_id = models.TextField(
         "own user id",
-        help_text="The user whom they are by themselves; no other identity has the same.",
+        help_text="The identity's own user id; no other identity has the same.",
     )
-    user_id = models.TextField("user", help_text="The user as whom they speak.")
+    user_id = models.TextField("user", help_text="The user that the identity belongs to.")
     name = models.TextField(
-        blank=True, default="", db_default="", help_text="What the channel calls them."
+        blank=True, default="", db_default="", help_text="The sender's name in the channel."
     )
-    created_at = models.DateTimeField(db_default=Now(), help_text="When they were heard first.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="Time of the first message.")
     linked_at = models.DateTimeField(
-        null=True, blank=True, help_text="Since when they speak as somebody else."
+        null=True, blank=True, help_text="When the identity was linked to another user."
     )
     linked_by = models.TextField(
         blank=True, default="", db_default="", help_text="Who linked them."

@@ -217,7 +217,7 @@ class Notification(TenantModel):
     )
     event = models.TextField(choices=Event, help_text="Of what.")
     subject_id = models.UUIDField(help_text="The escalation, tool call, job or erasure.")
-    occurred_at = models.DateTimeField(help_text="Since when it is so.")
+    occurred_at = models.DateTimeField(help_text="When it began.")
     agent_id = models.UUIDField("agent", null=True, blank=True, help_text="The agent.")
     user_id = models.TextField(
         "user", blank=True, default="", db_default="", help_text="The user that it is about."

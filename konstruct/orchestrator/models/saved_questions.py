@@ -19,7 +19,7 @@ class SavedQuestion(TenantModel):
     )
     agent_id = models.UUIDField("agent", help_text="The agent that is asked.")
     user_id = models.TextField(  # noqa: DJ001  (null: no one user's; '' would be a user)
-        "person", null=True, blank=True, help_text="The person who asks. Empty: nobody."
+        "person", null=True, blank=True, help_text="The person who asks. Empty: none."
     )
     content = models.TextField("question", help_text="The message.")
     expected = ArrayField(
@@ -61,7 +61,7 @@ class QuestionAnswer(TenantModel):
     )
     agent_id = models.UUIDField("agent", help_text="The agent that answered.")
     user_id = models.TextField(  # noqa: DJ001  (null: no one user's; '' would be a user)
-        "person", null=True, blank=True, help_text="The person who asked. Empty: nobody."
+        "person", null=True, blank=True, help_text="The person who asks. Empty: none."
     )
     version = models.PositiveIntegerField(
         help_text="Number of the agent's version. 0: before its first version."
@@ -73,7 +73,7 @@ class QuestionAnswer(TenantModel):
         models.TextField(),
         default=list,
         db_default=models.Value([], output_field=ArrayField(models.TextField())),
-        help_text="What was decided, and why.",
+        help_text="The decision and its reason.",
     )
     problem = models.TextField(
         blank=True, default="", db_default="", help_text="Why there is no answer."
@@ -85,7 +85,7 @@ class QuestionAnswer(TenantModel):
         models.UUIDField(),
         default=list,
         db_default=models.Value([], output_field=ArrayField(models.UUIDField())),
-        help_text="The messages that the prompt had: recalled ones and recent turns.",
+        help_text="The messages in the prompt: recalled ones and recent turns.",
     )
     source_count = models.PositiveIntegerField(
         default=0, db_default=0, help_text="Recalled messages and facts in the prompt."

@@ -15,10 +15,10 @@ class ToolCallState(models.TextChoices):
     """How far a tool call is."""
 
     WAITING = "waiting", "waits for consent"
-    WITH_PROGRAM = "with_program", "with the program whose tool it is"
-    APPROVED = "approved", "approved, and about to be done"
+    WITH_PROGRAM = "with_program", "waits for the program that has the tool"
+    APPROVED = "approved", "approved, not yet executed"
     DENIED = "denied", "denied"
-    EXPIRED = "expired", "nobody answered in time"
+    EXPIRED = "expired", "no answer in time"
     DONE = "done", "done"
     FAILED = "failed", "failed"
 
@@ -69,38 +69,42 @@ class ToolCall(AgentUserModel):
         "asked by",
         null=True,
         blank=True,
-        help_text="The agent that asked for it, where the thread was handed to another than its "
-        "own; what it does is done for that agent.",
+        help_text="The agent that requested the call, if the thread was handed to another agent. "
+        "The call is executed for that agent.",
     )
     round = models.PositiveSmallIntegerField(
         help_text="Which answer of the language model asked for it, from 0."
     )
     position = models.PositiveSmallIntegerField(help_text="Its place in that answer, from 0.")
     content = models.TextField(
-        "said before",
+        "text before",
         blank=True,
         default="",
         db_default="",
-        help_text="What the agent said before it asked; with the first call of an answer.",
+        help_text="The agent's text before the call; with the first call of an answer.",
     )
     call_id = models.TextField(help_text="What the language model calls it.")
-    name = models.TextField("tool", help_text="Which tool.")
+    name = models.TextField("tool", help_text="The tool.")
     arguments = models.JSONField(help_text="What it is to be done with, as it was asked for.")
     question = models.TextField(
-        blank=True, default="", db_default="", help_text="What the user is asked."
+        blank=True, default="", db_default="", help_text="The question to the user."
     )
     state = models.TextField(choices=ToolCallState, help_text="How far it is.")
-    created_at = models.DateTimeField(db_default=Now(), help_text="When it was asked for.")
-    expires_at = models.DateTimeField(
-        help_text="Until when consent, or a program's result, can be given."
-    )
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was requested.")
+    expires_at = models.DateTimeField(help_text="Deadline for the consent or the program's result.")
     decided_at = models.DateTimeField(null=True, blank=True, help_text="When it was decided.")
     decided_by = models.TextField(
-        blank=True, default="", db_default="", help_text="Who decided it, and by which way."
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Who decided it, and through which channel.",
     )
     done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done, or failed.")
     result = models.TextField(
-        blank=True, default="", db_default="", help_text="What the language model was told of it."
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The result that the language model received.",
     )
 
     objects = ToolCallQuerySet.as_manager()

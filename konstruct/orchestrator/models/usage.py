@@ -56,7 +56,7 @@ class DailyUsage(TenantModel):
         default=0, db_default=0, help_text="Tokens received."
     )
     cost = models.DecimalField(
-        max_digits=18, decimal_places=6, default=0, db_default=0, help_text="By LLM_PRICE_…."
+        max_digits=18, decimal_places=6, default=0, db_default=0, help_text="Cost, by LLM_PRICE_…."
     )
 
     personal_data = NoPersonalData("counts by day and agent, without a user or a text")

@@ -186,7 +186,7 @@ class Migration(migrations.Migration):
                     "created_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="When it was asked for.",
+                        help_text="When it was requested.",
                     ),
                 ),
                 (
@@ -404,7 +404,7 @@ class Migration(migrations.Migration):
                     "created_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="When it was asked for.",
+                        help_text="When it was requested.",
                     ),
                 ),
                 (

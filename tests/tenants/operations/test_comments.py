@@ -51,6 +51,6 @@ def test_a_column_says_what_its_help_text_says(tenant_a: Tenant) -> None:
             " ORDER BY attname"
         )
         assert cursor.fetchall() == [
-            ("What was said, verbatim.",),
+            ("The text, verbatim.",),
             ("The tenant whose row this is.",),
         ]

@@ -21,13 +21,13 @@ class Agent(TypedDict):
     url: str
     """Where it is."""
     name: str
-    """How programs and people call it. Unique in the tenant, and not a UUID."""
+    """The name for programs and people. Unique in the tenant, and not a UUID."""
     system_prompt: NotRequired[str]
-    """What it is for and how it works. Opens every prompt."""
+    """The agent's purpose and instructions. Every prompt begins with them."""
     identity: NotRequired[str]
-    """Who it is: “You are Ada, the librarian …”"""
+    """The agent's identity: “You are Ada, the librarian …”"""
     persona: NotRequired[str]
-    """How it speaks: tone, language, manners."""
+    """The agent's style: tone, language, manners."""
     model: NotRequired[str]
     """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
@@ -36,78 +36,78 @@ class Agent(TypedDict):
     """Follow the system and developer messages that an application sends through OpenAI's
     interface, after the agent's own instructions. Those of a bound key are never followed."""
     max_completion_tokens: NotRequired[int | None]
-    """Tokens that one answer of the language model may have. An application may ask for fewer.
-    Blank: no limit but the model's own."""
+    """Maximum number of tokens in one answer of the language model. An application may ask for
+    fewer. Blank: only the model's own limit."""
     is_active: NotRequired[bool]
     """An inactive agent accepts no messages; its memory stays."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
-    """How it looks for memories."""
+    """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]
-    """At most this many memories go into a prompt, 1 to 100. Blank: as measured (10)."""
+    """Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10)."""
     recall_gate: NotRequired[bool]
-    """Leave out what is probably beside the question, all of it if need be."""
+    """Leave out memories that are probably irrelevant, all of them if necessary."""
     recall_preset: NotRequired[Literal["precise", "balanced", "thorough"]]
-    """With the gate: how sure recall must be. Choosing a preset clears the agent's own
+    """With the gate: how strict recall is. Choosing a preset clears the agent's own
     thresholds."""
     recall_open_at: NotRequired[float | None]
-    """Own threshold instead of the preset's, 0 to 1: the best memory must have this value of
-    the gate, else none is given. Blank: the preset's."""
+    """Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has
+    at least this gate value. Blank: the preset's."""
     recall_keep_at: NotRequired[float | None]
-    """Own threshold instead of the preset's, 0 to 1: each memory must have this value of the
-    gate. Blank: the preset's."""
+    """Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate
+    value. Blank: the preset's."""
     recall_neighbours: NotRequired[int | None]
-    """Turns before and after a memory that are given along with it, 0 to 10. Blank: as
+    """Number of turns before and after a memory that are included with it, 0 to 10. Blank: as
     measured (0)."""
     recall_weights: dict[str, float]
     """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
     tools: NotRequired[list[str]]
-    """What it may do beside answering: remember_fact keeps a fact about the user, who is asked
+    """Tools that the agent may use: remember_fact stores a fact about the user, who is asked
     first."""
     escalate_on: NotRequired[list[str]]
-    """Words or phrases with which a message calls for a person, beside plain requests such as
-    “talk to a human”, which always do."""
+    """Words or phrases in a message that call for a person, in addition to plain requests such
+    as “talk to a human”."""
     escalate_after_failures: NotRequired[int | None]
-    """A person is called when so many replies in a row were given up in a thread. Blank:
+    """Number of failed replies in a row in a thread after which a person is called. Blank:
     never."""
     hands_to: NotRequired[list[str]]
-    """Agents to which its language model may hand a conversation, by the tool hand_to_agent."""
+    """Agents to which the language model may hand a conversation, with the tool hand_to_agent."""
     hand_over_on: dict[str, str]
-    """Words or phrases with which a message is for another agent, each with that agent's id:
-    {'invoice': '0b6ef0bd-…'}."""
+    """Words or phrases in a message that hand the conversation to another agent, each with
+    that agent's id: {'invoice': '0b6ef0bd-…'}."""
     hand_back_on: NotRequired[list[str]]
-    """Words or phrases with which a conversation that was handed to it goes back to the agent
-    before."""
+    """Words or phrases in a message that return a conversation to the previous agent."""
     extracts_facts: NotRequired[bool]
-    """Extract facts from conversations when they are quiet, with a language model, or by a few
-    rules if there is none."""
+    """Extract facts from idle conversations, with a language model, or with a few rules if
+    there is none."""
     extraction_model: NotRequired[str]
     """Model that extracts facts. Blank: the agent's model."""
     extraction_idle_seconds: NotRequired[int]
-    """A conversation is quiet after so many seconds without a message."""
+    """A conversation is idle after this many seconds without a message."""
     extraction_batch_size: NotRequired[int]
-    """Messages that one request to the language model covers at most, 1 to 200. A conversation
-    with so many new messages is not waited for."""
+    """Maximum number of messages in one request to the language model, 1 to 200. A
+    conversation with this many new messages is processed at once."""
     extraction_max_tokens_per_day: NotRequired[int | None]
-    """Tokens that extraction may use for this agent on a day (UTC). Blank: no limit."""
+    """Maximum number of tokens that extraction may use for this agent in a day (UTC). Blank:
+    no limit."""
     fact_review: NotRequired[Literal["none", "doubtful", "all"]]
     """Which extracted facts a person confirms before agents use them."""
     fact_review_by_slot: dict[str, Literal["none", "doubtful", "all"]]
-    """Other rules for single slots, such as {'diet': 'all', 'hobby': 'none'}."""
+    """Different rules for single slots, such as {'diet': 'all', 'hobby': 'none'}."""
     created_at: str
-    """When it was made."""
+    """Time of creation."""
 
 
 class NewAgent(TypedDict):
     """The fields of a new agent."""
 
     name: str
-    """How programs and people call it. Unique in the tenant, and not a UUID."""
+    """The name for programs and people. Unique in the tenant, and not a UUID."""
     system_prompt: NotRequired[str]
-    """What it is for and how it works. Opens every prompt."""
+    """The agent's purpose and instructions. Every prompt begins with them."""
     identity: NotRequired[str]
-    """Who it is: “You are Ada, the librarian …”"""
+    """The agent's identity: “You are Ada, the librarian …”"""
     persona: NotRequired[str]
-    """How it speaks: tone, language, manners."""
+    """The agent's style: tone, language, manners."""
     model: NotRequired[str]
     """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
@@ -116,64 +116,64 @@ class NewAgent(TypedDict):
     """Follow the system and developer messages that an application sends through OpenAI's
     interface, after the agent's own instructions. Those of a bound key are never followed."""
     max_completion_tokens: NotRequired[int | None]
-    """Tokens that one answer of the language model may have. An application may ask for fewer.
-    Blank: no limit but the model's own."""
+    """Maximum number of tokens in one answer of the language model. An application may ask for
+    fewer. Blank: only the model's own limit."""
     is_active: NotRequired[bool]
     """An inactive agent accepts no messages; its memory stays."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
-    """How it looks for memories."""
+    """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]
-    """At most this many memories go into a prompt, 1 to 100. Blank: as measured (10)."""
+    """Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10)."""
     recall_gate: NotRequired[bool]
-    """Leave out what is probably beside the question, all of it if need be."""
+    """Leave out memories that are probably irrelevant, all of them if necessary."""
     recall_preset: NotRequired[Literal["precise", "balanced", "thorough"]]
-    """With the gate: how sure recall must be. Choosing a preset clears the agent's own
+    """With the gate: how strict recall is. Choosing a preset clears the agent's own
     thresholds."""
     recall_open_at: NotRequired[float | None]
-    """Own threshold instead of the preset's, 0 to 1: the best memory must have this value of
-    the gate, else none is given. Blank: the preset's."""
+    """Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has
+    at least this gate value. Blank: the preset's."""
     recall_keep_at: NotRequired[float | None]
-    """Own threshold instead of the preset's, 0 to 1: each memory must have this value of the
-    gate. Blank: the preset's."""
+    """Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate
+    value. Blank: the preset's."""
     recall_neighbours: NotRequired[int | None]
-    """Turns before and after a memory that are given along with it, 0 to 10. Blank: as
+    """Number of turns before and after a memory that are included with it, 0 to 10. Blank: as
     measured (0)."""
     recall_weights: NotRequired[RecallWeights]
     """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
     tools: NotRequired[list[Literal["remember_fact"]]]
-    """What it may do beside answering: remember_fact keeps a fact about the user, who is asked
+    """Tools that the agent may use: remember_fact stores a fact about the user, who is asked
     first."""
     escalate_on: NotRequired[list[str]]
-    """Words or phrases with which a message calls for a person, beside plain requests such as
-    “talk to a human”, which always do."""
+    """Words or phrases in a message that call for a person, in addition to plain requests such
+    as “talk to a human”."""
     escalate_after_failures: NotRequired[int | None]
-    """A person is called when so many replies in a row were given up in a thread. Blank:
+    """Number of failed replies in a row in a thread after which a person is called. Blank:
     never."""
     hands_to: NotRequired[list[str]]
-    """Agents to which its language model may hand a conversation, by the tool hand_to_agent.
+    """Agents to which the language model may hand a conversation, with the tool hand_to_agent.
     Names or ids."""
     hand_over_on: NotRequired[dict[str, str]]
-    """Words or phrases with which a message is for another agent, each with that agent's id:
-    {'invoice': '0b6ef0bd-…'}. A name is taken too."""
+    """Words or phrases in a message that hand the conversation to another agent, each with
+    that agent's id: {'invoice': '0b6ef0bd-…'}. A name is accepted too."""
     hand_back_on: NotRequired[list[str]]
-    """Words or phrases with which a conversation that was handed to it goes back to the agent
-    before."""
+    """Words or phrases in a message that return a conversation to the previous agent."""
     extracts_facts: NotRequired[bool]
-    """Extract facts from conversations when they are quiet, with a language model, or by a few
-    rules if there is none."""
+    """Extract facts from idle conversations, with a language model, or with a few rules if
+    there is none."""
     extraction_model: NotRequired[str]
     """Model that extracts facts. Blank: the agent's model."""
     extraction_idle_seconds: NotRequired[int]
-    """A conversation is quiet after so many seconds without a message."""
+    """A conversation is idle after this many seconds without a message."""
     extraction_batch_size: NotRequired[int]
-    """Messages that one request to the language model covers at most, 1 to 200. A conversation
-    with so many new messages is not waited for."""
+    """Maximum number of messages in one request to the language model, 1 to 200. A
+    conversation with this many new messages is processed at once."""
     extraction_max_tokens_per_day: NotRequired[int | None]
-    """Tokens that extraction may use for this agent on a day (UTC). Blank: no limit."""
+    """Maximum number of tokens that extraction may use for this agent in a day (UTC). Blank:
+    no limit."""
     fact_review: NotRequired[Literal["none", "doubtful", "all"]]
     """Which extracted facts a person confirms before agents use them."""
     fact_review_by_slot: NotRequired[dict[str, Literal["none", "doubtful", "all"]]]
-    """Other rules for single slots, such as {'diet': 'all', 'hobby': 'none'}."""
+    """Different rules for single slots, such as {'diet': 'all', 'hobby': 'none'}."""
 
 
 class AgentOfUser(TypedDict):
@@ -197,7 +197,7 @@ class AgentVersion(TypedDict):
     restores: int | None
     """Number of the version that this one restores."""
     note: str
-    """What the author says of the change."""
+    """The author's note on the change."""
     author: str
     """Kind and id of the author, such as person:7; system: for the platform."""
     author_name: str
@@ -207,16 +207,17 @@ class AgentVersion(TypedDict):
 
 
 class Calibration(TypedDict):
-    """What probabilities are calibrated by."""
+    """How probabilities are calibrated."""
 
     is_own: bool
-    """By the tenant's own marks; false: by public data, until there are enough marks."""
+    """true: with the tenant's own marks. false: with public data, until there are enough
+    marks."""
     marks: int
-    """Marks of the tenant's reviewers that say relevant or not relevant."""
+    """Number of marks of the tenant's reviewers as relevant or not relevant."""
 
 
 class ChannelValue(TypedDict):
-    """The value of a channel, as LangGraph's serializer has written it."""
+    """The value of a channel, as encoded by LangGraph's serializer."""
 
     channel: str
     type: str
@@ -233,7 +234,7 @@ class ChatMessage(TypedDict):
 
 
 class Checkpoint(TypedDict):
-    """A checkpoint, with its values and what was written since."""
+    """A checkpoint with its values and the writes after it."""
 
     thread_id: str
     checkpoint_ns: str
@@ -265,33 +266,33 @@ class Compiled(TypedDict):
     messages: list[ChatMessage]
     """The newest turns of the session."""
     context: str
-    """Facts and recalled turns, an item a line."""
+    """Facts and recalled turns, one per line."""
     task: str
     token_usage: TokenUsage
     model_tier: str
     budget: int
-    """Tokens that the whole prompt may have."""
+    """Token limit of the whole prompt."""
     left_out: LeftOut
     sources: list[Source]
-    """Of each item of the context, in order."""
+    """The source of each item of the context, in order."""
     prompt: list[ChatMessage]
-    """Ready for a chat model."""
+    """The messages for a chat model."""
 
 
 class Conversation(TypedDict):
     """An agent's conversation with a user in one thread."""
 
     url: str
-    """Its transcript."""
+    """The URL of the transcript."""
     agent: str
     """The agent's name."""
     agent_id: str
     user_id: str
     thread_id: str
     messages: int
-    """Turns of both."""
+    """Number of turns, of user and agent."""
     first_at: str
-    """When it began."""
+    """Time of the first message."""
     last_at: str
     """The time of the last message."""
     last_role: Literal["user", "assistant"]
@@ -301,68 +302,67 @@ class Conversation(TypedDict):
 
 
 class DraftFields(TypedDict):
-    """Settings of a draft of an agent; the others are the agent's."""
+    """Settings of a draft of an agent. Omitted settings are the agent's."""
 
     system_prompt: NotRequired[str]
-    """What it is for and how it works. Opens every prompt."""
+    """The agent's purpose and instructions. Every prompt begins with them."""
     identity: NotRequired[str]
-    """Who it is: “You are Ada, the librarian …”"""
+    """The agent's identity: “You are Ada, the librarian …”"""
     persona: NotRequired[str]
-    """How it speaks: tone, language, manners."""
+    """The agent's style: tone, language, manners."""
     model: NotRequired[str]
     """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
     """fast: short contexts and low cost. reasoning: long contexts."""
     max_completion_tokens: NotRequired[int | None]
-    """Tokens that one answer of the language model may have. An application may ask for fewer.
-    Blank: no limit but the model's own."""
+    """Maximum number of tokens in one answer of the language model. An application may ask for
+    fewer. Blank: only the model's own limit."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
-    """How it looks for memories."""
+    """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]
-    """At most this many memories go into a prompt, 1 to 100. Blank: as measured (10)."""
+    """Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10)."""
     recall_gate: NotRequired[bool]
-    """Leave out what is probably beside the question, all of it if need be."""
+    """Leave out memories that are probably irrelevant, all of them if necessary."""
     recall_preset: NotRequired[Literal["precise", "balanced", "thorough"]]
-    """With the gate: how sure recall must be. Choosing a preset clears the agent's own
+    """With the gate: how strict recall is. Choosing a preset clears the agent's own
     thresholds."""
     recall_open_at: NotRequired[float | None]
-    """Own threshold instead of the preset's, 0 to 1: the best memory must have this value of
-    the gate, else none is given. Blank: the preset's."""
+    """Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has
+    at least this gate value. Blank: the preset's."""
     recall_keep_at: NotRequired[float | None]
-    """Own threshold instead of the preset's, 0 to 1: each memory must have this value of the
-    gate. Blank: the preset's."""
+    """Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate
+    value. Blank: the preset's."""
     recall_neighbours: NotRequired[int | None]
-    """Turns before and after a memory that are given along with it, 0 to 10. Blank: as
+    """Number of turns before and after a memory that are included with it, 0 to 10. Blank: as
     measured (0)."""
     recall_weights: NotRequired[RecallWeights]
     """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
     tools: NotRequired[list[Literal["remember_fact"]]]
-    """What it may do beside answering: remember_fact keeps a fact about the user, who is asked
+    """Tools that the agent may use: remember_fact stores a fact about the user, who is asked
     first."""
     escalate_on: NotRequired[list[str]]
-    """Words or phrases with which a message calls for a person, beside plain requests such as
-    “talk to a human”, which always do."""
+    """Words or phrases in a message that call for a person, in addition to plain requests such
+    as “talk to a human”."""
     hands_to: NotRequired[list[str]]
-    """Agents to which its language model may hand a conversation, by the tool hand_to_agent.
+    """Agents to which the language model may hand a conversation, with the tool hand_to_agent.
     Names or ids."""
     hand_over_on: NotRequired[dict[str, str]]
-    """Words or phrases with which a message is for another agent, each with that agent's id:
-    {'invoice': '0b6ef0bd-…'}. A name is taken too."""
+    """Words or phrases in a message that hand the conversation to another agent, each with
+    that agent's id: {'invoice': '0b6ef0bd-…'}. A name is accepted too."""
     hand_back_on: NotRequired[list[str]]
-    """Words or phrases with which a conversation that was handed to it goes back to the agent
-    before."""
+    """Words or phrases in a message that return a conversation to the previous agent."""
 
 
 class DryReply(TypedDict):
-    """What would come of a message."""
+    """The result of a dry run."""
 
     reply: str
-    """The reply. Empty: there would be none, or none yet."""
+    """The reply. Empty: no reply, or none yet."""
     agent: str
     """Name of the agent that answers."""
     agent_id: str
     steps: list[str]
-    """What would be decided, and why."""
+    """The decision and its reason."""
     problem: str
     """Why the language model gave no usable answer. Empty: there was no problem."""
     asked_at: str
@@ -370,7 +370,7 @@ class DryReply(TypedDict):
     answered_at: str
     """When the reply was there."""
     recall: DryTrace | None
-    """null: no language model would be asked."""
+    """null: no language model is called."""
 
 
 class DryRun(TypedDict):
@@ -384,76 +384,75 @@ class DryRun(TypedDict):
     changes: list[str]
     """Names of the settings in which the draft differs from the agent."""
     live: DryReply
-    """Of the agent as it is."""
+    """The result of the current agent."""
     draft: DryReply | None
-    """Of the draft. null: there is none that differs."""
+    """The result of the draft. null: no draft, or one without changes."""
 
 
 class DryTrace(TypedDict):
-    """What was recalled for a reply, and the prompt, as in a recall event."""
+    """The recall and the prompt of a reply, as in a recall event."""
 
     hits: list[dict[str, Any]]
-    """What was found, best first, with the score of every channel, the calibrated
+    """The memories found, best first, with the score of every channel, the calibrated
     `probability`, and as `mark` the reviewer's mark, if there is one."""
     cut: list[dict[str, Any]]
-    """The best of what was left out, and why; otherwise as in `hits`."""
+    """The best of the memories left out, with the reason; otherwise as in `hits`."""
     facts: list[dict[str, Any]]
-    """The facts that were weighed, and why."""
+    """The facts considered, each with the reason of its decision."""
     injected: list[str]
-    """What the language model was given, as given."""
+    """The memories in the prompt, verbatim."""
     prompt: dict[str, Any] | None
     """The prompt as it was sent, with the tokens of each section; null if not kept."""
     query: str
     """The query."""
     abstained: bool
-    """Nothing was worth giving."""
+    """No memory was relevant enough."""
     embedding_model: str
     milliseconds: float
-    """Time that the recall took."""
+    """Duration of the recall."""
 
 
 class Erasure(TypedDict):
-    """A request, and in the end its receipt."""
+    """An erasure request and, once done, its receipt."""
 
     url: str
     id: str
     user_id: str
-    """The user. Once it is done, a keyed digest in its place: `erased:…`."""
+    """The user; once done, a keyed digest: `erased:…`."""
     user_ids: list[str]
-    """All ids of the person, which go together: the one that was named, and those that are
-    linked to it. Once it is done, their digests."""
+    """All ids of the person: the given id and the ids linked to it. Once done, their digests."""
     agent_id: str | None
-    """Null: all agents forget."""
+    """Null: all agents."""
     thread_id: NotRequired[str | None]
-    """The one conversation that is erased, or of which a message is. Null: the user is
-    forgotten."""
+    """The conversation that is erased, or that has the erased message. Null: the user is
+    erased."""
     message_id: NotRequired[str | None]
     """The one message that is erased."""
     reason: str
     requested_by: str
     created_at: str
     state: Literal["requested", "running", "done"]
-    """done: the receipt says what was removed, and what goes only later."""
+    """done: the receipt lists the data that was removed, and data that is removed later."""
     progress: ErasureProgress | None
     """While it is running."""
     problem: str
-    """Why it could not be finished yet, or empty."""
+    """Why it has not finished yet, or empty."""
     done_at: str | None
     receipt: Any
-    """How much was removed of what, with digests of the ids, and without texts. `found` is
-    false where nothing was kept of the user. `storage` says which files were rewritten, and
-    when the others lose the removed values."""
+    """The numbers of rows removed from each table, with digests of the ids and without texts.
+    `found` is false if nothing was stored about the user. `storage` lists the rewritten
+    files, and when other files lose the removed values."""
 
 
 class ErasureProgress(TypedDict):
-    """How far an erasure is."""
+    """The progress of an erasure."""
 
     step: str
-    """What is being done."""
+    """The current step."""
     messages_removed: int
-    """So many messages are removed."""
+    """Number of messages removed."""
     messages: int
-    """Of so many that were found until now."""
+    """Number of messages found so far."""
 
 
 class Escalation(TypedDict):
@@ -462,37 +461,37 @@ class Escalation(TypedDict):
     id: str
     url: str
     state: Literal["open", "resolved"]
-    """open: a person or `to_agent` answers, and not the thread's own agent."""
+    """open: a person or `to_agent` answers instead of the thread's own agent."""
     agent: str
     """The agent's name."""
     agent_id: str
-    """The agent whose memory this is."""
+    """The agent that this memory belongs to."""
     user_id: str
-    """The user as the channel knows them, such as a Slack user id."""
+    """The user's id in the channel, such as a Slack user id."""
     thread_id: str
-    """The conversation, as the channel knows it."""
+    """The conversation's id in the channel."""
     channel: str
-    """Where it takes place: rest, slack …"""
+    """The channel: rest, slack …"""
     message_id: NotRequired[str | None]
-    """The message that asked for it: its reply says that a person will answer."""
+    """The message that caused the escalation. Its reply announces that a person will answer."""
     to_agent: str
-    """The name of the agent that answers instead; empty where a person does."""
+    """The name of the agent that answers instead; empty if a person answers."""
     to_agent_id: NotRequired[str | None]
-    """The agent that answers instead; empty where a person answers."""
+    """The agent that answers instead; empty if a person answers."""
     from_agent_id: NotRequired[str | None]
-    """The agent that answered before, to which a handover can be handed back."""
+    """The previous agent, which can get the conversation back."""
     opened_by: Literal["user", "rule", "agent", "program", "person"]
     """Who opened it."""
     opened_by_name: NotRequired[str]
-    """Their name, if it was a program or person."""
+    """The name of the program or person."""
     reason: str
-    """Why, in words."""
+    """The reason."""
     opened_at: str
-    """Since when."""
+    """When it was opened."""
     assigned_to: NotRequired[str]
-    """Username of the colleague who takes care of it; empty: unassigned."""
+    """Username of the colleague to whom it is assigned; empty: unassigned."""
     resolved_at: NotRequired[str | None]
-    """Until when; empty while it is open."""
+    """When it was resolved; empty while it is open."""
     resolved_by: NotRequired[str]
     """Who resolved it."""
     note: NotRequired[str]
@@ -502,7 +501,7 @@ class Escalation(TypedDict):
 
 
 class Evidence(TypedDict):
-    """The words of a message that a fact rests on."""
+    """A quote from a message as the evidence of a fact."""
 
     message_id: str
     """The message."""
@@ -519,7 +518,7 @@ class Evidence(TypedDict):
 
 
 class Exclusion(TypedDict):
-    """A message, or words of it, that recall leaves out."""
+    """A message, or words of it, excluded from recall."""
 
     id: str
     message_id: str
@@ -529,8 +528,8 @@ class Exclusion(TypedDict):
     end: int | None
     """Position after the last character of the words."""
     memory_id: str | None
-    """The corrected fact that excluded it, or its old version; null: it was excluded by
-    itself."""
+    """The fact, or old version, with the correction that excluded it; null: it was excluded
+    directly."""
     reason: str
     """The author's reason."""
     author_kind: Literal["person", "program", "operator", "run", "system"]
@@ -541,7 +540,7 @@ class Exclusion(TypedDict):
 
 
 class Extraction(TypedDict):
-    """How far the facts of a conversation are extracted."""
+    """The progress of extraction in a conversation."""
 
     id: str
     agent: str
@@ -560,7 +559,7 @@ class Extraction(TypedDict):
     attempts: int
     """Attempts since the last success."""
     last_error: str
-    """Why the last attempt failed, or what is waited for."""
+    """Why the last attempt failed, or why the run waits."""
     due_at: str | None
     """When the next attempt is due. null: nothing waits."""
 
@@ -570,7 +569,7 @@ class ExtractionRun(TypedDict):
 
     id: str
     url: str
-    """Where it is in full."""
+    """The URL with all fields."""
     agent: str
     """The agent's name."""
     agent_id: str
@@ -582,9 +581,9 @@ class ExtractionRun(TypedDict):
     message_ids: list[str]
     """The messages that were processed, in their order."""
     replay_of: str | None
-    """The run of which this one repeats the input."""
+    """The run that this one replays."""
     requested_by: str
-    """Who asked for it. Empty: the platform."""
+    """Who requested it. Empty: the platform."""
     model: str
     """The language model. Empty: the rules."""
     endpoint: str
@@ -598,13 +597,13 @@ class ExtractionRun(TypedDict):
     completion_tokens: int
     """Tokens received."""
     cost: str
-    """By LLM_PRICE_…."""
+    """Cost, by LLM_PRICE_…."""
     result: dict[str, Any]
     """Counts: proposed, active, confirmed, superseded, and refused by reason."""
     error: str
     """Why it failed."""
     created_at: str
-    """When it began."""
+    """Time of the first message."""
     ended_at: str | None
     """When it ended."""
 
@@ -614,7 +613,7 @@ class ExtractionRunInFull(TypedDict):
 
     id: str
     url: str
-    """Where it is in full."""
+    """The URL with all fields."""
     agent: str
     """The agent's name."""
     agent_id: str
@@ -626,9 +625,9 @@ class ExtractionRunInFull(TypedDict):
     message_ids: list[str]
     """The messages that were processed, in their order."""
     replay_of: str | None
-    """The run of which this one repeats the input."""
+    """The run that this one replays."""
     requested_by: str
-    """Who asked for it. Empty: the platform."""
+    """Who requested it. Empty: the platform."""
     model: str
     """The language model. Empty: the rules."""
     endpoint: str
@@ -642,13 +641,13 @@ class ExtractionRunInFull(TypedDict):
     completion_tokens: int
     """Tokens received."""
     cost: str
-    """By LLM_PRICE_…."""
+    """Cost, by LLM_PRICE_…."""
     result: dict[str, Any]
     """Counts: proposed, active, confirmed, superseded, and refused by reason."""
     error: str
     """Why it failed."""
     created_at: str
-    """When it began."""
+    """Time of the first message."""
     ended_at: str | None
     """When it ended."""
     candidates: list[dict[str, Any]]
@@ -661,32 +660,32 @@ class Fact(TypedDict):
     """A fact, or an earlier version."""
 
     memory_id: str
-    """The fact's id, through all changes."""
+    """The fact's id; it never changes."""
     url: str
     """The fact's address."""
     agent: str | None
-    """Who knows it; null: all agents."""
+    """The agent that can use it; null: all agents."""
     agent_id: str | None
     user_id: str | None
-    """The user whom it is about, or null."""
+    """The user that the fact is about, or null."""
     content: str
     metadata: dict[str, Any]
     created_at: str
-    """When it was stored first."""
+    """When it was first stored."""
     updated_at: str
     """When this version was written."""
     valid_from: str
-    """Since when it is so."""
+    """Start of its validity."""
     valid_to: str | None
-    """Until when it was so."""
+    """End of its validity."""
     expires_at: str | None
-    """From then on it is not found any more."""
+    """Searches do not find it from this time on."""
     version_id: str
-    """This version's id; the newest has the fact's."""
+    """The version's id; for the current version the fact's id."""
     supersedes: str | None
     """The version that this one replaced."""
     subject: str
-    """Whom or what the fact is about, by name."""
+    """The name of the person or thing that the fact is about."""
     slot: str
     """The attribute of the subject, in snake_case, such as home_city. Empty: none."""
     value: str
@@ -712,7 +711,7 @@ class Fact(TypedDict):
     confidence: float | None
     """Confidence of the language model, 0 to 1."""
     review_reason: str
-    """Why a person is to review it, such as conflict or health."""
+    """Why a person must review it, such as conflict or health."""
     run_id: str | None
     """The extraction run that proposed it."""
 
@@ -743,32 +742,32 @@ class FactInFull(TypedDict):
     """A fact, or an earlier version, with its evidence."""
 
     memory_id: str
-    """The fact's id, through all changes."""
+    """The fact's id; it never changes."""
     url: str
     """The fact's address."""
     agent: str | None
-    """Who knows it; null: all agents."""
+    """The agent that can use it; null: all agents."""
     agent_id: str | None
     user_id: str | None
-    """The user whom it is about, or null."""
+    """The user that the fact is about, or null."""
     content: str
     metadata: dict[str, Any]
     created_at: str
-    """When it was stored first."""
+    """When it was first stored."""
     updated_at: str
     """When this version was written."""
     valid_from: str
-    """Since when it is so."""
+    """Start of its validity."""
     valid_to: str | None
-    """Until when it was so."""
+    """End of its validity."""
     expires_at: str | None
-    """From then on it is not found any more."""
+    """Searches do not find it from this time on."""
     version_id: str
-    """This version's id; the newest has the fact's."""
+    """The version's id; for the current version the fact's id."""
     supersedes: str | None
     """The version that this one replaced."""
     subject: str
-    """Whom or what the fact is about, by name."""
+    """The name of the person or thing that the fact is about."""
     slot: str
     """The attribute of the subject, in snake_case, such as home_city. Empty: none."""
     value: str
@@ -794,11 +793,11 @@ class FactInFull(TypedDict):
     confidence: float | None
     """Confidence of the language model, 0 to 1."""
     review_reason: str
-    """Why a person is to review it, such as conflict or health."""
+    """Why a person must review it, such as conflict or health."""
     run_id: str | None
     """The extraction run that proposed it."""
     evidence: list[Evidence]
-    """What the fact rests on; empty for a fact that a person or a program entered."""
+    """The evidence of the fact; empty for a fact that a person or a program entered."""
 
 
 class FactSearchResult(TypedDict):
@@ -808,13 +807,13 @@ class FactSearchResult(TypedDict):
 
 
 class Failure(TypedDict):
-    """Why there is no reply, or not yet."""
+    """Why a message has no reply yet."""
 
     code: str
     """The code of the last error, for programs: llm_unavailable, llm_timeout, llm_refused,
     llm_reply_invalid, time_limit, worker_lost, internal_error, closed …"""
     detail: str
-    """The same in a sentence, for people."""
+    """The same as a sentence, for people."""
     attempts: int
     """The number of attempts, with the current one."""
     next_attempt_at: str | None
@@ -822,35 +821,35 @@ class Failure(TypedDict):
 
 
 class FoundFact(TypedDict):
-    """A fact that a search has found."""
+    """A fact found by a search."""
 
     memory_id: str
-    """The fact's id, through all changes."""
+    """The fact's id; it never changes."""
     url: str
     """The fact's address."""
     agent: str | None
-    """Who knows it; null: all agents."""
+    """The agent that can use it; null: all agents."""
     agent_id: str | None
     user_id: str | None
-    """The user whom it is about, or null."""
+    """The user that the fact is about, or null."""
     content: str
     metadata: dict[str, Any]
     created_at: str
-    """When it was stored first."""
+    """When it was first stored."""
     updated_at: str
     """When this version was written."""
     valid_from: str
-    """Since when it is so."""
+    """Start of its validity."""
     valid_to: str | None
-    """Until when it was so."""
+    """End of its validity."""
     expires_at: str | None
-    """From then on it is not found any more."""
+    """Searches do not find it from this time on."""
     version_id: str
-    """This version's id; the newest has the fact's."""
+    """The version's id; for the current version the fact's id."""
     supersedes: str | None
     """The version that this one replaced."""
     subject: str
-    """Whom or what the fact is about, by name."""
+    """The name of the person or thing that the fact is about."""
     slot: str
     """The attribute of the subject, in snake_case, such as home_city. Empty: none."""
     value: str
@@ -876,7 +875,7 @@ class FoundFact(TypedDict):
     confidence: float | None
     """Confidence of the language model, 0 to 1."""
     review_reason: str
-    """Why a person is to review it, such as conflict or health."""
+    """Why a person must review it, such as conflict or health."""
     run_id: str | None
     """The extraction run that proposed it."""
     score: float
@@ -891,19 +890,19 @@ class Identity(TypedDict):
     channel: str
     """slack …"""
     workspace: NotRequired[str]
-    """Where in the channel, if it has such."""
+    """The workspace in the channel, if the channel has workspaces."""
     native_id: str
-    """As the channel knows them there."""
+    """The sender's id in the channel."""
     name: NotRequired[str]
-    """What the channel calls them."""
+    """The sender's name in the channel."""
     own_id: str
-    """The user whom they are by themselves; no other identity has the same."""
+    """The identity's own user id; no other identity has the same."""
     user_id: str
-    """The user as whom they speak."""
+    """The user that the identity belongs to."""
     created_at: str
-    """When they were heard first."""
+    """Time of the first message."""
     linked_at: NotRequired[str | None]
-    """Since when they speak as somebody else."""
+    """When the identity was linked to another user."""
     linked_by: NotRequired[str]
     """Who linked them."""
 
@@ -923,7 +922,7 @@ class Item(TypedDict):
     id: str
     item: dict[str, Any]
     message_id: str | None
-    """Its message in the transcript. Null: it is not remembered."""
+    """Its message in the transcript. Null: it has none."""
     created_at: str
     """When it was added."""
 
@@ -936,7 +935,7 @@ class LeftOut(TypedDict):
     memories: int
     """Memories, the least relevant."""
     task: list[str]
-    """What of the task was cut or left out: `description`, and names of its data."""
+    """Parts of the task that were cut or left out: `description`, and names of its fields."""
 
 
 class LineError(TypedDict):
@@ -951,12 +950,12 @@ class LineResult(TypedDict):
     """The result for one message."""
 
     index: int
-    """Its place in the request, from 0."""
+    """Its index in the request, from 0."""
     status: Literal["created", "exists", "invalid"]
-    """created; exists: the external_id was imported before, and stays as it was; invalid: see
-    error."""
+    """created; exists: a message with this external_id was imported before and is unchanged;
+    invalid: see error."""
     external_id: str | None
-    """As it was sent, or as it was given one."""
+    """The id that was sent, or the computed one."""
     message_id: str | None
     """Null if it is invalid."""
     agent_id: str | None
@@ -970,11 +969,11 @@ class LineResult(TypedDict):
     error: str
     """Why it is invalid; empty if it is valid."""
     errors: list[LineError]
-    """The same field by field."""
+    """The errors by field."""
 
 
 class Memory(TypedDict):
-    """One message that was remembered."""
+    """A message found by recall."""
 
     message_id: str
     external_id: str | None
@@ -990,11 +989,11 @@ class Memory(TypedDict):
     metadata: NotRequired[dict[str, Any]]
     """As it was sent with the message, or empty."""
     score: float
-    """Of the ranking; comparable within this answer only."""
+    """The score of the ranking; comparable within this response only."""
     probability: float
-    """That it is relevant, calibrated. See `calibration`."""
+    """Calibrated probability that it is relevant. See `calibration`."""
     gate_value: NotRequired[float]
-    """What the agent's thresholds are compared with; with explain."""
+    """The gate's value, which is compared with the agent's thresholds; with explain."""
     channels: NotRequired[dict[str, float]]
     """The score of each channel before its weight; with explain."""
 
@@ -1006,18 +1005,18 @@ class Message(TypedDict):
     status: Literal[
         "queued", "answered", "failed", "with_person", "awaiting_consent", "with_program"
     ]
-    """with_person: a person answers in this thread. awaiting_consent: a tool call of the
-    agent's waits for the user. with_program: the program that asked for a completion has to
-    send results of its tools. `waits_for` has the details of these."""
+    """with_person: a person answers in this thread. awaiting_consent: a tool call of the agent
+    waits for the user. with_program: the program that requested a completion must send
+    results of its tools. `waits_for` has the details."""
     url: str
-    """Where to ask again."""
+    """The URL to poll."""
     agent: str
     """The name of the agent that it was sent to. Another one may answer, see `answered_by`."""
     agent_id: str
     user_id: str
     thread_id: str
     channel: str
-    """The way it came in: rest, slack …"""
+    """The channel: rest, slack …"""
     name: str
     """The speaker's display name, or empty."""
     content: str
@@ -1029,12 +1028,12 @@ class Message(TypedDict):
     """Null until the status is `answered`."""
     waits_for: WaitsFor | None
     """The person or program that must act while the message is held; else null. The message is
-    answered afterwards: ask again at `url`."""
+    answered afterwards: poll `url`."""
     answered_by: str
-    """Who answered: the name of an agent or of a person; empty until then."""
+    """The name of the agent or person that answered; empty until then."""
     answered_by_id: str | None
-    """The agent that answered: another than `agent_id` where the thread was handed over. Null:
-    a person, or a reply from before this was kept."""
+    """The agent that answered; not `agent_id` if the thread was handed over. Null: a person,
+    or a reply that is older than this field."""
     error: Failure | None
     """The last error, while the reply is retried and when it has failed."""
 
@@ -1074,7 +1073,7 @@ class ModelUsageRow(TypedDict):
 
 
 class NearFact(TypedDict):
-    """A fact that says nearly the same."""
+    """A fact with nearly the same meaning."""
 
     memory_id: str
     content: str
@@ -1087,24 +1086,24 @@ class OpenEscalation(TypedDict):
 
     id: str
     reason: str
-    """Why."""
+    """The reason."""
     opened_at: str
-    """Since when."""
+    """When it was opened."""
     url: str
     """The escalation, which can be answered and resolved."""
 
 
 class AgentChanges(TypedDict):
-    """The fields of an agent that change; the others stay."""
+    """The fields of an agent to change. Omitted fields are unchanged."""
 
     name: NotRequired[str]
-    """How programs and people call it. Unique in the tenant, and not a UUID."""
+    """The name for programs and people. Unique in the tenant, and not a UUID."""
     system_prompt: NotRequired[str]
-    """What it is for and how it works. Opens every prompt."""
+    """The agent's purpose and instructions. Every prompt begins with them."""
     identity: NotRequired[str]
-    """Who it is: “You are Ada, the librarian …”"""
+    """The agent's identity: “You are Ada, the librarian …”"""
     persona: NotRequired[str]
-    """How it speaks: tone, language, manners."""
+    """The agent's style: tone, language, manners."""
     model: NotRequired[str]
     """Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier."""
     model_tier: NotRequired[Literal["fast", "reasoning"]]
@@ -1113,88 +1112,89 @@ class AgentChanges(TypedDict):
     """Follow the system and developer messages that an application sends through OpenAI's
     interface, after the agent's own instructions. Those of a bound key are never followed."""
     max_completion_tokens: NotRequired[int | None]
-    """Tokens that one answer of the language model may have. An application may ask for fewer.
-    Blank: no limit but the model's own."""
+    """Maximum number of tokens in one answer of the language model. An application may ask for
+    fewer. Blank: only the model's own limit."""
     is_active: NotRequired[bool]
     """An inactive agent accepts no messages; its memory stays."""
     recall_mode: NotRequired[Literal["hybrid", "vector"]]
-    """How it looks for memories."""
+    """How the agent searches memories."""
     recall_top_k: NotRequired[int | None]
-    """At most this many memories go into a prompt, 1 to 100. Blank: as measured (10)."""
+    """Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10)."""
     recall_gate: NotRequired[bool]
-    """Leave out what is probably beside the question, all of it if need be."""
+    """Leave out memories that are probably irrelevant, all of them if necessary."""
     recall_preset: NotRequired[Literal["precise", "balanced", "thorough"]]
-    """With the gate: how sure recall must be. Choosing a preset clears the agent's own
+    """With the gate: how strict recall is. Choosing a preset clears the agent's own
     thresholds."""
     recall_open_at: NotRequired[float | None]
-    """Own threshold instead of the preset's, 0 to 1: the best memory must have this value of
-    the gate, else none is given. Blank: the preset's."""
+    """Own threshold instead of the preset's, 0 to 1: no memory is used unless the best one has
+    at least this gate value. Blank: the preset's."""
     recall_keep_at: NotRequired[float | None]
-    """Own threshold instead of the preset's, 0 to 1: each memory must have this value of the
-    gate. Blank: the preset's."""
+    """Own threshold instead of the preset's, 0 to 1: each memory must have at least this gate
+    value. Blank: the preset's."""
     recall_neighbours: NotRequired[int | None]
-    """Turns before and after a memory that are given along with it, 0 to 10. Blank: as
+    """Number of turns before and after a memory that are included with it, 0 to 10. Blank: as
     measured (0)."""
     recall_weights: NotRequired[RecallWeights]
     """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
     tools: NotRequired[list[Literal["remember_fact"]]]
-    """What it may do beside answering: remember_fact keeps a fact about the user, who is asked
+    """Tools that the agent may use: remember_fact stores a fact about the user, who is asked
     first."""
     escalate_on: NotRequired[list[str]]
-    """Words or phrases with which a message calls for a person, beside plain requests such as
-    “talk to a human”, which always do."""
+    """Words or phrases in a message that call for a person, in addition to plain requests such
+    as “talk to a human”."""
     escalate_after_failures: NotRequired[int | None]
-    """A person is called when so many replies in a row were given up in a thread. Blank:
+    """Number of failed replies in a row in a thread after which a person is called. Blank:
     never."""
     hands_to: NotRequired[list[str]]
-    """Agents to which its language model may hand a conversation, by the tool hand_to_agent.
+    """Agents to which the language model may hand a conversation, with the tool hand_to_agent.
     Names or ids."""
     hand_over_on: NotRequired[dict[str, str]]
-    """Words or phrases with which a message is for another agent, each with that agent's id:
-    {'invoice': '0b6ef0bd-…'}. A name is taken too."""
+    """Words or phrases in a message that hand the conversation to another agent, each with
+    that agent's id: {'invoice': '0b6ef0bd-…'}. A name is accepted too."""
     hand_back_on: NotRequired[list[str]]
-    """Words or phrases with which a conversation that was handed to it goes back to the agent
-    before."""
+    """Words or phrases in a message that return a conversation to the previous agent."""
     extracts_facts: NotRequired[bool]
-    """Extract facts from conversations when they are quiet, with a language model, or by a few
-    rules if there is none."""
+    """Extract facts from idle conversations, with a language model, or with a few rules if
+    there is none."""
     extraction_model: NotRequired[str]
     """Model that extracts facts. Blank: the agent's model."""
     extraction_idle_seconds: NotRequired[int]
-    """A conversation is quiet after so many seconds without a message."""
+    """A conversation is idle after this many seconds without a message."""
     extraction_batch_size: NotRequired[int]
-    """Messages that one request to the language model covers at most, 1 to 200. A conversation
-    with so many new messages is not waited for."""
+    """Maximum number of messages in one request to the language model, 1 to 200. A
+    conversation with this many new messages is processed at once."""
     extraction_max_tokens_per_day: NotRequired[int | None]
-    """Tokens that extraction may use for this agent on a day (UTC). Blank: no limit."""
+    """Maximum number of tokens that extraction may use for this agent in a day (UTC). Blank:
+    no limit."""
     fact_review: NotRequired[Literal["none", "doubtful", "all"]]
     """Which extracted facts a person confirms before agents use them."""
     fact_review_by_slot: NotRequired[dict[str, Literal["none", "doubtful", "all"]]]
-    """Other rules for single slots, such as {'diet': 'all', 'hobby': 'none'}."""
+    """Different rules for single slots, such as {'diet': 'all', 'hobby': 'none'}."""
 
 
 class FactChange(TypedDict):
-    """The fields of a fact that change. The former values are kept as a version."""
+    """The fields of a fact to change. The former values are kept as a version."""
 
     content: NotRequired[str]
     """The fact, in words."""
     metadata: NotRequired[dict[str, Any]]
     """A JSON object that searches can filter by."""
     valid_from: NotRequired[str]
-    """Since when the change is so: after the old version's, not in the future. Default: now."""
+    """Start of the new version's validity: after the old version's, not in the future.
+    Default: now."""
     valid_to: NotRequired[str | None]
-    """Until when it is so; null while it is."""
+    """End of its validity; null: still valid."""
     expires_at: NotRequired[str | None]
-    """From then on it is not found any more."""
+    """Searches do not find it from this time on."""
     reason: NotRequired[str]
-    """Why, for the fact's events."""
+    """The reason, for the fact's events."""
     value: NotRequired[str]
-    """The value of the fact's slot, such as Oslo. Default: as it is, if the content still has
+    """The value of the fact's slot, such as Oslo. Default: unchanged, if the content still has
     it."""
 
 
 class PendingWrite(TypedDict):
-    """What a task has written since a checkpoint."""
+    """The writes of a task since a checkpoint."""
 
     channel: str
     type: str
@@ -1205,18 +1205,18 @@ class PendingWrite(TypedDict):
 
 
 class QuestionAnswer(TypedDict):
-    """What a version of an agent answers to a saved question."""
+    """The answer of a version of an agent to a saved question."""
 
     id: str
     question_id: str
     version: int
     """Number of the agent's version. 0: before its first version."""
     user_id: NotRequired[str | None]
-    """The person who asked. Empty: nobody."""
+    """The person who asks. Empty: none."""
     content: NotRequired[str]
     """The answer; may be empty."""
     steps: NotRequired[list[str]]
-    """What was decided, and why."""
+    """The decision and its reason."""
     problem: NotRequired[str]
     """Why there is no answer."""
     is_expected: NotRequired[bool | None]
@@ -1224,13 +1224,13 @@ class QuestionAnswer(TypedDict):
     source_count: NotRequired[int]
     """Recalled messages and facts in the prompt."""
     message_ids: NotRequired[list[str]]
-    """The messages that the prompt had: recalled ones and recent turns."""
+    """The messages in the prompt: recalled ones and recent turns."""
     created_at: str
     """When it was answered."""
 
 
 class QuestionRun(TypedDict):
-    """Whether the saved questions of an agent wait to be asked."""
+    """The state of an agent's saved questions."""
 
     state: Literal["answered", "queued", "failed"]
     """queued: a worker asks them; failed: no further attempt is made; answered: the current
@@ -1244,27 +1244,27 @@ class QuestionRun(TypedDict):
 
 
 class Quota(TypedDict):
-    """A quota of this tenant, and what is used of it."""
+    """A quota of this tenant, and its usage."""
 
     quota: Literal[
         "messages", "memories", "storage_bytes", "tokens", "cost", "api_keys", "requests_per_second"
     ]
     used: float | None
-    """What is used. null: it is not measured, or not yet."""
+    """The usage. null: not measured, or not yet."""
     soft_limit: float | None
-    """From here on the team is warned. null: never."""
+    """The team is warned at this usage. null: never."""
     hard_limit: float | None
-    """Nothing is used beyond it. null: unlimited."""
+    """Usage beyond it is refused. null: unlimited."""
     resets_at: str | None
-    """When it begins anew. null: never, or each second."""
+    """When the usage is reset. null: never, or each second."""
 
 
 class RecallEvent(TypedDict):
-    """What was recalled for one reply, in numbers."""
+    """A summary of the recall for one reply."""
 
     id: str
     url: str
-    """Where it is in full."""
+    """The URL with all fields."""
     agent: str
     """The agent's name."""
     agent_id: str
@@ -1276,26 +1276,26 @@ class RecallEvent(TypedDict):
     query: str
     """The query."""
     abstained: bool
-    """Nothing was worth giving."""
+    """No memory was relevant enough."""
     embedding_model: str
     milliseconds: float
-    """Time that the recall took."""
+    """Duration of the recall."""
     created_at: str
-    """When it was written down."""
+    """When it was recorded."""
     hit_count: int
-    """How many memories were found."""
+    """Number of memories found."""
     cut_count: int
-    """How many of the best were left out."""
+    """Number of the best memories that were left out."""
     injected_count: int
-    """How many the language model was given."""
+    """Number of memories in the prompt."""
 
 
 class RecallEventInFull(TypedDict):
-    """What was recalled for one reply, and why."""
+    """The recall for one reply, with the reasons."""
 
     id: str
     url: str
-    """Where it is in full."""
+    """The URL with all fields."""
     agent: str
     """The agent's name."""
     agent_id: str
@@ -1307,25 +1307,25 @@ class RecallEventInFull(TypedDict):
     query: str
     """The query."""
     abstained: bool
-    """Nothing was worth giving."""
+    """No memory was relevant enough."""
     embedding_model: str
     milliseconds: float
-    """Time that the recall took."""
+    """Duration of the recall."""
     created_at: str
-    """When it was written down."""
+    """When it was recorded."""
     hits: list[dict[str, Any]]
-    """What was found, best first, with the score of every channel, the calibrated
+    """The memories found, best first, with the score of every channel, the calibrated
     `probability`, and as `mark` the reviewer's mark, if there is one."""
     cut: list[dict[str, Any]]
-    """The best of what was left out, and why; otherwise as in `hits`."""
+    """The best of the memories left out, with the reason; otherwise as in `hits`."""
     facts: list[dict[str, Any]]
-    """The facts that were weighed, and why."""
+    """The facts considered, each with the reason of its decision."""
     injected: list[str]
-    """What the language model was given, as given."""
+    """The memories in the prompt, verbatim."""
     prompt: dict[str, Any] | None
     """The prompt as it was sent, with the tokens of each section; null if not kept."""
     calibration: Calibration
-    """Of the probabilities."""
+    """Calibration of the probabilities."""
 
 
 class RecallMark(TypedDict):
@@ -1387,9 +1387,9 @@ class ReplyReview(TypedDict):
     agent: str
     """The agent's name."""
     agent_id: str
-    """The agent whose memory this is."""
+    """The agent that this memory belongs to."""
     user_id: str
-    """The user as the channel knows them, such as a Slack user id."""
+    """The user's id in the channel, such as a Slack user id."""
     reviewer_kind: str
     """person, or program with an API key."""
     reviewer_id: str
@@ -1411,7 +1411,7 @@ class SavedQuestion(TypedDict):
     content: str
     """The message."""
     user_id: NotRequired[str | None]
-    """The person who asks. Empty: nobody."""
+    """The person who asks. Empty: none."""
     expected: NotRequired[list[str]]
     """Words or phrases that the answer should have, all of them."""
     created_at: str
@@ -1419,7 +1419,7 @@ class SavedQuestion(TypedDict):
 
 
 class SearchAnswer(TypedDict):
-    """What a search found, best first of each kind."""
+    """The results of a search, best first in each kind."""
 
     messages: list[SearchedMessage]
     facts: list[FoundFact]
@@ -1429,15 +1429,15 @@ class SearchAnswer(TypedDict):
 
 
 class SearchResult(TypedDict):
-    """What was found, best first, one result per message; and facts, with scores of their own."""
+    """The results, best first, one per message; and facts, with separate scores."""
 
     results: list[Memory]
     abstained: bool
-    """Of the messages nothing was worth saying."""
+    """No message was relevant enough."""
     calibration: Calibration | None
-    """Of the messages' probabilities; null without messages."""
+    """Calibration of the messages' probabilities; null without messages."""
     facts: NotRequired[list[FoundFact]]
-    """What is known, if `include` names facts."""
+    """The facts found, if `include` names facts."""
 
 
 class SearchedMessage(TypedDict):
@@ -1459,7 +1459,7 @@ class SearchedMessage(TypedDict):
     similarity: float | None
     """Cosine; null before it is embedded."""
     words: float
-    """Share of the query's words that it holds, weighed by their rarity: 0 to 1."""
+    """Share of the query's words in the message, weighted by rarity: 0 to 1."""
 
 
 class SearchedPerson(TypedDict):
@@ -1471,15 +1471,15 @@ class SearchedPerson(TypedDict):
 
 
 class Session(TypedDict):
-    """A thread that has a history."""
+    """A thread with a history."""
 
     thread_id: str
     url: str
-    """Where its messages are."""
+    """The URL of its messages."""
     updated_at: str
     """When its newest state was saved."""
     checkpoints: int
-    """How many states it has."""
+    """Number of saved states."""
 
 
 class SessionMessage(TypedDict):
@@ -1488,7 +1488,7 @@ class SessionMessage(TypedDict):
     role: str
     """user, assistant, system or tool."""
     content: str
-    """Its text; images and tools' calls have none."""
+    """Its text; empty for images and tool calls."""
     id: NotRequired[str]
     name: NotRequired[str]
     tool_call_id: NotRequired[str]
@@ -1499,16 +1499,16 @@ class SessionWithMessages(TypedDict):
 
     thread_id: str
     url: str
-    """Where its messages are."""
+    """The URL of its messages."""
     updated_at: str
     """When its newest state was saved."""
     checkpoints: int
-    """How many states it has."""
+    """Number of saved states."""
     messages: list[SessionMessage]
 
 
 class Source(TypedDict):
-    """Where an item of the context comes from."""
+    """The source of an item of the context."""
 
     kind: Literal["fact", "message"]
     id: str
@@ -1519,32 +1519,32 @@ class StoredFact(TypedDict):
     """A stored fact, and similar facts that existed before."""
 
     memory_id: str
-    """The fact's id, through all changes."""
+    """The fact's id; it never changes."""
     url: str
     """The fact's address."""
     agent: str | None
-    """Who knows it; null: all agents."""
+    """The agent that can use it; null: all agents."""
     agent_id: str | None
     user_id: str | None
-    """The user whom it is about, or null."""
+    """The user that the fact is about, or null."""
     content: str
     metadata: dict[str, Any]
     created_at: str
-    """When it was stored first."""
+    """When it was first stored."""
     updated_at: str
     """When this version was written."""
     valid_from: str
-    """Since when it is so."""
+    """Start of its validity."""
     valid_to: str | None
-    """Until when it was so."""
+    """End of its validity."""
     expires_at: str | None
-    """From then on it is not found any more."""
+    """Searches do not find it from this time on."""
     version_id: str
-    """This version's id; the newest has the fact's."""
+    """The version's id; for the current version the fact's id."""
     supersedes: str | None
     """The version that this one replaced."""
     subject: str
-    """Whom or what the fact is about, by name."""
+    """The name of the person or thing that the fact is about."""
     slot: str
     """The attribute of the subject, in snake_case, such as home_city. Empty: none."""
     value: str
@@ -1570,13 +1570,14 @@ class StoredFact(TypedDict):
     confidence: float | None
     """Confidence of the language model, 0 to 1."""
     review_reason: str
-    """Why a person is to review it, such as conflict or health."""
+    """Why a person must review it, such as conflict or health."""
     run_id: str | None
     """The extraction run that proposed it."""
     created: bool
-    """False: the same text existed. The other fields of the request were added to it."""
+    """False: a fact with the same text existed. The other fields of the request were added to
+    it."""
     near_duplicates: list[NearFact]
-    """Facts that say nearly the same. They are reported, never merged."""
+    """Facts with nearly the same meaning. They are reported, never merged."""
 
 
 class StoredFacts(TypedDict):
@@ -1606,7 +1607,7 @@ class TimelineEntry(TypedDict):
     ]
     """The kind of event."""
     action: str
-    """What happened, such as the role of a message, `recalled`, or `resolved`."""
+    """The event, such as the role of a message, `recalled`, or `resolved`."""
     agent_id: str | None
     """The agent; null if it concerns no agent or all of them."""
     user_id: str
@@ -1616,7 +1617,7 @@ class TimelineEntry(TypedDict):
     text: str
     """What was said, asked or known, up to 300 characters."""
     by: str
-    """Name of the one who did it, or empty."""
+    """Name of the author, or empty."""
     note: str
     """The reason, or the channel of a message, or empty."""
 
@@ -1641,36 +1642,36 @@ class ToolCall(TypedDict):
     agent: str
     """The agent's name."""
     agent_id: str
-    """The agent whose memory this is."""
+    """The agent that this memory belongs to."""
     user_id: str
-    """The user as the channel knows them, such as a Slack user id."""
+    """The user's id in the channel, such as a Slack user id."""
     thread_id: str
     """The conversation of the message."""
     message_id: str
     """The message that the agent answers."""
     asked_by_id: NotRequired[str | None]
-    """The agent that asked for it, where the thread was handed to another than its own; what
-    it does is done for that agent."""
+    """The agent that requested the call, if the thread was handed to another agent. The call
+    is executed for that agent."""
     content: NotRequired[str]
-    """What the agent said before it asked; with the first call of an answer."""
+    """The agent's text before the call; with the first call of an answer."""
     name: str
-    """Which tool."""
+    """The tool."""
     arguments: Any
     """The arguments of the call."""
     question: NotRequired[str]
-    """What the user is asked."""
+    """The question to the user."""
     created_at: str
-    """When it was asked for."""
+    """When it was requested."""
     expires_at: str
-    """Until when consent, or a program's result, can be given."""
+    """Deadline for the consent or the program's result."""
     decided_at: NotRequired[str | None]
     """When it was decided."""
     decided_by: NotRequired[str]
-    """Who decided it, and by which way."""
+    """Who decided it, and through which channel."""
     done_at: NotRequired[str | None]
     """When it was done, or failed."""
     result: NotRequired[str]
-    """What the language model was told of it."""
+    """The result that the language model received."""
 
 
 class Turn(TypedDict):
@@ -1682,13 +1683,13 @@ class Turn(TypedDict):
     name: NotRequired[str]
     """The speaker's display name."""
     content: str
-    """What was said, verbatim."""
+    """The text, verbatim."""
     channel: str
-    """Where it came from: rest, slack, import …"""
+    """The source: rest, slack, import …"""
     thread_id: str
-    """Conversation, as the channel knows it; memory spans them all."""
+    """The conversation's id in the channel. Memory spans all conversations."""
     created_at: str
-    """When it was said; for imported turns, in the original."""
+    """Time of the message; for imported turns, the original time."""
     in_reply_to: str | None
     """The message that it answers."""
     external_id: NotRequired[str | None]
@@ -1710,7 +1711,7 @@ class Usage(TypedDict):
     pending_embeddings: int
     """Messages not yet searchable."""
     failed_embeddings: int
-    """Of these, how many failed before and are tried again."""
+    """Of these, messages that failed before and are retried."""
     pending_replies: int
     """Messages not yet answered."""
     failed_replies: int
@@ -1761,7 +1762,7 @@ class UsageOfDay(TypedDict):
     extraction_tokens: int
     """Tokens of the extraction of facts."""
     cost: str
-    """Of replies at the prices of now, by LLM_PRICE_…"""
+    """Cost of replies at current prices, by LLM_PRICE_…"""
     right: int
     """Reviewers' marks of that day."""
     wrong: int
@@ -1776,13 +1777,13 @@ class User(TypedDict):
     user_id: str
     """The user's id."""
     name: str
-    """The name of their last message, or of an earlier one; empty if none has one."""
+    """The name in their newest message that has one; empty if none has."""
     names: list[str]
-    """Names that their messages have had, the newest first, at most 20."""
+    """Names in their messages, newest first, at most 20."""
     messages: int
-    """Turns of all their conversations; the sum of those of their agents."""
+    """Turns of all their conversations with all agents."""
     facts: int
-    """Facts about them that hold now."""
+    """Valid facts about them."""
     first_at: str | None
     """The time of the first message; null if there are only facts."""
     last_at: str | None
@@ -1795,11 +1796,11 @@ class WaitingCall(TypedDict):
 
     id: str
     name: str
-    """Which tool."""
+    """The tool."""
     question: str
     """What to ask the user."""
     expires_at: str
-    """Until when; after that it is not done."""
+    """Deadline; after it the call is not executed."""
     url: str
     """The call, with its arguments."""
     decision_url: str
@@ -1810,11 +1811,11 @@ class WaitsFor(TypedDict):
     """The condition that a held message waits for."""
 
     who: Literal["user", "person", "program"]
-    """user: the user's decision on each of `tool_calls`. person: a member of the tenant, who
-    answers or resolves `escalation`. program: that which asked for a chat completion, which
-    has tools of its own that were called."""
+    """user: the user must decide on each of `tool_calls`. person: a member of the tenant must
+    answer or resolve `escalation`. program: the program that requested a chat completion
+    must send the results of its tools."""
     detail: str
-    """The same in a sentence, and what to do."""
+    """The same as a sentence, with the next step."""
     tool_calls: list[WaitingCall]
     escalation: OpenEscalation | None
 

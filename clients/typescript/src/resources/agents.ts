@@ -37,7 +37,7 @@ export class Agents extends Resource {
     return this.pages<"list_agent_versions">(pathOf("agents", agentId, "versions"), params, options);
   }
 
-  /** Return to a version of an agent, which is a new version. */
+  /** Restore a version of an agent, which is a new version. */
   restore(agentId: string, number: number, params: Params<"restore_agent"> = {}, options: CallOptions = {}) {
     const path = pathOf("agents", agentId, "versions", number, "restore");
     return this.call<"restore_agent">("POST", path, { body: params, isRepeatable: false }, options);
@@ -85,7 +85,7 @@ export class Questions extends Resource {
     return this.call<"ask_saved_questions">("POST", pathOf("agents", agentId, "questions", "run"), {}, options);
   }
 
-  /** Get whether the saved questions of an agent wait to be asked. */
+  /** Get the state of an agent's saved questions. */
   run(agentId: string, options: CallOptions = {}) {
     return this.call<"get_question_run">("GET", pathOf("agents", agentId, "questions", "run"), {}, options);
   }

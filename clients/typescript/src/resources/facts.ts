@@ -138,7 +138,7 @@ export class ExtractionRuns extends Resource {
 
 /** Conversations from which facts are extracted, with how far they are processed. */
 export class Extractions extends Resource {
-  /** List conversations with how far they are processed. */
+  /** List conversations with the progress of their extraction. */
   list(params: Params<"list_extractions"> = {}, options: CallOptions = {}) {
     return this.pages<"list_extractions">("extractions/", params, options);
   }

@@ -49,7 +49,7 @@ export class Messages extends Resource {
     return this.pages<"list_messages">("messages/", params, options);
   }
 
-  /** List what of a message is excluded from recall, newest first. */
+  /** List the exclusions of a message, newest first. */
   exclusions(messageId: string, params: Params<"list_exclusions"> = {}, options: CallOptions = {}) {
     return this.pages<"list_exclusions">(pathOf("messages", messageId, "exclusions"), params, options);
   }

@@ -11,7 +11,7 @@ export class Users extends Resource {
     return this.pages<"list_users">("users/", params, options);
   }
 
-  /** List what happened to a user and by them, the latest first. */
+  /** List the events of a user, newest first. */
   timeline(userId: string, params: Params<"list_timeline"> = {}, options: CallOptions = {}) {
     return this.pages<"list_timeline">(pathOf("users", userId, "timeline"), params, options);
   }

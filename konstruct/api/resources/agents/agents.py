@@ -40,7 +40,7 @@ MAX_INTEGER = 2**31 - 1
 MAX_IDLE_SECONDS = 7 * 24 * 3600
 MAX_BATCH_SIZE = 200
 
-ETAG = response_header("ETag", "The agent's state, for If-Match and If-None-Match.", 200, 201)
+ETAG = response_header("ETag", "The ETag of the agent, for If-Match and If-None-Match.", 200, 201)
 
 
 def _help(name: str) -> str:
@@ -125,7 +125,7 @@ class AgentFields(StrictSerializer):
         max_length=MAX_RULES,
     )
     hand_over_on = _optional(
-        serializers.DictField, "hand_over_on", " A name is taken too.", child=ChannelIdField()
+        serializers.DictField, "hand_over_on", " A name is accepted too.", child=ChannelIdField()
     )
     hand_back_on = _phrases(serializers.ListField, "hand_back_on")
     extracts_facts = _optional(StrictBooleanField, "extracts_facts")
@@ -154,7 +154,7 @@ class AgentFields(StrictSerializer):
 
 
 class AgentChanges(AgentFields):
-    """The fields of an agent that change; the others stay."""
+    """The fields of an agent to change. Omitted fields are unchanged."""
 
     least_fields = 1
     name = ChannelIdField(required=False, max_length=120, help_text=_help("name"))
@@ -189,7 +189,7 @@ class AgentSerializer(serializers.ModelSerializer):
         ]
 
     def get_url(self, agent: Agent) -> str:
-        """Return the agent's own address."""
+        """Return the URL of the agent."""
         return str(reverse("agent", args=[agent.pk], request=self.context["request"]))
 
 
@@ -237,7 +237,7 @@ class AgentsView(ApiView):
         headers=[
             IDEMPOTENCY_KEY,
             ETAG,
-            response_header("Location", "The agent's own address.", 201),
+            response_header("Location", "The URL of the agent.", 201),
         ],
     )
     def post(self, request: Request) -> Response:
@@ -292,8 +292,8 @@ class AgentView(ApiView):
     def patch(self, request: Request, agent_id: UUID) -> Response:
         """Change an agent.
 
-        Only the given fields change. An agent cannot be deleted, because its memory would have no
-        owner. `is_active: false` closes it.
+        Changes only the given fields. An agent cannot be deleted, because its memory would have no
+        owner. Deactivate it with `is_active: false`.
         """
         agent = get_object_or_404(Agent.objects.select_for_update(), pk=agent_id)
         require_match(request, self.document(agent, AgentSerializer))

@@ -35,7 +35,7 @@ TRY = "audit.try_agent"
 
 
 class DraftFields(AgentFields):
-    """Settings of a draft of an agent; the others are the agent's."""
+    """Settings of a draft of an agent. Omitted settings are the agent's."""
 
     def get_fields(self) -> dict[str, serializers.Field]:
         """Return the settings that change an answer."""
@@ -68,31 +68,29 @@ class NewDryRunSerializer(StrictSerializer):
 
 
 class DryTraceSerializer(RecallTraceSerializer):
-    """What was recalled for a reply, and the prompt, as in a recall event."""
+    """The recall and the prompt of a reply, as in a recall event."""
 
     query = serializers.CharField(help_text="The query.")
-    abstained = serializers.BooleanField(help_text="Nothing was worth giving.")
+    abstained = serializers.BooleanField(help_text="No memory was relevant enough.")
     embedding_model = serializers.CharField()
-    milliseconds = serializers.FloatField(help_text="Time that the recall took.")
+    milliseconds = serializers.FloatField(help_text="Duration of the recall.")
 
 
 class DryReplySerializer(serializers.Serializer):
-    """What would come of a message."""
+    """The result of a dry run."""
 
-    reply = serializers.CharField(help_text="The reply. Empty: there would be none, or none yet.")
+    reply = serializers.CharField(help_text="The reply. Empty: no reply, or none yet.")
     agent = serializers.CharField(source="agent_name", help_text="Name of the agent that answers.")
     agent_id = serializers.UUIDField()
     steps = serializers.ListField(
-        child=serializers.CharField(), help_text="What would be decided, and why."
+        child=serializers.CharField(), help_text="The decision and its reason."
     )
     problem = serializers.CharField(
         help_text="Why the language model gave no usable answer. Empty: there was no problem."
     )
     asked_at = serializers.DateTimeField(help_text="When the message was sent.")
     answered_at = serializers.DateTimeField(help_text="When the reply was there.")
-    recall = DryTraceSerializer(
-        allow_null=True, help_text="null: no language model would be asked."
-    )
+    recall = DryTraceSerializer(allow_null=True, help_text="null: no language model is called.")
 
 
 class DryRunSerializer(serializers.Serializer):
@@ -108,9 +106,10 @@ class DryRunSerializer(serializers.Serializer):
         child=serializers.CharField(),
         help_text="Names of the settings in which the draft differs from the agent.",
     )
-    live = DryReplySerializer(help_text="Of the agent as it is.")
+    live = DryReplySerializer(help_text="The result of the current agent.")
     draft = DryReplySerializer(
-        allow_null=True, help_text="Of the draft. null: there is none that differs."
+        allow_null=True,
+        help_text="The result of the draft. null: no draft, or one without changes.",
     )
 
 
@@ -132,12 +131,13 @@ class DryRunsView(ApiView):
     def post(self, request: Request, agent_id: UUID) -> Response:
         """Send a message to an agent in a dry run.
 
-        Decides as a channel does, by the rules for people, consent and other agents, and asks the
-        language model with the prompt, the memory and the tools of a reply. Nothing is stored but
-        the meter's count and the access log's entry, and tools are described instead of run.
-        `conversation` continues a dry run for up to a day. `draft` shows what other settings would
-        change. The response comes when the language model has answered; each of both sides may
-        take as long as a reply. Where it gives no answer, `problem` says why.
+        Applies the rules of a channel (for people, consent and other agents), and calls the
+        language model with the prompt, the memory and the tools of a reply. It stores only the
+        usage of the language model and an entry in the access log, and describes tool calls instead
+        of running them. `conversation` continues a dry run for up to a day. `draft` shows the
+        effect of other settings. The response arrives when the language model has answered; the
+        agent and the draft may each take as long as a reply. If there is no answer, `problem` has
+        the reason.
         """
         agent = get_object_or_404(Agent, pk=agent_id)
         trial = self._trial(agent)

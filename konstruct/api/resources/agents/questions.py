@@ -74,13 +74,13 @@ class SavedQuestionSerializer(serializers.ModelSerializer):
         fields = ["id", "url", "agent_id", "content", "user_id", "expected", "created_at"]
 
     def get_url(self, question: SavedQuestion) -> str:
-        """Return the question's own address."""
+        """Return the URL of the question."""
         arguments = [question.agent_id, question.pk]
         return str(reverse("question", args=arguments, request=self.context["request"]))
 
 
 class QuestionAnswerSerializer(serializers.ModelSerializer):
-    """What a version of an agent answers to a saved question."""
+    """The answer of a version of an agent to a saved question."""
 
     question_id = serializers.UUIDField()
 
@@ -93,7 +93,7 @@ class QuestionAnswerSerializer(serializers.ModelSerializer):
 
 
 class QuestionRunSerializer(serializers.Serializer):
-    """Whether the saved questions of an agent wait to be asked."""
+    """The state of an agent's saved questions."""
 
     state = serializers.ChoiceField(
         choices=["answered", "queued", "failed"],
@@ -110,12 +110,12 @@ class QuestionRunSerializer(serializers.Serializer):
 class AnswerQuery(InTime, PageQuerySerializer):
     """Query parameters of the list of answers."""
 
-    question_id = serializers.UUIDField(required=False, help_text="Only to this question.")
+    question_id = serializers.UUIDField(required=False, help_text="Only answers to this question.")
     version = serializers.IntegerField(
         required=False,
         min_value=0,
         max_value=MAX_INTEGER,
-        help_text="Only of the version with this number.",
+        help_text="Only answers of the version with this number.",
     )
 
 
@@ -148,9 +148,10 @@ class QuestionsView(ApiView):
         errors=(409, 422),
         headers=[
             IDEMPOTENCY_KEY,
-            response_header("Location", "The question's own address.", 201),
+            response_header("Location", "The URL of the question.", 201),
         ],
-        description=f"The agent is asked it now, and again after each change, by dry runs. An agent"
+        description="A worker asks the agent this question now and after each change, in dry "
+        "runs. An agent"
         f" has at most {MAX_QUESTIONS} saved questions: one more is a 409 `too-many-questions`. A"
         " question that names a person is erased with the person.",
     )
@@ -219,9 +220,10 @@ class QuestionAnswersView(ApiView):
         query=AnswerQuery,
         id="list_question_answers",
         page=QuestionAnswerSerializer,
-        description="There is one for each question and each version of the agent that was asked."
-        f" Those of the last {MAX_VERSIONS} versions are kept. An answer is erased with its person"
-        " and with each message that its prompt had.",
+        description="Each question has one answer of each version of the agent that was asked."
+        f" Answers of the last {MAX_VERSIONS} versions are kept. An answer is erased with its "
+        f"person"
+        " and with any message that was in its prompt.",
     )
     def get(self, request: Request, agent_id: UUID) -> Response:
         """List the answers to the saved questions of an agent, the newest first."""
@@ -244,7 +246,7 @@ class QuestionRunView(ApiView):
         returns=QuestionRunSerializer,
     )
     def get(self, request: Request, agent_id: UUID) -> Response:
-        """Get whether the saved questions of an agent wait to be asked."""
+        """Get the state of an agent's saved questions."""
         agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
         self.note(agent)
         return Response(_run_of(agent))
@@ -259,7 +261,8 @@ class QuestionRunView(ApiView):
     def post(self, request: Request, agent_id: UUID) -> Response:
         """Ask an agent its saved questions again.
 
-        A worker asks them by dry runs. The answers replace those of the current version.
+        A worker asks the questions in dry runs. The answers replace the answers of the current
+        version.
         """
         agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
         enqueue_questions(agent.pk)

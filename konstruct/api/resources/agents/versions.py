@@ -39,7 +39,7 @@ class AgentVersionSerializer(serializers.Serializer):
 
 
 class RestorationSerializer(StrictSerializer):
-    """The note of the return to a version."""
+    """The note on a restored version."""
 
     note = StrictCharField(
         required=False, allow_blank=True, max_length=MAX_NOTE_CHARACTERS, help_text=_help("note")
@@ -68,8 +68,9 @@ class AgentVersionsView(ApiView):
     def get(self, request: Request, agent_id: UUID) -> Response:
         """List the versions of an agent, the newest first.
 
-        Each change of an agent by the API or the admin is a version with all settings, its author
-        and what has changed. An agent that has not changed since versions are kept has none.
+        Each change of an agent by the API or the admin creates a version with all settings, the
+        author and the changed fields. An agent without changes since versions were introduced has
+        none.
         """
         agent = get_object_or_404(Agent.objects.only("pk"), pk=agent_id)
         rows = AgentVersion.objects.filter(agent_id=agent.pk)
@@ -92,10 +93,10 @@ class AgentRestorationView(ApiView):
         headers=[ETAG],
     )
     def post(self, request: Request, agent_id: UUID, number: int) -> Response:
-        """Return to a version of an agent.
+        """Restore a version of an agent.
 
-        The agent gets the settings of the version, and the result is a new version. Settings that
-        the version does not have, because they are younger, stay.
+        Applies the settings of the version to the agent, and creates a new version. Settings that
+        did not exist at the time of the version are unchanged.
         """
         agent = get_object_or_404(Agent.objects.select_for_update(), pk=agent_id)
         was = row_state(agent)

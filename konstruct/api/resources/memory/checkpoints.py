@@ -164,7 +164,7 @@ class SeenField(StorableObjectField):
 
 
 class NewChannelValueSerializer(bodies.StrictSerializer):
-    """The value of a channel, as LangGraph's serializer writes it."""
+    """The value of a channel, encoded by LangGraph's serializer."""
 
     channel = NameField()
     type = NameField(help_text="Its encoding: msgpack, json, bytes, null …")
@@ -172,7 +172,7 @@ class NewChannelValueSerializer(bodies.StrictSerializer):
 
 
 class ChannelValueSerializer(serializers.Serializer):
-    """The value of a channel, as LangGraph's serializer has written it."""
+    """The value of a channel, as encoded by LangGraph's serializer."""
 
     channel = serializers.CharField()
     type = serializers.CharField(help_text="Its encoding: msgpack, json, bytes, null …")
@@ -180,7 +180,7 @@ class ChannelValueSerializer(serializers.Serializer):
 
 
 class PendingWriteSerializer(ChannelValueSerializer):
-    """What a task has written since a checkpoint."""
+    """The writes of a task since a checkpoint."""
 
     task_id = serializers.CharField()
 
@@ -203,25 +203,28 @@ class PlaceSerializer(bodies.StrictSerializer):
 
     thread_id = bodies.ChannelIdField(help_text="The graph's thread.")
     checkpoint_ns = NameField(
-        required=False, default="", allow_blank=True, help_text="Of a subgraph; empty: the graph."
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="The namespace of a subgraph; empty: the main graph.",
     )
 
 
 class NewCheckpointSerializer(PlaceSerializer):
-    """A checkpoint to be saved."""
+    """A checkpoint to save."""
 
     parent_checkpoint_id = NameField(required=False, allow_null=True)
     checkpoint = CheckpointStateSerializer()
     values = bodies.BoundedListField(
         child=NewChannelValueSerializer(),
         max_length=MAX_VALUES,
-        help_text="Of the channels that have changed since the parent.",
+        help_text="The values of the channels that have changed since the parent.",
     )
-    metadata = StorableObjectField(help_text="What lists can be filtered by.")
+    metadata = StorableObjectField(help_text="Metadata that lists can filter by.")
 
 
 class NewWritesSerializer(PlaceSerializer):
-    """What a task has written, to be kept with a checkpoint."""
+    """The writes of a task, to store with a checkpoint."""
 
     checkpoint_id = NameField()
     task_id = NameField()
@@ -247,22 +250,27 @@ class FilterField(bodies.StrictCharField):
 class CheckpointListSerializer(PageQuerySerializer):
     """Query parameters of the list."""
 
-    thread_id = bodies.ChannelIdField(required=False, help_text="Only of this thread.")
-    checkpoint_ns = NameField(required=False, allow_blank=True, help_text="Only of this graph.")
-    checkpoint_id = NameField(required=False, help_text="Only this one.")
-    before = NameField(required=False, help_text="Only those whose id is smaller.")
-    filters = FilterField(required=False, help_text="What the metadata must hold, as JSON text.")
+    thread_id = bodies.ChannelIdField(required=False, help_text="Only checkpoints of this thread.")
+    checkpoint_ns = NameField(
+        required=False, allow_blank=True, help_text="Only checkpoints of this graph."
+    )
+    checkpoint_id = NameField(required=False, help_text="Only the checkpoint with this id.")
+    before = NameField(required=False, help_text="Only checkpoints with a smaller id.")
+    filters = FilterField(
+        required=False, help_text="Only checkpoints with these metadata, as JSON text."
+    )
     limit = serializers.IntegerField(
         required=False,
         min_value=1,
         max_value=PAGE_SIZE,
-        help_text=f"Exactly so many in a page. Without it, as many as have {PAGE_BYTES // 10**6} MB"
-        f" together, and {PAGE_SIZE} at most.",
+        help_text=f"Exact number of checkpoints in a page. Default: up to {PAGE_BYTES // 10**6} "
+        f"MB, and at"
+        f" most {PAGE_SIZE}.",
     )
 
 
 class CheckpointSerializer(serializers.Serializer):
-    """A checkpoint, with its values and what was written since."""
+    """A checkpoint with its values and the writes after it."""
 
     thread_id = serializers.CharField()
     checkpoint_ns = serializers.CharField()
@@ -285,9 +293,9 @@ class CheckpointsView(ApiView):
         permission="memory.view_message",
         query=CheckpointListSerializer,
         id="list_checkpoints",
-        description="With their values, as LangGraph's serializer has written them. A page is "
-        "bounded by what is in it: follow `next`. With `limit` it has exactly so many, or is "
-        f"refused if these have more than {MAX_BYTES // 10**6} MB.",
+        description="Returns checkpoints with their values, as encoded by LangGraph's serializer. "
+        "The size of a page is limited: follow `next`. With `limit` a page has exactly this number"
+        f" of checkpoints, or is refused if they have more than {MAX_BYTES // 10**6} MB.",
         page=CheckpointSerializer,
         errors=(422,),
     )
@@ -317,15 +325,15 @@ class CheckpointsView(ApiView):
         body=NewCheckpointSerializer,
         own_transaction=True,
         id="save_checkpoint",
-        returns=no_content("It is saved."),
+        returns=no_content("Saved."),
         errors=(422,),
     )
     def post(self, request: Request) -> Response:
         """Save a checkpoint.
 
         Takes the data that a LangGraph checkpointer saves. Values are encoded by LangGraph's
-        serializer, and refused if they hold an object of a class that is not allowed. The same
-        checkpoint again replaces the first.
+        serializer, and refused if they contain an object of a class that is not allowed. A
+        checkpoint with the same id replaces the stored one.
         """
         fields = self.fields
         state = fields["checkpoint"]
@@ -355,7 +363,7 @@ class CheckpointWritesView(ApiView):
         body=NewWritesSerializer,
         own_transaction=True,
         id="save_checkpoint_writes",
-        returns=no_content("It is saved."),
+        returns=no_content("Saved."),
         errors=(422,),
     )
     def post(self, request: Request) -> Response:

@@ -51,13 +51,13 @@ class PreviewField(serializers.CharField):
 class ConversationSerializer(serializers.Serializer):
     """An agent's conversation with a user in one thread."""
 
-    url = TranscriptUrlField(help_text="Its transcript.")
+    url = TranscriptUrlField(help_text="The URL of the transcript.")
     agent = AgentNameField(help_text="The agent's name.")
     agent_id = serializers.UUIDField()
     user_id = serializers.CharField()
     thread_id = serializers.CharField()
-    messages = serializers.IntegerField(help_text="Turns of both.")
-    first_at = serializers.DateTimeField(help_text="When it began.")
+    messages = serializers.IntegerField(help_text="Number of turns, of user and agent.")
+    first_at = serializers.DateTimeField(help_text="Time of the first message.")
     last_at = serializers.DateTimeField(
         source="created_at", help_text="The time of the last message."
     )
@@ -104,13 +104,14 @@ class TranscriptQuery(lists.InTime, lists.PageQuerySerializer):
     agent = ChannelIdField(help_text="Name or id of the agent.")
     user_id = ChannelIdField(help_text="The user.")
     thread_id = ChannelIdField(
-        required=False, help_text="The conversation. Without it, all conversations of the two."
+        required=False,
+        help_text="The conversation. Default: all conversations of the agent and the user.",
     )
     filters = FiltersTextField(required=False, help_text=f"{FILTERS_HELP} As JSON text.")
     ordering = serializers.ChoiceField(
         choices=["created_at", "-created_at"],
         required=False,
-        help_text="The order; a minus is descending. Default: `created_at`.",
+        help_text="Sort order; a minus means descending. Default: `created_at`.",
     )
 
 

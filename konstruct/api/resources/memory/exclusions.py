@@ -23,7 +23,7 @@ from tenants.audit.models import Action
 
 
 class NewExclusionSerializer(ReasonSerializer):
-    """What of a message is excluded, and why."""
+    """The part of a message to exclude, and the reason."""
 
     start = StrictIntegerField(
         required=False,
@@ -36,7 +36,7 @@ class NewExclusionSerializer(ReasonSerializer):
 
 
 class ExclusionSerializer(serializers.Serializer):
-    """A message, or words of it, that recall leaves out."""
+    """A message, or words of it, excluded from recall."""
 
     id = serializers.UUIDField()
     message_id = serializers.UUIDField(help_text="The message.")
@@ -48,8 +48,8 @@ class ExclusionSerializer(serializers.Serializer):
     )
     memory_id = serializers.UUIDField(
         allow_null=True,
-        help_text="The corrected fact that excluded it, or its old version; null: it was excluded "
-        "by itself.",
+        help_text="The fact, or old version, with the correction that excluded it; null: it was "
+        "excluded directly.",
     )
     reason = serializers.CharField(help_text="The author's reason.")
     author_kind = serializers.ChoiceField(choices=AuthorKind.choices)
@@ -77,7 +77,7 @@ class ExclusionsView(ApiView):
         page=ExclusionSerializer,
     )
     def get(self, request: Request, message_id: UUID) -> Response:
-        """List what of a message is excluded from recall, newest first."""
+        """List the exclusions of a message, newest first."""
         rows = RecallExclusion.objects.filter(message=_message(self, message_id))
         return self.page(rows, ByCreation(), ExclusionSerializer)
 
@@ -92,8 +92,8 @@ class ExclusionsView(ApiView):
     def post(self, request: Request, message_id: UUID) -> Response:
         """Exclude a message, or words of it, from recall.
 
-        Agents no longer recall it. The transcript keeps it, and so do the recent turns. Words that
-        are excluded already stay so: the answer is their exclusion.
+        Agents no longer recall the message or the words. The transcript and the recent turns keep
+        them. For words that are already excluded, the response is the existing exclusion.
         """
         fields: dict[str, Any] = self.fields
         message, author = _message(self, message_id), self.caller.author
@@ -126,7 +126,7 @@ class ExclusionView(ApiView):
         returns=no_content("Recall can find it again."),
     )
     def delete(self, request: Request, message_id: UUID, exclusion_id: UUID) -> Response:
-        """Remove an exclusion, also one that the correction of a fact has made.
+        """Remove an exclusion, including one made by the correction of a fact.
 
         Recall can find the message, or its words, again.
         """

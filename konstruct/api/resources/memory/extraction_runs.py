@@ -21,7 +21,7 @@ from tenants.audit.models import Action
 VIEW = "orchestrator.view_extractionrun"
 PREVIEW = "orchestrator.add_extractionrun"
 CHANGE = "orchestrator.change_extractionrun"
-LOCATION = response_header("Location", "The run's own address.", 201)
+LOCATION = response_header("Location", "The URL of the run.", 201)
 
 
 def _help(name: str) -> str:
@@ -50,7 +50,7 @@ class ExtractionRunSerializer(serializers.Serializer):
     """A run, without its candidates."""
 
     id = serializers.UUIDField()
-    url = UrlField("extraction-run", help_text="Where it is in full.")
+    url = UrlField("extraction-run", help_text="The URL with all fields.")
     agent = AgentNameField(help_text="The agent's name.")
     agent_id = serializers.UUIDField()
     user_id = serializers.CharField()
@@ -149,9 +149,9 @@ class ExtractionRunsView(ApiView):
     def post(self, request: Request) -> Response:
         """Preview the facts of a conversation.
 
-        Asks for the facts of the messages that the next run would process, and returns a run that
-        shows what it would change. No fact changes before the run is applied. The response comes
-        when the language model has answered.
+        Extracts the facts of the messages that the next run would process, and returns a run that
+        shows the changes. No fact changes until the run is applied. The response arrives when the
+        language model has answered.
         """
         fields = self.fields
         messages = runs.new_messages(
@@ -181,8 +181,8 @@ class ExtractionRunView(ApiView):
     def get(self, request: Request, run_id: UUID) -> Response:
         """Get an extraction run.
 
-        Returns each candidate with its outcome and the fact that it led to, or why it was refused,
-        and the answer of the language model as it came.
+        Returns each candidate with its outcome, its fact or the reason of the refusal, and the
+        unchanged answer of the language model.
         """
         return self.show(ExtractionRun.objects.all(), ExtractionRunInFullSerializer, run_id)
 
@@ -206,8 +206,8 @@ class ReplayView(ApiView):
     def post(self, request: Request, run_id: UUID) -> Response:
         """Preview the input of a run again.
 
-        Such as with another language model: a preview of the same messages, to be compared with the
-        run.
+        Creates a preview of the same messages, such as with another language model, to compare with
+        the run.
         """
         run = runs.replay(
             run_id, requested_by=self.caller.author.address, model=self.fields.get("model")
@@ -231,8 +231,8 @@ class ApplicationView(ApiView):
     def post(self, request: Request, run_id: UUID) -> Response:
         """Apply a preview.
 
-        Records its facts as a run of the worker does: those that need a review are proposed. A run
-        that is no preview is a 409 `wrong-state`.
+        Records the facts like a run of the worker: facts that need a review are proposed. A run
+        that is not a preview is a 409 `wrong-state`.
         """
         was = row_state(runs.get_run(run_id))
         run = runs.apply(run_id)
@@ -284,7 +284,7 @@ class ComparisonView(ApiView):
     def get(self, request: Request, run_id: UUID) -> Response:
         """Compare a run with another one.
 
-        Such as with its replay by another language model.
+        Compares two runs, such as a run and its replay by another language model.
         """
         first = get_object_or_404(ExtractionRun, pk=run_id)
         second = get_object_or_404(ExtractionRun, pk=self.query["other"])

@@ -105,9 +105,9 @@ class FactConfirmationView(FactDecisionView):
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Confirm a proposed fact.
 
-        It becomes active, and supersedes the fact in `replaces`. A key does not confirm what it
-        proposed itself, or what another key of the same person proposed: 409 `own-proposal`. A fact
-        that is not proposed is a 409 `wrong-state`.
+        The fact becomes active, and supersedes the fact in `replaces`. A key cannot confirm a fact
+        that it proposed, or that another key of the same person proposed: 409 `own-proposal`. A
+        fact that is not proposed is a 409 `wrong-state`.
         """
         return self.decide(memory_id, "confirm", confirm_as, person_id=self.caller.person_id)
 
@@ -119,8 +119,8 @@ class FactRejectionView(FactDecisionView):
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Reject a proposed fact.
 
-        It is not proposed again from the same messages, or from copies of them. A fact that is not
-        proposed is a 409 `wrong-state`.
+        The fact is not proposed again from the same messages, or from copies of them. A fact that
+        is not proposed is a 409 `wrong-state`.
         """
         return self.decide(memory_id, "reject", reject)
 
@@ -132,7 +132,7 @@ class FactRetractionView(FactDecisionView):
     def post(self, request: Request, memory_id: UUID) -> Response:
         """Retract a fact that was wrong.
 
-        Agents no longer use it; its history stays. To end a fact that was right, change its
+        Agents no longer use the fact; its history is kept. To end a fact that was right, change its
         `valid_to`. A fact that is neither active nor superseded is a 409 `wrong-state`.
         """
         return self.decide(memory_id, "retract", retract)
@@ -146,7 +146,7 @@ class FactRestorationView(FactDecisionView):
         """Undo a rejection, a retraction or a supersession.
 
         A rejected fact is proposed again; a retracted or superseded one is active again. If its
-        slot has another value by now, that is a 409 `slot-taken`: retract that fact first.
+        slot has another value now, the request is a 409 `slot-taken`: retract that fact first.
         """
         return self.decide(memory_id, "restore", restore)
 

@@ -86,8 +86,8 @@ MAX_FACTS_PER_BATCH = 100
 MAX_REASON_CHARACTERS = 2000
 MAX_VALUE_CHARACTERS = 1000
 FILTERS_HELP = (
-    'What the metadata must be: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, '
-    '{"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must hold.'
+    'Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, '
+    '{"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match.'
 )
 
 
@@ -139,32 +139,34 @@ class FactFields(bodies.StrictSerializer):
     metadata = CheckedObjectField(
         check=values_of, required=False, help_text="A JSON object that searches can filter by."
     )
-    valid_from = bodies.MomentField(required=False, help_text="Since when it is so. Default: now.")
+    valid_from = bodies.MomentField(
+        required=False, help_text="Start of its validity. Default: now."
+    )
     valid_to = bodies.MomentField(
-        required=False, allow_null=True, help_text="Until when it is so; null while it is."
+        required=False, allow_null=True, help_text="End of its validity; null: still valid."
     )
     expires_at = bodies.MomentField(
-        required=False, allow_null=True, help_text="From then on it is not found any more."
+        required=False, allow_null=True, help_text="Searches do not find it from this time on."
     )
 
 
 class NewFactSerializer(FactFields):
-    """A fact to be kept."""
+    """A fact to store."""
 
     agent = bodies.ChannelIdField(
         required=False,
-        help_text="Name or id of the agent that knows it. Default: all agents do; for a key that "
-        "is bound to an agent, that one.",
+        help_text="Name or id of the agent that can use it. Default: all agents; for a key that is "
+        "bound to an agent, that agent.",
     )
     user_id = bodies.ChannelIdField(
         required=False,
-        help_text="The user whom it is about. Default: no user; for a key that is "
-        "bound to a user, that one.",
+        help_text="The user that the fact is about. Default: no user; for a key that is bound to a "
+        "user, that user.",
     )
 
 
 class NewFactsSerializer(bodies.StrictSerializer):
-    """Facts to be stored together."""
+    """Facts to store together."""
 
     facts = bodies.BoundedListField(
         child=NewFactSerializer(),
@@ -181,19 +183,19 @@ class ReasonSerializer(bodies.StrictSerializer):
         required=False,
         allow_blank=True,
         max_length=MAX_REASON_CHARACTERS,
-        help_text="Why, for the fact's events.",
+        help_text="The reason, for the fact's events.",
     )
 
 
 class FactChangeSerializer(FactFields, ReasonSerializer):
-    """The fields of a fact that change. The former values are kept as a version."""
+    """The fields of a fact to change. The former values are kept as a version."""
 
     least_fields = 1
     value = bodies.StrictCharField(
         required=False,
         allow_blank=True,
         max_length=MAX_VALUE_CHARACTERS,
-        help_text="The value of the fact's slot, such as Oslo. Default: as it is, if the content "
+        help_text="The value of the fact's slot, such as Oslo. Default: unchanged, if the content "
         "still has it.",
     )
     content = bodies.StrictCharField(
@@ -204,8 +206,8 @@ class FactChangeSerializer(FactFields, ReasonSerializer):
     )
     valid_from = bodies.MomentField(
         required=False,
-        help_text="Since when the change is so: after the old version's, not in the future. "
-        "Default: now.",
+        help_text="Start of the new version's validity: after the old version's, not in the "
+        "future. Default: now.",
     )
 
     def validate(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -219,7 +221,7 @@ class AtSerializer(bodies.StrictSerializer):
     """Query parameters of a read as of a moment."""
 
     at = bodies.MomentField(
-        required=False, help_text="As it was at that moment (ISO 8601 with a time zone)."
+        required=False, help_text="The state at that time (ISO 8601 with a time zone)."
     )
 
 
@@ -242,7 +244,8 @@ class OwnerSerializer(bodies.StrictSerializer):
     """Limits facts to those that concern an agent and a user."""
 
     agent = bodies.ChannelIdField(
-        required=False, help_text="Only what this agent knows: its own facts, and all agents'."
+        required=False,
+        help_text="Only facts that this agent can use: its own, and those of all agents.",
     )
     user_id = bodies.ChannelIdField(
         required=False, help_text="Only facts about this user, and about no user."
@@ -295,7 +298,7 @@ class FactSearchSerializer(AtSerializer, OwnerSerializer):
         default=-1.0,
         min_value=-1,
         max_value=1,
-        help_text="Least cosine similarity. Default: the nearest, however far.",
+        help_text="Minimum cosine similarity. Default: no minimum.",
     )
 
 
@@ -303,25 +306,27 @@ class FactSerializer(serializers.Serializer):
     """A fact, or an earlier version."""
 
     memory_id = serializers.UUIDField(
-        source="fact_id", help_text="The fact's id, through all changes."
+        source="fact_id", help_text="The fact's id; it never changes."
     )
     url = UrlField("fact", "fact_id", help_text="The fact's address.")
-    agent = AgentNameField(allow_null=True, help_text="Who knows it; null: all agents.")
+    agent = AgentNameField(
+        allow_null=True, help_text="The agent that can use it; null: all agents."
+    )
     agent_id = serializers.UUIDField(allow_null=True)
     user_id = serializers.CharField(
-        allow_null=True, help_text="The user whom it is about, or null."
+        allow_null=True, help_text="The user that the fact is about, or null."
     )
     content = serializers.CharField()
     metadata = serializers.DictField(child=serializers.JSONField(allow_null=True))
-    created_at = serializers.DateTimeField(help_text="When it was stored first.")
+    created_at = serializers.DateTimeField(help_text="When it was first stored.")
     updated_at = serializers.DateTimeField(help_text="When this version was written.")
-    valid_from = serializers.DateTimeField(help_text="Since when it is so.")
-    valid_to = serializers.DateTimeField(allow_null=True, help_text="Until when it was so.")
+    valid_from = serializers.DateTimeField(help_text="Start of its validity.")
+    valid_to = serializers.DateTimeField(allow_null=True, help_text="End of its validity.")
     expires_at = serializers.DateTimeField(
-        allow_null=True, help_text="From then on it is not found any more."
+        allow_null=True, help_text="Searches do not find it from this time on."
     )
     version_id = serializers.UUIDField(
-        source="memory_id", help_text="This version's id; the newest has the fact's."
+        source="memory_id", help_text="The version's id; for the current version the fact's id."
     )
     supersedes = serializers.UUIDField(
         allow_null=True, help_text="The version that this one replaced."
@@ -348,7 +353,7 @@ class FactSerializer(serializers.Serializer):
 
 
 class EvidenceSerializer(serializers.Serializer):
-    """The words of a message that a fact rests on."""
+    """A quote from a message as the evidence of a fact."""
 
     message_id = serializers.UUIDField(help_text="The message.")
     url = UrlField("message", "message_id", help_text="The message's address.")
@@ -363,12 +368,12 @@ class FactInFullSerializer(FactSerializer):
 
     evidence = EvidenceSerializer(
         many=True,
-        help_text="What the fact rests on; empty for a fact that a person or a program entered.",
+        help_text="The evidence of the fact; empty for a fact that a person or a program entered.",
     )
 
 
 class NearFactSerializer(serializers.Serializer):
-    """A fact that says nearly the same."""
+    """A fact with nearly the same meaning."""
 
     memory_id = serializers.UUIDField()
     content = serializers.CharField()
@@ -379,10 +384,11 @@ class StoredFactSerializer(FactSerializer):
     """A stored fact, and similar facts that existed before."""
 
     created = serializers.BooleanField(
-        help_text="False: the same text existed. The other fields of the request were added to it."
+        help_text="False: a fact with the same text existed. The other fields of the request "
+        "were added to it."
     )
     near_duplicates = NearFactSerializer(
-        many=True, help_text="Facts that say nearly the same. They are reported, never merged."
+        many=True, help_text="Facts with nearly the same meaning. They are reported, never merged."
     )
 
 
@@ -394,7 +400,7 @@ class StoredFactsSerializer(serializers.Serializer):
 
 
 class FoundFactSerializer(FactSerializer):
-    """A fact that a search has found."""
+    """A fact found by a search."""
 
     score = serializers.FloatField(help_text="Cosine similarity to the query, -1 to 1.")
 
@@ -407,8 +413,8 @@ class FactSearchResultSerializer(serializers.Serializer):
 
 FACTS = LongTermMemory()
 
-LOCATION = response_header("Location", "The fact's own address.", 200, 201)
-ETAG = response_header("ETag", "The fact's state, for If-Match and If-None-Match.", 200)
+LOCATION = response_header("Location", "The URL of the fact.", 200, 201)
+ETAG = response_header("ETag", "The ETag of the fact, for If-Match and If-None-Match.", 200)
 
 
 class FactsApi(ApiView):
@@ -428,10 +434,10 @@ class FactsView(FactsApi):
         body=NewFactSerializer,
         id="create_fact",
         returns={
-            201: OpenApiResponse(StoredFactSerializer, description="Kept."),
+            201: OpenApiResponse(StoredFactSerializer, description="Stored."),
             200: OpenApiResponse(
                 StoredFactSerializer,
-                description="The same text existed. The other fields were added to it.",
+                description="A fact with the same text existed. The other fields were added to it.",
             ),
         },
         errors=(402, 409, 422),
@@ -440,10 +446,11 @@ class FactsView(FactsApi):
     def post(self, request: Request) -> Response:
         """Store a fact.
 
-        The same text of the same agent and user is the same fact: it is returned with `created:
-        false`. The other fields of the request are not lost: metadata is added to the stored
-        metadata, and `valid_from`, `valid_to` and `expires_at` take the new values. The old values
-        are kept as a version. Facts with nearly the same meaning are listed in `near_duplicates`.
+        Facts with the same text, agent and user are one fact: the existing one is returned with
+        `created: false`. The other fields of the request are applied to it: metadata is added to
+        the stored metadata, and `valid_from`, `valid_to` and `expires_at` take the new values. The
+        old values are kept as a version. Facts with nearly the same meaning are listed in
+        `near_duplicates`.
         """
         fields = self.fields
         entry = _entry(self.caller, fields, self.caller.agent_id_in(fields))
@@ -476,8 +483,8 @@ class FactsView(FactsApi):
     def get(self, request: Request) -> Response:
         """List facts, newest first.
 
-        Returns the facts that are valid now, or that were valid `at` a given time; with `state`
-        the facts in that state, such as those that are `proposed` and wait for a review.
+        Returns the facts that are valid now, or that were valid `at` a given time; with `state` the
+        facts in that state, such as `proposed` facts, which wait for a review.
         """
         query = self.query
         facts = selected(
@@ -583,9 +590,9 @@ class FactView(FactsApi):
     def get(self, request: Request, memory_id: UUID) -> Response:
         """Get a fact.
 
-        Returns the fact with its evidence, as it is, or as it was `at` a given time. An active fact
-        that is not valid any more, or has expired, is a 404. Its history stays. A fact in another
-        state, such as one that is proposed, is returned with that state.
+        Returns the fact with its evidence, now or `at` a given time. An active fact that is no
+        longer valid, or has expired, is a 404; its history is kept. A fact in another state, such
+        as `proposed`, is returned with that state.
         """
         at = self.query.get("at")
         versions = visible_facts(self.caller).versions_of(memory_id).defer("embedding")
@@ -610,8 +617,8 @@ class FactView(FactsApi):
     def patch(self, request: Request, memory_id: UUID) -> Response:
         """Change a fact.
 
-        Omitted fields stay. The old values are kept as a version, which was valid until now, or
-        until `valid_from`. To end a fact, set `valid_to` or `expires_at`.
+        Omitted fields are unchanged. The old values are kept as a version, which was valid until
+        now, or until `valid_from`. To end a fact, set `valid_to` or `expires_at`.
         """
         existing = locked_fact(self.caller, memory_id)
         require_fact_match(self, existing)
@@ -628,13 +635,13 @@ class FactView(FactsApi):
         "fact",
         permission="memory.delete_memoryentry",
         id="delete_fact",
-        returns=no_content("It is gone."),
+        returns=no_content("Removed."),
         headers=[IF_MATCH],
     )
     def delete(self, request: Request, memory_id: UUID) -> Response:
         """Delete a fact.
 
-        The fact and all its versions are deleted for good.
+        Deletes the fact and all its versions permanently.
         """
         existing = locked_fact(self.caller, memory_id)
         require_fact_match(self, existing)

@@ -58,13 +58,14 @@ class SpokenSerializer(StrictSerializer):
 
 
 class NewItemSerializer(StrictSerializer):
-    """An item, and what of it is to be remembered."""
+    """An item, and its text for the transcript."""
 
     item = ItemField(help_text="Any JSON object. It is returned unchanged.")
     said = SpokenSerializer(
         required=False,
-        help_text="What the item says, for the transcript. Without it the item is not remembered, "
-        "and neither is a text that the transcript cannot hold, such as one that is too long.",
+        help_text="The message of the item for the transcript. Without it, recall cannot find the "
+        "item. A text that does not fit into the transcript, such as one that is too long, is not "
+        "added.",
     )
 
 
@@ -89,7 +90,7 @@ class ItemsQuery(ConversationSerializer, PageQuerySerializer):
         required=False,
         min_value=1,
         max_value=MAX_PAGE_SIZE,
-        help_text=f"Items per page, {MAX_PAGE_SIZE} without it; fewer where they are large.",
+        help_text=f"Items per page. Default: {MAX_PAGE_SIZE}; fewer if items are large.",
     )
     ordering = ordering_field(NewestFirst)
 
@@ -99,7 +100,7 @@ class ItemSerializer(serializers.ModelSerializer):
 
     item = serializers.SerializerMethodField()
     message_id = serializers.UUIDField(
-        allow_null=True, help_text="Its message in the transcript. Null: it is not remembered."
+        allow_null=True, help_text="Its message in the transcript. Null: it has none."
     )
 
     @extend_schema_field({"type": "object", "additionalProperties": True})
@@ -139,7 +140,8 @@ class ItemsView(ApiView):
         permission="memory.view_conversationitem",
         query=ItemsQuery,
         id="list_conversation_items",
-        description="What a framework has kept of its runs, the newest first. A page has at most "
+        description="Returns the items that a framework has stored, newest first. A page has at "
+        "most "
         f"{MAX_BYTES:,} bytes of JSON, unless a single item is larger.",
         page=ItemSerializer,
     )
@@ -154,7 +156,7 @@ class ItemsView(ApiView):
         permission="memory.add_message",
         body=NewItemsSerializer,
         id="add_conversation_items",
-        returns=no_content("They are added."),
+        returns=no_content("Added."),
         errors=(409, 422),
         headers=[IDEMPOTENCY_KEY],
     )
@@ -188,12 +190,12 @@ class ItemsView(ApiView):
         permission="memory.delete_message",
         query=ConversationSerializer,
         id="clear_conversation_items",
-        returns=no_content("There are none."),
+        returns=no_content("All items are removed."),
     )
     def delete(self, request: Request) -> Response:
         """Remove all items of a conversation.
 
-        They are removed at once and for good. Their texts stay in the transcript until the
+        Removes the items immediately and permanently. Their texts stay in the transcript until the
         conversation is erased.
         """
         items = narrowed(ConversationItem.objects.all(), self.query, self.caller)
@@ -213,15 +215,15 @@ class ItemView(ApiView):
         "conversation item",
         permission="memory.delete_message",
         id="remove_conversation_item",
-        returns=no_content("It is gone."),
+        returns=no_content("Removed."),
         errors=(409,),
         headers=[IDEMPOTENCY_KEY],
     )
     def delete(self, request: Request, item_id: UUID) -> Response:
         """Remove an item.
 
-        It is removed at once. Its text stays in the transcript. Of two requests that remove the
-        same item, one gets a 404.
+        Removes the item immediately. Its text stays in the transcript. If two requests remove the
+        same item, one of them gets a 404.
         """
 
         def remove() -> UUID:

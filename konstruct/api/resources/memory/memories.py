@@ -38,7 +38,7 @@ class SearchSerializer(bodies.StrictSerializer):
 
     agent = bodies.ChannelIdField(help_text="Name or id of an agent of this tenant.")
     user_id = bodies.ChannelIdField(
-        help_text="Whose memories; those of others are never looked at."
+        help_text="The user. Memories of other users are never searched."
     )
     query = bodies.StrictCharField(
         max_length=MAX_QUERY_CHARACTERS,
@@ -54,17 +54,18 @@ class SearchSerializer(bodies.StrictSerializer):
     gate = bodies.StrictBooleanField(
         required=False,
         default=True,
-        help_text="Leave out what is probably beside the question, all of it if need be.",
+        help_text="Leave out memories that are probably irrelevant, all of them if necessary.",
     )
     mode = serializers.ChoiceField(
         choices=MODES,
         required=False,
-        help_text="hybrid uses every sign, vector the cosine alone. Default: the agent's policy.",
+        help_text="hybrid uses meaning and words, vector the cosine alone. Default: the agent's "
+        "policy.",
     )
     preset = serializers.ChoiceField(
         choices=list(PRESETS),
         required=False,
-        help_text="With the gate: how sure recall must be. Default: the agent's thresholds.",
+        help_text="With the gate: how strict recall is. Default: the agent's thresholds.",
     )
     explain = bodies.StrictBooleanField(
         required=False, default=False, help_text="Add the score of each channel to each result."
@@ -75,7 +76,7 @@ class SearchSerializer(bodies.StrictSerializer):
         default=["messages"],
         min_length=1,
         max_length=len(KINDS),
-        help_text="What is searched: messages, facts, or both.",
+        help_text="What to search: messages, facts, or both.",
     )
     filters = CheckedObjectField(
         check=parse_filters,
@@ -88,7 +89,7 @@ class SearchSerializer(bodies.StrictSerializer):
 
 
 class MemorySerializer(serializers.Serializer):
-    """One message that was remembered."""
+    """A message found by recall."""
 
     message_id = serializers.UUIDField()
     external_id = serializers.CharField(allow_null=True, help_text="Its id, if it was imported.")
@@ -102,12 +103,15 @@ class MemorySerializer(serializers.Serializer):
         required=False,
         help_text="As it was sent with the message, or empty.",
     )
-    score = serializers.FloatField(help_text="Of the ranking; comparable within this answer only.")
+    score = serializers.FloatField(
+        help_text="The score of the ranking; comparable within this response only."
+    )
     probability = serializers.FloatField(
-        help_text="That it is relevant, calibrated. See `calibration`."
+        help_text="Calibrated probability that it is relevant. See `calibration`."
     )
     gate_value = serializers.FloatField(
-        required=False, help_text="What the agent's thresholds are compared with; with explain."
+        required=False,
+        help_text="The gate's value, which is compared with the agent's thresholds; with explain.",
     )
     channels = serializers.DictField(
         child=serializers.FloatField(),
@@ -117,26 +121,28 @@ class MemorySerializer(serializers.Serializer):
 
 
 class CalibrationSerializer(serializers.Serializer):
-    """What probabilities are calibrated by."""
+    """How probabilities are calibrated."""
 
     is_own = serializers.BooleanField(
-        help_text="By the tenant's own marks; false: by public data, until there are enough marks."
+        help_text="true: with the tenant's own marks. false: with public data, until there are "
+        "enough marks."
     )
     marks = serializers.IntegerField(
-        help_text="Marks of the tenant's reviewers that say relevant or not relevant."
+        help_text="Number of marks of the tenant's reviewers as relevant or not relevant."
     )
 
 
 class SearchResultSerializer(serializers.Serializer):
-    """What was found, best first, one result per message; and facts, with scores of their own."""
+    """The results, best first, one per message; and facts, with separate scores."""
 
     results = MemorySerializer(many=True)
-    abstained = serializers.BooleanField(help_text="Of the messages nothing was worth saying.")
+    abstained = serializers.BooleanField(help_text="No message was relevant enough.")
     calibration = CalibrationSerializer(
-        allow_null=True, help_text="Of the messages' probabilities; null without messages."
+        allow_null=True,
+        help_text="Calibration of the messages' probabilities; null without messages.",
     )
     facts = FoundFactSerializer(
-        many=True, required=False, help_text="What is known, if `include` names facts."
+        many=True, required=False, help_text="The facts found, if `include` names facts."
     )
 
 
@@ -157,11 +163,12 @@ class MemorySearchView(ApiView):
         query=None,
         body=SearchSerializer,
         id="search_memories",
-        description="Messages by the recall of the pipeline, and with `include` facts by their "
-        "similarity to the query, which is embedded once for both. Each list has its own scores: "
-        "a message's `probability` that it is relevant, a fact's cosine. With `gate` a fact needs "
-        f"a cosine of {FACT_FLOOR}, one of the {NEAR_FACTS} nearest {NEAR_FACT_FLOOR}, as in a "
-        "prompt.",
+        description="Searches messages with the recall of the pipeline and, if `include` names "
+        "them, "
+        "facts by their similarity to the query. Each list has its own scores: a message has the "
+        "`probability` that it is relevant, a fact its cosine. With `gate` a fact needs a cosine "
+        f"of {FACT_FLOOR}, or {NEAR_FACT_FLOOR} for the {NEAR_FACTS} nearest facts, as in a "
+        f"prompt.",
         returns=SearchResultSerializer,
     )
     def post(self, request: Request) -> Response:

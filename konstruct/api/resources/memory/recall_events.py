@@ -24,7 +24,7 @@ class BaseRecallEventSerializer(serializers.Serializer):
     """The fields of every recall event."""
 
     id = serializers.UUIDField()
-    url = UrlField("recall-event", help_text="Where it is in full.")
+    url = UrlField("recall-event", help_text="The URL with all fields.")
     agent = AgentNameField(help_text="The agent's name.")
     agent_id = serializers.UUIDField()
     user_id = serializers.CharField()
@@ -35,18 +35,20 @@ class BaseRecallEventSerializer(serializers.Serializer):
         allow_null=True, help_text="The reply that was written with these memories."
     )
     query = serializers.CharField(help_text="The query.")
-    abstained = serializers.BooleanField(help_text="Nothing was worth giving.")
+    abstained = serializers.BooleanField(help_text="No memory was relevant enough.")
     embedding_model = serializers.CharField()
-    milliseconds = serializers.FloatField(help_text="Time that the recall took.")
-    created_at = serializers.DateTimeField(help_text="When it was written down.")
+    milliseconds = serializers.FloatField(help_text="Duration of the recall.")
+    created_at = serializers.DateTimeField(help_text="When it was recorded.")
 
 
 class RecallEventSerializer(BaseRecallEventSerializer):
-    """What was recalled for one reply, in numbers."""
+    """A summary of the recall for one reply."""
 
-    hit_count = serializers.IntegerField(help_text="How many memories were found.")
-    cut_count = serializers.IntegerField(help_text="How many of the best were left out.")
-    injected_count = serializers.IntegerField(help_text="How many the language model was given.")
+    hit_count = serializers.IntegerField(help_text="Number of memories found.")
+    cut_count = serializers.IntegerField(
+        help_text="Number of the best memories that were left out."
+    )
+    injected_count = serializers.IntegerField(help_text="Number of memories in the prompt.")
 
 
 class RecallTraceSerializer(serializers.Serializer):
@@ -54,18 +56,19 @@ class RecallTraceSerializer(serializers.Serializer):
 
     hits = serializers.ListField(
         child=serializers.DictField(),
-        help_text="What was found, best first, with the score of every channel, the calibrated "
+        help_text="The memories found, best first, with the score of every channel, the calibrated "
         "`probability`, and as `mark` the reviewer's mark, if there is one.",
     )
     cut = serializers.ListField(
         child=serializers.DictField(),
-        help_text="The best of what was left out, and why; otherwise as in `hits`.",
+        help_text="The best of the memories left out, with the reason; otherwise as in `hits`.",
     )
     facts = serializers.ListField(
-        child=serializers.DictField(), help_text="The facts that were weighed, and why."
+        child=serializers.DictField(),
+        help_text="The facts considered, each with the reason of its decision.",
     )
     injected = serializers.ListField(
-        child=serializers.CharField(), help_text="What the language model was given, as given."
+        child=serializers.CharField(), help_text="The memories in the prompt, verbatim."
     )
     prompt = serializers.DictField(
         allow_null=True,
@@ -74,9 +77,11 @@ class RecallTraceSerializer(serializers.Serializer):
 
 
 class RecallEventInFullSerializer(BaseRecallEventSerializer, RecallTraceSerializer):
-    """What was recalled for one reply, and why."""
+    """The recall for one reply, with the reasons."""
 
-    calibration = CalibrationSerializer(read_only=True, help_text="Of the probabilities.")
+    calibration = CalibrationSerializer(
+        read_only=True, help_text="Calibration of the probabilities."
+    )
 
 
 class RecallMarkFields(StrictSerializer):
@@ -118,7 +123,7 @@ class RecallEventsQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySeria
     abstained = lists.FlagField(
         choices=["true", "false"],
         required=False,
-        help_text="Only recalls that gave nothing, or only those that gave something.",
+        help_text="Only recalls without results, or only those with results.",
     )
     ordering = lists.ordering_field(lists.ByCreation)
 
@@ -140,7 +145,7 @@ class RecallEventsView(ApiView):
     def get(self, request: Request) -> Response:
         """List recall events, newest first.
 
-        There is one for each reply, written shortly after it.
+        Each reply has one recall event, written shortly after the reply.
         """
         events = lists.narrowed(
             RecallEvent.objects.all(), self.query, self.caller, without=("message_id",)
@@ -169,7 +174,7 @@ class RecallEventView(ApiView):
     def get(self, request: Request, event_id: UUID) -> Response:
         """Get a recall event.
 
-        It has the prompt as it was sent, which keys that are bound to a user may not read.
+        The event has the prompt as it was sent. Keys that are bound to a user may not read it.
         """
         events = self.caller.rows(RecallEvent.objects.select_related("reply"))
         event = get_object_or_404(events, pk=event_id)
@@ -212,8 +217,8 @@ class RecallMarkView(ApiView):
     def put(self, request: Request, event_id: UUID, message_id: UUID) -> Response:
         """Mark a recalled memory as relevant, not relevant or unsure.
 
-        The mark replaces another one on the same memory. It changes the probabilities that people
-        see, and not what is recalled. Keys that are bound to a user may not mark.
+        A mark replaces the earlier mark on the same memory. It changes the probabilities that
+        people see, but not the results of recall. Keys that are bound to a user may not mark.
         """
         reply = self.reply(event_id)
         before = RecallMark.objects.filter(reply=reply, message_id=message_id).first()

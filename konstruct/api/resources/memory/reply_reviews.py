@@ -50,9 +50,9 @@ class ReplyReviewSerializer(serializers.ModelSerializer):
 class ReplyReviewQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerializer):
     """Query parameters of the list."""
 
-    reply_id = serializers.UUIDField(required=False, help_text="Only of this reply.")
+    reply_id = serializers.UUIDField(required=False, help_text="Only marks on this reply.")
     mark = serializers.ChoiceField(
-        choices=ReplyMark.choices, required=False, help_text="Only with this mark."
+        choices=ReplyMark.choices, required=False, help_text="Only marks with this value."
     )
     ordering = lists.ordering_field(lists.ByCreation)
 
@@ -88,8 +88,8 @@ class ReplyReviewsView(ApiView):
     def post(self, request: Request) -> Response:
         """Mark a reply as right, wrong or unsure.
 
-        A key, or a person, has one mark on each reply: another one replaces it (200). A message
-        that is no reply of an agent is a 404. A mark is erased with its reply.
+        A key or a person has one mark on each reply: a new one replaces it (200). A message that is
+        not a reply of an agent is a 404. A mark is erased with its reply.
         """
         reply_id: UUID = self.fields["reply_id"]
         replies = Message.objects.filter(role="assistant").only("pk")

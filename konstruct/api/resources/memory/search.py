@@ -30,7 +30,7 @@ class SearchQuery(OfAgentAndUser):
     q = StrictCharField(
         max_length=MAX_QUERY_CHARACTERS,
         validators=[NOT_BLANK],
-        help_text="Words, what is meant, or a name.",
+        help_text="Words, a description, or a name.",
     )
     channel = StrictCharField(
         required=False, max_length=255, help_text="Only messages of this channel."
@@ -69,7 +69,7 @@ class SearchedMessageSerializer(serializers.Serializer):
         source="cosine", allow_null=True, help_text="Cosine; null before it is embedded."
     )
     words = serializers.FloatField(
-        help_text="Share of the query's words that it holds, weighed by their rarity: 0 to 1."
+        help_text="Share of the query's words in the message, weighted by rarity: 0 to 1."
     )
 
 
@@ -81,7 +81,7 @@ class SearchedPersonSerializer(serializers.Serializer):
 
 
 class SearchAnswerSerializer(serializers.Serializer):
-    """What a search found, best first of each kind."""
+    """The results of a search, best first in each kind."""
 
     messages = SearchedMessageSerializer(many=True)
     facts = FoundFactSerializer(many=True)
@@ -103,10 +103,12 @@ class SearchView(ApiView):
         permission=("audit.search_everyone", "memory.view_memoryentry", "memory.view_scope"),
         query=SearchQuery,
         id="search_everything",
-        description="Messages of all people, by words and by meaning; facts by meaning; people by "
-        f"names, ids and linked accounts. Messages without a word of the query, and facts, need a "
-        f"cosine of {SEARCH_FLOOR}. A key that is bound to an agent or a user searches only their "
-        "part. An agent's own recall, with the context of each conversation, is `search_memories`.",
+        description="Searches messages of all people by words and by meaning, facts by meaning, "
+        "and "
+        "people by names, ids and linked accounts. Facts, and messages without a word of the query,"
+        f" need a cosine of {SEARCH_FLOOR}. A key that is bound to an agent or a user searches only"
+        " their data. For an agent's own recall, with the context of each conversation, use"
+        " `search_memories`.",
         returns=SearchAnswerSerializer,
         errors=(422,),
     )

@@ -35,24 +35,24 @@ class MessagesQuerySerializer(StrictSerializer):
         default=PAGE_SIZE,
         min_value=1,
         max_value=MAX_MESSAGES,
-        help_text=f"The newest messages, at most so many; {PAGE_SIZE} without it.",
+        help_text=f"Maximum number of messages; the newest are returned. Default: {PAGE_SIZE}.",
     )
 
 
 class SessionSerializer(serializers.Serializer):
-    """A thread that has a history."""
+    """A thread with a history."""
 
     thread_id = serializers.CharField()
-    url = UrlField("session", "thread_id", help_text="Where its messages are.")
+    url = UrlField("session", "thread_id", help_text="The URL of its messages.")
     updated_at = serializers.DateTimeField(help_text="When its newest state was saved.")
-    checkpoints = serializers.IntegerField(help_text="How many states it has.")
+    checkpoints = serializers.IntegerField(help_text="Number of saved states.")
 
 
 class SessionMessageSerializer(serializers.Serializer):
     """One message of a graph's state."""
 
     role = serializers.CharField(help_text="user, assistant, system or tool.")
-    content = serializers.CharField(help_text="Its text; images and tools' calls have none.")
+    content = serializers.CharField(help_text="Its text; empty for images and tool calls.")
     id = serializers.CharField(required=False)
     name = serializers.CharField(required=False)
     tool_call_id = serializers.CharField(required=False)
@@ -131,13 +131,13 @@ class SessionView(ApiView):
         permission="audit.clear_session",
         own_transaction=True,
         id="clear_session",
-        returns=no_content("It is gone."),
+        returns=no_content("Removed."),
         headers=[THREAD_ID],
     )
     def delete(self, request: Request, thread_id: str) -> Response:
         """Clear a session.
 
-        Its whole history is deleted for good. Messages in the transcript stay.
+        Deletes the session's history permanently. Messages in the transcript are kept.
         """
         _session(thread_id)
         self.record()  # LangGraph uses another connection, with its own transaction

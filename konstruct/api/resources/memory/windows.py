@@ -33,7 +33,7 @@ class WindowQuery(WindowOf):
         required=False,
         min_value=1,
         max_value=MAX_TURNS,
-        help_text=f"The last so many turns; {WINDOW} without it.",
+        help_text=f"Number of newest turns. Default: {WINDOW}.",
     )
 
 
@@ -109,8 +109,8 @@ class WindowView(ApiView):
     def delete(self, request: Request) -> Response:
         """Clear a window.
 
-        The agent starts anew with the user: it gets no earlier turn as a recent one. The transcript
-        stays, and earlier messages can still be recalled.
+        The agent's prompts no longer include earlier turns as recent turns. The transcript is kept,
+        and earlier messages can still be recalled.
         """
         agent, user_id = self._agent_and_user()
         with transaction.atomic():

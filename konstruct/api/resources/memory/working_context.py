@@ -77,11 +77,13 @@ class TaskField(serializers.Field):
 class CompileSerializer(StrictSerializer):
     """A task, and the agent and user of its memories."""
 
-    agent = ChannelIdField(help_text="Name or id of an agent: its prompt, its recall, its facts.")
+    agent = ChannelIdField(
+        help_text="Name or id of the agent: its prompt, recall and facts are used."
+    )
     task = TaskField(
-        help_text="The current question: text, or an object with a `description` and further data "
-        "of yours. Facts and conversations are searched with the text or the description; without "
-        "one nothing is searched. Each further field is a line of the task in the prompt.",
+        help_text="The current question: text, or an object with a `description` and further "
+        "fields. Facts and conversations are searched with the text or the description; without "
+        "one nothing is searched. Each further field becomes a line of the task in the prompt.",
     )
     user_id = ChannelIdField(
         required=False,
@@ -89,20 +91,20 @@ class CompileSerializer(StrictSerializer):
     )
     thread_id = ChannelIdField(
         required=False,
-        help_text="A LangGraph thread, whose turns are the session. Default, and for a thread "
+        help_text="A LangGraph thread: its turns are the session. Default, also for a thread "
         "without a history: the user's recent turns with the agent.",
     )
     messages = BoundedListField(
         child=GivenTurnSerializer(),
         required=False,
         max_length=MAX_TURNS,
-        help_text="The turns before the task, oldest first, if you have them yourself.",
+        help_text="The turns before the task, oldest first, if the client has them.",
     )
     system_prompt = StrictCharField(
         required=False,
         allow_blank=True,
         max_length=settings.MAX_MESSAGE_CHARACTERS,
-        help_text="In the place of the agent's.",
+        help_text="Replaces the agent's system prompt.",
     )
     model_tier = serializers.ChoiceField(
         choices=ModelTier.choices,
@@ -128,12 +130,13 @@ class LeftOutSerializer(serializers.Serializer):
     memories = serializers.IntegerField(help_text="Memories, the least relevant.")
     task = serializers.ListField(
         child=serializers.CharField(),
-        help_text="What of the task was cut or left out: `description`, and names of its data.",
+        help_text="Parts of the task that were cut or left out: `description`, and names of its "
+        "fields.",
     )
 
 
 class SourceSerializer(serializers.Serializer):
-    """Where an item of the context comes from."""
+    """The source of an item of the context."""
 
     kind = serializers.ChoiceField(choices=["fact", "message"])
     id = serializers.UUIDField(help_text="memory_id of the fact, or id of the message.")
@@ -152,15 +155,17 @@ class CompiledSerializer(serializers.Serializer):
     system_prompt = serializers.CharField()
     messages = ChatMessageSerializer(many=True, help_text="The newest turns of the session.")
     context = serializers.CharField(  # type: ignore[assignment]  # a field, not the property
-        help_text="Facts and recalled turns, an item a line."
+        help_text="Facts and recalled turns, one per line."
     )
     task = serializers.CharField()
     token_usage = TokenUsageSerializer()
     model_tier = serializers.CharField()
-    budget = serializers.IntegerField(help_text="Tokens that the whole prompt may have.")
+    budget = serializers.IntegerField(help_text="Token limit of the whole prompt.")
     left_out = LeftOutSerializer()
-    sources = SourceSerializer(many=True, help_text="Of each item of the context, in order.")
-    prompt = ChatMessageSerializer(many=True, help_text="Ready for a chat model.")
+    sources = SourceSerializer(
+        many=True, help_text="The source of each item of the context, in order."
+    )
+    prompt = ChatMessageSerializer(many=True, help_text="The messages for a chat model.")
 
 
 class CompileView(ApiView):

@@ -25,11 +25,11 @@ from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 
 MAX_NOTE_CHARACTERS = 2000
-LOCATION = response_header("Location", "The escalation's own address.", 200, 201)
+LOCATION = response_header("Location", "The URL of the escalation.", 200, 201)
 
 
 class NewEscalationSerializer(StrictSerializer):
-    """The thread in which a person, or another agent, is to answer."""
+    """The thread that a person or another agent takes over."""
 
     agent = ChannelIdField(
         help_text="Name or id of the agent that the thread's messages are sent to."
@@ -37,11 +37,13 @@ class NewEscalationSerializer(StrictSerializer):
     user_id = ChannelIdField(help_text="The user.")
     thread_id = ChannelIdField(help_text="The conversation; it must have a message of the user.")
     reason = StrictCharField(
-        max_length=MAX_NOTE_CHARACTERS, validators=[NOT_BLANK], help_text="Why, for the record."
+        max_length=MAX_NOTE_CHARACTERS,
+        validators=[NOT_BLANK],
+        help_text="The reason, for the record.",
     )
     to_agent = ChannelIdField(
         required=False,
-        help_text="Name or id of the active agent that is to answer instead. Default: a person.",
+        help_text="Name or id of the active agent that answers instead. Default: a person.",
     )
 
 
@@ -61,7 +63,7 @@ class ResolutionSerializer(StrictSerializer):
 
 
 class AssignmentSerializer(StrictSerializer):
-    """The member of the team who takes care of an escalation."""
+    """The member of the team to whom an escalation is assigned."""
 
     assigned_to = StrictCharField(
         allow_blank=True,
@@ -85,11 +87,11 @@ class EscalationSerializer(serializers.ModelSerializer):
     agent = AgentNameField(help_text="The agent's name.")
     state = StateField(
         choices=["open", "resolved"],
-        help_text="open: a person or `to_agent` answers, and not the thread's own agent.",
+        help_text="open: a person or `to_agent` answers instead of the thread's own agent.",
     )
     to_agent = AgentNameField(
         "to_agent_id",
-        help_text="The name of the agent that answers instead; empty where a person does.",
+        help_text="The name of the agent that answers instead; empty if a person answers.",
     )
     outcome = serializers.ChoiceField(
         choices=Escalation.Outcome.choices, help_text="How it ended; empty while it is open."
@@ -128,10 +130,10 @@ class EscalationQuery(lists.OfAgentAndUser, lists.PageQuerySerializer):
         source="to_agent_id__isnull",
         choices=["person", "agent"],
         required=False,
-        help_text="Only those in which a person, or in which another agent, answers.",
+        help_text="Only escalations to a person, or only those to another agent.",
     )
     to_agent = ChannelIdField(
-        required=False, help_text="Only those that were handed to this agent (name or id)."
+        required=False, help_text="Only escalations to this agent (name or id)."
     )
     ordering = lists.ordering_field(EscalationPages)
 
@@ -177,9 +179,9 @@ class EscalationsView(EscalationsApi):
 
         The agent stops answering in the conversation. Without `to_agent`, messages of the user are
         held with the status `with_person` until a person answers them in the admin. With
-        `to_agent`, that agent answers, as itself and with its own memory, what is sent to the
-        conversation's agent. A conversation that a person, or the same agent, has already stays
-        unchanged (200). A conversation that another agent has is handed on.
+        `to_agent`, that agent answers the messages to the conversation's agent, under its own name
+        and with its own memory. If a person or the same agent already answers the conversation,
+        nothing changes (200). If another agent answers it, the conversation is handed on.
         """
         fields = self.fields
         thread = Thread(
@@ -220,7 +222,7 @@ class EscalationView(EscalationsApi):
 
 
 class AssignmentView(EscalationsApi):
-    """The member of the team who takes care of an escalation."""
+    """The member of the team to whom an escalation is assigned."""
 
     @operation(
         Action.EDIT,
@@ -234,7 +236,7 @@ class AssignmentView(EscalationsApi):
     def put(self, request: Request, escalation_id: UUID) -> Response:
         """Assign an escalation to a member of the team.
 
-        It moves to their list. Others may answer and resolve it, too.
+        Assigns the escalation. Other members may still answer and resolve it.
         """
         found = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
         was = row_state(found)
@@ -258,7 +260,7 @@ class ResolutionView(EscalationsApi):
     def post(self, request: Request, escalation_id: UUID) -> Response:
         """Resolve an escalation.
 
-        The conversation's own agent answers there again.
+        The conversation's own agent answers again.
         """
         found = get_object_or_404(self.caller.rows(Escalation.objects.all()), pk=escalation_id)
         was = row_state(found)

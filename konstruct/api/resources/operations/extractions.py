@@ -31,7 +31,7 @@ class ById(KeysetPagination):
 
 
 class ExtractionSerializer(serializers.Serializer):
-    """How far the facts of a conversation are extracted."""
+    """The progress of extraction in a conversation."""
 
     id = serializers.UUIDField()
     agent = AgentNameField(help_text="The agent's name.")
@@ -49,7 +49,7 @@ class ExtractionSerializer(serializers.Serializer):
     processed_at = serializers.DateTimeField(allow_null=True, help_text="When the last run ended.")
     attempts = serializers.IntegerField(help_text="Attempts since the last success.")
     last_error = serializers.CharField(
-        allow_blank=True, help_text="Why the last attempt failed, or what is waited for."
+        allow_blank=True, help_text="Why the last attempt failed, or why the run waits."
     )
     due_at = serializers.DateTimeField(
         allow_null=True, help_text="When the next attempt is due. null: nothing waits."
@@ -85,7 +85,7 @@ class ExtractionsView(ApiView):
         page=ExtractionSerializer,
     )
     def get(self, request: Request) -> Response:
-        """List conversations with how far they are processed."""
+        """List conversations with the progress of their extraction."""
         cursors = ExtractionCursor.objects.with_jobs()
         rows = narrowed(cursors, self.query, self.caller, without=("state",))
         if state := self.query.get("state"):
@@ -109,7 +109,7 @@ class ExtractionRetryView(ApiView):
     def post(self, request: Request, extraction_id: UUID) -> Response:
         """Retry a failed extraction.
 
-        The conversation is processed anew from where it is, with all attempts. One that has not
+        Continues the extraction of the conversation with all attempts. A conversation that has not
         failed is a 409 `wrong-state`.
         """
         cursor = get_object_or_404(ExtractionCursor, pk=extraction_id)

@@ -49,7 +49,7 @@ class ToolCallSerializer(serializers.ModelSerializer):
 class ToolCallQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerializer):
     """Query parameters of the list."""
 
-    message_id = serializers.UUIDField(required=False, help_text="Only those of this message.")
+    message_id = serializers.UUIDField(required=False, help_text="Only tool calls of this message.")
     state = serializers.ChoiceField(
         choices=ToolCallState.choices, required=False, help_text="Only calls in this state."
     )
@@ -116,7 +116,7 @@ class DecisionView(ToolCallsApi):
         """Approve or deny a tool call.
 
         Send the user's answer to the call's `question`. A worker executes an approved call once,
-        and the message is answered. The same decision again changes nothing.
+        and answers the message. Repeating the same decision changes nothing.
         """
         approve, late = self.fields["approve"], None
         bound_to = {"agent_id": self.caller.agent_id, "user_id": self.caller.user_id}

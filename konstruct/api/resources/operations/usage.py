@@ -35,20 +35,20 @@ ESTIMATED: dict[str, type[Model]] = {
 
 
 class QuotaSerializer(serializers.Serializer):
-    """A quota of this tenant, and what is used of it."""
+    """A quota of this tenant, and its usage."""
 
     quota = serializers.ChoiceField([quota.value for quota in Quota])
     used = serializers.FloatField(
-        allow_null=True, help_text="What is used. null: it is not measured, or not yet."
+        allow_null=True, help_text="The usage. null: not measured, or not yet."
     )
     soft_limit = serializers.FloatField(
-        allow_null=True, help_text="From here on the team is warned. null: never."
+        allow_null=True, help_text="The team is warned at this usage. null: never."
     )
     hard_limit = serializers.FloatField(
-        allow_null=True, help_text="Nothing is used beyond it. null: unlimited."
+        allow_null=True, help_text="Usage beyond it is refused. null: unlimited."
     )
     resets_at = serializers.DateTimeField(
-        allow_null=True, help_text="When it begins anew. null: never, or each second."
+        allow_null=True, help_text="When the usage is reset. null: never, or each second."
     )
 
 
@@ -61,7 +61,7 @@ class UsageSerializer(serializers.Serializer):
     embeddings = serializers.IntegerField(help_text="Vectors; a message has one per piece.")
     pending_embeddings = serializers.IntegerField(help_text="Messages not yet searchable.")
     failed_embeddings = serializers.IntegerField(
-        help_text="Of these, how many failed before and are tried again."
+        help_text="Of these, messages that failed before and are retried."
     )
     pending_replies = serializers.IntegerField(help_text="Messages not yet answered.")
     failed_replies = serializers.IntegerField(help_text="Messages whose reply has failed.")
@@ -121,7 +121,9 @@ class UsageOfDaySerializer(serializers.Serializer):
     completion_tokens = serializers.IntegerField(help_text="Tokens received for replies.")
     extraction_tokens = serializers.IntegerField(help_text="Tokens of the extraction of facts.")
     cost = serializers.DecimalField(
-        max_digits=14, decimal_places=6, help_text="Of replies at the prices of now, by LLM_PRICE_…"
+        max_digits=14,
+        decimal_places=6,
+        help_text="Cost of replies at current prices, by LLM_PRICE_…",
     )
     right = serializers.IntegerField(help_text="Reviewers' marks of that day.")
     wrong = serializers.IntegerField(help_text="Reviewers' marks of that day.")

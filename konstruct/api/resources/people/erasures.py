@@ -27,58 +27,60 @@ from tenants.audit.pseudonyms import pseudonyms
 
 MAX_THREADS = 1000
 ERASE = "audit.add_erasurerequest"
-ERASURE_LOCATION = response_header("Location", "The request's own address.", 202)
+ERASURE_LOCATION = response_header("Location", "The URL of the request.", 202)
 
 
 class NewErasureSerializer(bodies.StrictSerializer):
-    """The user to be erased."""
+    """The user to erase."""
 
     user_id = bodies.ChannelIdField(
-        help_text="The user, exactly. Ids that are linked to this one are the same person's."
+        help_text="The exact user id. Ids that are linked to it are erased too."
     )
     agent = bodies.ChannelIdField(
         required=False,
-        help_text="Name or id of the one agent that forgets; all of them without it.",
+        help_text="Name or id of an agent: only its data is erased. Default: all agents.",
     )
     threads = bodies.BoundedListField(
         child=bodies.ChannelIdField(),
         required=False,
         max_length=MAX_THREADS,
-        help_text="Sessions of graphs that are the user's, beside those of their conversations. "
-        "One of a thread in which others spoke, or that names another user, is refused.",
+        help_text="Sessions of graphs that belong to the user, in addition to those of their "
+        "conversations. A session of a thread with other speakers, or that names another user, is "
+        "refused.",
     )
     reason = bodies.StrictCharField(
-        required=False, allow_blank=True, max_length=2000, help_text="Why; it stays on the receipt."
+        required=False,
+        allow_blank=True,
+        max_length=2000,
+        help_text="The reason. It is stored on the receipt.",
     )
 
 
 class ErasureProgressSerializer(serializers.Serializer):
-    """How far an erasure is."""
+    """The progress of an erasure."""
 
-    step = serializers.CharField(help_text="What is being done.")
-    messages_removed = serializers.IntegerField(help_text="So many messages are removed.")
-    messages = serializers.IntegerField(help_text="Of so many that were found until now.")
+    step = serializers.CharField(help_text="The current step.")
+    messages_removed = serializers.IntegerField(help_text="Number of messages removed.")
+    messages = serializers.IntegerField(help_text="Number of messages found so far.")
 
 
 class ErasureSerializer(serializers.Serializer):
-    """A request, and in the end its receipt."""
+    """An erasure request and, once done, its receipt."""
 
     url = serializers.URLField()
     id = serializers.UUIDField()
-    user_id = serializers.CharField(
-        help_text="The user. Once it is done, a keyed digest in its place: `erased:…`."
-    )
+    user_id = serializers.CharField(help_text="The user; once done, a keyed digest: `erased:…`.")
     user_ids = serializers.ListField(
         child=serializers.CharField(),
-        help_text="All ids of the person, which go together: the one that was named, and those "
-        "that are linked to it. Once it is done, their digests.",
+        help_text="All ids of the person: the given id and the ids linked to it. Once done, their "
+        "digests.",
     )
-    agent_id = serializers.UUIDField(allow_null=True, help_text="Null: all agents forget.")
+    agent_id = serializers.UUIDField(allow_null=True, help_text="Null: all agents.")
     thread_id = serializers.CharField(
         allow_null=True,
         required=False,
-        help_text="The one conversation that is erased, or of which a message is. Null: the user "
-        "is forgotten.",
+        help_text="The conversation that is erased, or that has the erased message. Null: the user "
+        "is erased.",
     )
     message_id = serializers.UUIDField(
         allow_null=True, required=False, help_text="The one message that is erased."
@@ -88,16 +90,17 @@ class ErasureSerializer(serializers.Serializer):
     created_at = serializers.DateTimeField()
     state = serializers.ChoiceField(
         choices=["requested", "running", "done"],
-        help_text="done: the receipt says what was removed, and what goes only later.",
+        help_text="done: the receipt lists the data that was removed, and data that is removed "
+        "later.",
     )
     progress = ErasureProgressSerializer(allow_null=True, help_text="While it is running.")
-    problem = serializers.CharField(help_text="Why it could not be finished yet, or empty.")
+    problem = serializers.CharField(help_text="Why it has not finished yet, or empty.")
     done_at = serializers.DateTimeField(allow_null=True)
     receipt = serializers.JSONField(
         allow_null=True,
-        help_text="How much was removed of what, with digests of the ids, and without texts. "
-        "`found` is false where nothing was kept of the user. `storage` says which files were "
-        "rewritten, and when the others lose the removed values.",
+        help_text="The numbers of rows removed from each table, with digests of the ids and "
+        "without texts. `found` is false if nothing was stored about the user. `storage` lists the "
+        "rewritten files, and when other files lose the removed values.",
     )
 
 
@@ -105,7 +108,10 @@ class EraseSerializer(bodies.StrictSerializer):
     """Query parameters of what erases."""
 
     reason = bodies.StrictCharField(
-        required=False, allow_blank=True, max_length=2000, help_text="Why; it stays on the receipt."
+        required=False,
+        allow_blank=True,
+        max_length=2000,
+        help_text="The reason. It is stored on the receipt.",
     )
 
 
@@ -128,9 +134,9 @@ class ErasuresView(ApiView):
     def post(self, request: Request) -> Response:
         """Request the erasure of a user.
 
-        Everything about the user, and about all users linked to them, is removed by a process of
-        the operators: `Location` has the progress and the receipt. It cannot be undone. A key that
-        is bound to a user erases that user only; if others are linked to the user, it takes a key
+        A background process removes all data about the user and about all users linked to them:
+        `Location` has the progress and the receipt. This cannot be undone. A key that is bound to a
+        user erases that user only; if other users are linked to the user, the request needs a key
         of the whole tenant.
         """
         fields = self.fields

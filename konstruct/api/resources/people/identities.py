@@ -16,7 +16,7 @@ from konstruct.orchestrator.models import ChannelIdentity
 from tenants.audit.changes import NOTHING, row_state
 from tenants.audit.models import Action
 
-LOCATION = response_header("Location", "The identity's own address.", 200)
+LOCATION = response_header("Location", "The URL of the identity.", 200)
 
 
 class NewIdentitySerializer(StrictSerializer):
@@ -38,7 +38,7 @@ class NewIdentitySerializer(StrictSerializer):
 class LinkSerializer(StrictSerializer):
     """The user of an identity."""
 
-    user_id = ChannelIdField(help_text="The user that the identity belongs to from now on.")
+    user_id = ChannelIdField(help_text="The new user of the identity.")
 
 
 class IdentitySerializer(serializers.ModelSerializer):
@@ -94,8 +94,8 @@ class IdentitiesView(ApiView):
     def post(self, request: Request) -> Response:
         """Create or rename an identity.
 
-        A channel does this itself with the first message of a sender. A new identity is a user of
-        its own; link it to make it an existing user.
+        A channel creates an identity with the first message of a sender. A new identity is a
+        separate user; link it to assign it to an existing user.
         """
         fields = {"workspace": "", **self.fields}
         place = {name: fields[name] for name in ("channel", "workspace", "native_id")}
@@ -149,8 +149,8 @@ class LinkView(ApiView):
     def put(self, request: Request, identity_id: UUID) -> Response:
         """Link an identity to a user.
 
-        From now on the identity's messages are this user's. Its earlier messages follow: a process
-        of the operators moves them within a minute or two.
+        New messages of the identity belong to this user. A background process moves its earlier
+        messages within a minute or two.
         """
         identity = channel_identities.find_identity(identity_id)
         was = row_state(identity)
@@ -171,7 +171,7 @@ class LinkView(ApiView):
     def delete(self, request: Request, identity_id: UUID) -> Response:
         """Unlink an identity from its user.
 
-        From now on the identity is a user of its own. Moved messages stay with the former user.
+        The identity becomes a separate user. Messages that were moved stay with the former user.
         """
         identity = channel_identities.find_identity(identity_id)
         was = row_state(identity)

@@ -49,7 +49,7 @@ class TimelineEntrySerializer(serializers.Serializer):
         choices=[kind.value for kind in EntryKind], help_text="The kind of event."
     )
     action = serializers.CharField(
-        help_text="What happened, such as the role of a message, `recalled`, or `resolved`."
+        help_text="The event, such as the role of a message, `recalled`, or `resolved`."
     )
     agent_id = serializers.UUIDField(
         allow_null=True, help_text="The agent; null if it concerns no agent or all of them."
@@ -61,7 +61,7 @@ class TimelineEntrySerializer(serializers.Serializer):
     text = serializers.CharField(
         help_text=f"What was said, asked or known, up to {MAX_TEXT} characters."
     )
-    by = serializers.CharField(help_text="Name of the one who did it, or empty.")
+    by = serializers.CharField(help_text="Name of the author, or empty.")
     note = serializers.CharField(help_text="The reason, or the channel of a message, or empty.")
 
 
@@ -128,11 +128,11 @@ class TimelineView(ApiView):
         headers=[USER_ID],
     )
     def get(self, request: Request, user_id: str) -> Response:
-        """List what happened to a user and by them, the latest first.
+        """List the events of a user, newest first.
 
-        Ids that are linked to the user are the same person's. A key that is bound to an agent or a
-        user gets the events of this id and agent alone, without linked accounts and without
-        who read the user's data. A person gets the kinds that their permissions allow to see.
+        Includes the events of all ids that are linked to the user. A key that is bound to an agent
+        or a user gets only the events of this id and agent, without linked accounts and without
+        reads of the user's data. A person gets the kinds of events that their permissions allow.
         `previous` is always null.
         """
         try:

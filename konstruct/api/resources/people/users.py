@@ -51,16 +51,16 @@ class UserSerializer(serializers.Serializer):
 
     user_id = serializers.CharField(help_text="The user's id.")
     name = serializers.CharField(
-        help_text="The name of their last message, or of an earlier one; empty if none has one."
+        help_text="The name in their newest message that has one; empty if none has."
     )
     names = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Names that their messages have had, the newest first, at most 20.",
+        help_text="Names in their messages, newest first, at most 20.",
     )
     messages = serializers.IntegerField(
-        help_text="Turns of all their conversations; the sum of those of their agents."
+        help_text="Turns of all their conversations with all agents."
     )
-    facts = serializers.IntegerField(help_text="Facts about them that hold now.")
+    facts = serializers.IntegerField(help_text="Valid facts about them.")
     first_at = serializers.DateTimeField(
         allow_null=True, help_text="The time of the first message; null if there are only facts."
     )
@@ -102,8 +102,8 @@ class UsersQuery(OfAgentAndUser, PageQuerySerializer):
     q = serializers.CharField(
         required=False,
         max_length=255,
-        help_text="Only users with each word of this in a name, whatever the case and the accents, "
-        "or with all of it in their id or in the id or the name of a linked account.",
+        help_text="Only users with all these words in a name, regardless of case and accents, or "
+        "with the whole text in their id or in the id or the name of a linked account.",
     )
 
 
@@ -119,8 +119,8 @@ class UsersView(ApiView):
         permission="memory.view_scope",
         query=UsersQuery,
         id="list_users",
-        description="Every user with a message or a fact, in the order "
-        "of their ids, with counts of the messages and facts that the key may see. Messages with "
+        description="Returns every user with a message or a fact, ordered by id, with counts of "
+        "the messages and facts that the key may see. Messages with "
         f"each agent, and facts, are counted up to {MAX_COUNTED_IN_LIST:,}, and up to "
         f"{MAX_COUNTED:,} where `user_id` names one user.",
         page=UserSerializer,

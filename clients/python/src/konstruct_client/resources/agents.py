@@ -77,7 +77,7 @@ class Agents(Resource[S]):
     def restore(
         self, agent_id: str, number: int, *, note: str | None = None
     ) -> Call[documents.Agent]:
-        """Return to a version of an agent, which is a new version.
+        """Restore a version of an agent, which is a new version.
 
         Args:
             number: of the version.
@@ -171,7 +171,7 @@ class Questions(Resource[S]):
 
     @call
     def run(self, agent_id: str) -> Call[documents.QuestionRun]:
-        """Get whether the saved questions of an agent wait to be asked."""
+        """Get the state of an agent's saved questions."""
         return Call("GET", f"{_questions(agent_id)}run/")
 
 

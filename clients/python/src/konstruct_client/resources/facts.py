@@ -274,7 +274,7 @@ class Extractions(Resource[S]):
         state: ExtractionState | None = None,
         limit: int | None = None,
     ) -> Call[Page[documents.Extraction]]:
-        """List conversations with how far they are processed."""
+        """List conversations with the progress of their extraction."""
         return listing(
             "extractions/", agent=agent, user_id=user_id, thread_id=thread_id, state=state,
             limit=limit,

@@ -117,7 +117,7 @@ class Messages(Resource[S]):
     def exclusions(
         self, message_id: str, *, limit: int | None = None
     ) -> Call[Page[documents.Exclusion]]:
-        """List what of a message is excluded from recall, newest first."""
+        """List the exclusions of a message, newest first."""
         return listing(f"messages/{segment(message_id)}/exclusions/", limit=limit)
 
     @call

@@ -52,7 +52,7 @@ class Users(Resource[S]):
         until: Moment | None = None,
         limit: int | None = None,
     ) -> Call[Page[documents.TimelineEntry]]:
-        """List what happened to a user and by them, the latest first.
+        """List the events of a user, newest first.
 
         Args:
             user_id: the user, with all ids that are linked to this one.
