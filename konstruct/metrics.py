@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
 from typing import Any, Final
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from tenants.admin.figures import Backlog, backlogs, most
 from tenants.audit.tombstones import TOMBSTONES
 from tenants.context import connection, fetch_all, public_scope, server_scope
 from tenants.jobs import KINDS
+from tenants.limits.quotas import Quota
 from tenants.metrics import MAX_TENANTS, OTHER, AtMost, Metric, registry, state
 from tenants.models import Tenant
 from tenants.outages import OUTAGES, outage_reason
@@ -96,7 +98,12 @@ TENANTS: Final = state("konstruct_tenants", "Tenants by state.", state=tuple(Ten
 BEHIND: Final = state(
     "konstruct_tenants_behind", "Tenants that are not served, since `migrate` is to be run."
 )
-
+QUOTAS_REACHED: Final = state(
+    "konstruct_quotas_reached",
+    "Served tenants by the limit of a quota that they had reached when they were measured last.",
+    quota=tuple(quota.value for quota in Quota),
+    level=("soft", "hard"),
+)
 LAST_BACKUP: Final = state(
     "konstruct_last_backup_age_seconds",
     "Age of the last backup, of the tenant whose last one is oldest; without one, of the tenant.",
@@ -228,10 +235,18 @@ def _of_tenants(found: dict[UUID, Backlog]) -> Iterator[Sample]:
         states = Counter(Tenant.objects.values_list("state", flat=True))
         behind = Tenant.objects.provisioned().exclude(is_fitting()).count()
         oldest = Tenant.objects.provisioned().oldest_backup()
+        reached = Tenant.objects.serving().with_reached_quotas()
+        levels = Counter(
+            (quota, limit["level"])
+            for limits in reached.values_list("usage__reached", flat=True)
+            for quota, limit in limits.items()
+        )
     for name in Tenant.State.values:
         yield _sample(TENANTS, states[name], state=name)
     yield _sample(BEHIND, behind)
     yield _sample(LAST_BACKUP, now - oldest.timestamp() if oldest else 0)
+    for quota, level in product(*QUOTAS_REACHED.labels.values()):
+        yield _sample(QUOTAS_REACHED, levels[quota, level], quota=quota, level=level)
     others = [backlog for pk, backlog in found.items() if pk not in slugs]
     for pk, slug in slugs.items():
         yield TENANT_WAITING, {"tenant": slug}, found[pk].waiting

@@ -59,6 +59,10 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
         found: datetime | None = self.aggregate(oldest=models.Min(last))["oldest"]
         return found
 
+    def with_reached_quotas(self) -> "TenantQuerySet":
+        """Tenants that had reached a limit of a quota when they were measured last."""
+        return self.filter(usage__has_key="reached").exclude(usage__reached={})
+
     def roomiest_server(self) -> str:
         """The server with the fewest tenants, of those that take new ones.
 

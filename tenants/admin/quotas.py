@@ -1,7 +1,7 @@
 """Quotas in the operators' form of a tenant: two fields for each, empty for unlimited."""
 
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from django import forms
 from django.contrib import admin
@@ -19,7 +19,7 @@ from tenants.limits.quotas import (
     limits_of,
     set_limits,
 )
-from tenants.models import Tenant
+from tenants.models import Tenant, TenantQuerySet
 
 # Name of the form's field, quota, and which limit.
 FIELDS: Final = tuple(
@@ -93,9 +93,8 @@ class ReachedFilter(admin.SimpleListFilter):
         return [("reached", _("a limit is reached"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> QuerySet[Tenant]:
-        if self.value() != "reached":
-            return queryset
-        return queryset.filter(usage__has_key="reached").exclude(usage__reached={})
+        tenants = cast(TenantQuerySet, queryset)
+        return tenants.with_reached_quotas() if self.value() == "reached" else queryset
 
 
 def reached_text(tenant: Tenant) -> str:

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
@@ -16,12 +17,14 @@ from django.utils import timezone
 from prometheus_client.exposition import generate_latest
 
 from konstruct import metrics
+from konstruct.orchestrator.measuring import measure
 from konstruct.orchestrator.pipeline.accept import ACCEPTED
 from konstruct.orchestrator.tasks import handle_message
 from konstruct.web.handler import REQUESTS, interface_of
 from memory.indexing.embedding_jobs import drain
 from memory.recall.service import recall
-from tenants.context import tenant_scope
+from tenants.context import public_scope, tenant_scope
+from tenants.limits.quotas import Limit, Quota, set_limits
 from tenants.metrics import MAX_TENANTS, METRICS, AtMost, registry
 from tenants.models import Job, Tenant
 from tests.konstruct.conftest import Program
@@ -149,6 +152,27 @@ def test_nothing_that_a_person_said_and_no_id_is_given(
     ids = (program_a.tenant.id, program_a.agent.id, sent.json()["id"])
     for word in ("canary", program_a.key, "ada", *map(str, ids)):
         assert word not in text
+
+
+def test_tenants_at_a_limit_are_counted_by_their_highest(
+    program_a: Program, program_b: Program
+) -> None:
+    limits = {
+        Quota.MESSAGES: Limit(soft=Decimal(1), hard=Decimal(1)),
+        Quota.API_KEYS: Limit(soft=Decimal(1)),
+    }
+    with public_scope():
+        for program in (program_a, program_b):
+            set_limits(program.tenant.id, limits)
+            program.send("One")
+            measure(Tenant.objects.get(pk=program.tenant.id))
+        Tenant.objects.filter(pk=program_b.tenant.id).update(state=Tenant.State.SUSPENDED)
+    found = dict(re.findall(r"konstruct_quotas_reached{(.*?)} (\d+)", given()))
+    assert len(found) == 2 * len(Quota)
+    assert {labels: number for labels, number in found.items() if number != "0"} == {
+        'level="hard",quota="messages"': "1",
+        'level="soft",quota="api_keys"': "1",
+    }
 
 
 def test_states_are_read_once_in_a_while(tenant_a: Tenant, django_assert_num_queries: Any) -> None:
