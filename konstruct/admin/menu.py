@@ -76,6 +76,7 @@ OPERATORS_MENU = (
         "",
         (
             (_("Tenants"), "domain", "tenants.tenant"),
+            (_("Usage"), "bar_chart", "usage", "tenants.view_tenant"),
             (_("Operators"), "badge", "auth.user"),
             (_("Groups"), "admin_panel_settings", "auth.group"),
             (_("Log"), "history", "tenants.operatorevent"),

@@ -57,6 +57,7 @@ from konstruct.api.resources.operations.escalations import (
 )
 from konstruct.api.resources.operations.extractions import ExtractionRetryView, ExtractionsView
 from konstruct.api.resources.operations.model_calls import ModelUsageView
+from konstruct.api.resources.operations.monthly_usage import UsageOfMonthView
 from konstruct.api.resources.operations.tool_calls import DecisionView, ToolCallsView, ToolCallView
 from konstruct.api.resources.operations.usage import UsageByDayView, UsageView
 from konstruct.api.resources.people.erasures import ErasuresView, ErasureView
@@ -167,6 +168,7 @@ urlpatterns = [
     path("usage/", UsageView.as_view(), name="usage"),
     path("usage/days/", UsageByDayView.as_view(), name="usage-by-day"),
     path("usage/models/", ModelUsageView.as_view(), name="model-usage"),
+    path("usage/month/", UsageOfMonthView.as_view(), name="usage-of-month"),
     path("users/", UsersView.as_view(), name="users"),
     path("users/<path:user_id>/timeline/", TimelineView.as_view(), name="timeline"),
     path("windows/", WindowView.as_view(), name="windows"),

@@ -2,6 +2,7 @@
 
 import csv
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from datetime import date
 from typing import Any, Final
@@ -16,6 +17,8 @@ from tenants.outages import OUTAGES
 
 logger = logging.getLogger(__name__)
 
+# A month of the years 2000 to 2999.
+MONTH: Final = r"^2[0-9]{3}-(0[1-9]|1[0-2])\Z"
 PURPOSES: Final = ("reply", "extraction", "dry run", "saved questions", "asking again")
 COLUMNS: Final = (
     *("tenant", "month", "messages", "replies", "memories", "storage_bytes"),
@@ -28,10 +31,9 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 def month_of(text: str) -> date:
     """Return the first day of a month such as 2026-11. Raises ValueError."""
-    year, separator, month = text.partition("-")
-    if not separator or len(year) != 4 or len(month) != 2:
+    if re.match(MONTH, text) is None:
         raise ValueError(text)
-    return date(int(year), int(month), 1)
+    return date.fromisoformat(f"{text}-01")
 
 
 def row_of(tenant: Tenant, first: date) -> dict[str, Any]:
@@ -57,8 +59,8 @@ def row_of(tenant: Tenant, first: date) -> dict[str, Any]:
         "month": f"{first:%Y-%m}",
         "messages": total.messages,
         "replies": total.replies,
-        "memories": measured.get("memories", ""),
-        "storage_bytes": measured.get("storage_bytes", ""),
+        "memories": measured.get("memories"),
+        "storage_bytes": measured.get("storage_bytes"),
         **{f"calls_{each.replace(' ', '_')}": calls.pop(each, 0) for each in PURPOSES},
         "calls_other": sum(calls.values()),
         "prompt_tokens": total.prompt_tokens,

@@ -11,6 +11,7 @@ from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext
 
 from tenants.admin.figures import backlogs, most
+from tenants.admin.quotas import reached_text
 from tenants.models import Tenant
 from tenants.schemas.migration_state import is_fitting
 
@@ -85,6 +86,12 @@ def attention(request: HttpRequest) -> dict[str, Any]:
                 for pk in given_up
                 if pk in named
             ],
+        ),
+        _card(
+            gettext("At a limit of a quota"),
+            tenants.serving().with_reached_quotas(),
+            f"{listed}?quota=reached",
+            reached_text,
         ),
         _card(gettext("To be deleted"), leaving, f"{listed}?state__exact=suspended", _end_of),
     ]

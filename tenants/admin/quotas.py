@@ -7,10 +7,12 @@ from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from tenants.limits.quotas import (
+    LABELS,
     UNLIMITED,
     Limit,
     Quota,
@@ -38,7 +40,7 @@ def _field(quota: Quota, level: str) -> forms.DecimalField:
         min_value=0,
         decimal_places=6 if quota is Quota.COST else 0,
         widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "decimal"}),
-        label=f"{quota.label}: {_LEVELS[level]}",
+        label=format_lazy("{}: {}", LABELS[quota], _LEVELS[level]),
         help_text=_("Empty: unlimited."),
     )
 
@@ -100,4 +102,8 @@ class ReachedFilter(admin.SimpleListFilter):
 def reached_text(tenant: Tenant) -> str:
     """Return the limits that a tenant has reached, as one line."""
     reached = tenant.usage.get("reached", {})
-    return ", ".join(f"{name} ({each['level']})" for name, each in sorted(reached.items()))
+    return ", ".join(
+        f"{quota.label}: {_LEVELS[reached[quota.value]['level']]}"
+        for quota in Quota
+        if quota.value in reached
+    )

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from tenants import transaction
 from tenants.context import public_scope
@@ -36,8 +37,8 @@ class Quota(StrEnum):
 
     @property
     def label(self) -> str:
-        """What people read."""
-        return LABELS[self]
+        """What people read, in the language of the page."""
+        return str(LABELS[self])
 
     @property
     def is_monthly(self) -> bool:
@@ -52,13 +53,13 @@ class Quota(StrEnum):
 
 MONTHLY: Final = frozenset({Quota.MESSAGES, Quota.TOKENS, Quota.COST})
 LABELS: Final = {
-    Quota.MESSAGES: "Messages in a month",
-    Quota.MEMORIES: "Memories",
-    Quota.STORAGE: "Storage in bytes",
-    Quota.TOKENS: "Tokens in a month",
-    Quota.COST: "Money in a month",
-    Quota.API_KEYS: "API keys",
-    Quota.REQUESTS: "Requests in a second",
+    Quota.MESSAGES: _("Messages in a month"),
+    Quota.MEMORIES: _("Memories"),
+    Quota.STORAGE: _("Storage in bytes"),
+    Quota.TOKENS: _("Tokens in a month"),
+    Quota.COST: _("Money in a month"),
+    Quota.API_KEYS: _("API keys"),
+    Quota.REQUESTS: _("Requests in a second"),
 }
 _REMEDIES: Final = {
     Quota.MEMORIES: "Delete facts or erase conversations, or ask the operator for a higher limit.",

@@ -260,7 +260,7 @@ def own_pages() -> Iterator[tuple[str, str]]:
 
 def operators_pages(tenant: Tenant) -> Iterator[tuple[str, str]]:
     """The pages of the operators' admin that are no model's."""
-    for name in ("index", "password_change"):
+    for name in ("index", "password_change", "usage"):
         yield name, reverse(f"admin:{name}", urlconf=public)
     for name in ("suspend_tenant", "remove_tenant", "invite_admin"):
         yield name, reverse(f"admin:{name}", urlconf=public, args=[tenant.pk])

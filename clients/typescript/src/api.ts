@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 e1ecac85c18df69f2d191ce6a3f8f43f4ee90b9d5d5b1cbac7dad9101e8645e8
+// Written by `make typescript` from docs/openapi.yaml, sha256 dcbe3b1856cf19cd163f0508f26d2eda09277c240eb42673446d816be1a8732e
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -1289,6 +1289,26 @@ export interface paths {
         };
         /** Sum calls, tokens and money of language models by day, agent, purpose and model */
         get: operations["get_model_usage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/usage/month/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what the tenant used in a month: messages, calls by purpose, tokens and money
+         * @description With `Accept: text/csv` the response is CSV.
+         */
+        get: operations["get_usage_of_month"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4890,6 +4910,44 @@ export interface components {
             wrong: number;
             /** @description Reviewers' marks of that day. */
             unsure: number;
+        };
+        /** @description What the tenant used in a month. The fields are the columns of the CSV. */
+        UsageOfMonth: {
+            /** @description The short name of the tenant. */
+            tenant: string;
+            /** @description The month (UTC), such as 2026-11. */
+            month: string;
+            /** @description Messages of users that were accepted. */
+            messages: number;
+            /** @description Replies of agents that were written. */
+            replies: number;
+            /** @description At the last measurement. null: of an earlier month. */
+            memories: number | null;
+            /** @description At the last measurement. null: of an earlier month. */
+            storage_bytes: number | null;
+            /** @description Calls of language models for replies. */
+            calls_reply: number;
+            /** @description Those for the extraction of facts. */
+            calls_extraction: number;
+            /** @description Those for dry runs. */
+            calls_dry_run: number;
+            /** @description Those for saved questions. */
+            calls_saved_questions: number;
+            /** @description Those for asking again. */
+            calls_asking_again: number;
+            /** @description All other calls. */
+            calls_other: number;
+            /** @description Tokens sent. */
+            prompt_tokens: number;
+            /** @description Tokens received. */
+            completion_tokens: number;
+            /**
+             * Format: decimal
+             * @description By the prices at the time of the calls.
+             */
+            cost: string;
+            /** @description Those of the calls that have no outcome: their tokens are not counted. */
+            unknown_calls: number;
         };
         /** @description An end user. */
         User: {
@@ -9228,6 +9286,43 @@ export interface operations {
             406: components["responses"]["NotAcceptable"];
             414: components["responses"]["AddressTooLong"];
             422: components["responses"]["Unprocessable"];
+            429: components["responses"]["TooManyRequests"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    get_usage_of_month: {
+        parameters: {
+            query?: {
+                /** @description The month (UTC), such as 2026-11. Default: this one. */
+                month?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    "RateLimit-Limit": components["headers"]["RateLimit-Limit"];
+                    "RateLimit-Remaining": components["headers"]["RateLimit-Remaining"];
+                    "RateLimit-Reset": components["headers"]["RateLimit-Reset"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageOfMonth"];
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["Invalid"];
+            401: components["responses"]["Unauthenticated"];
+            403: components["responses"]["Forbidden"];
+            405: components["responses"]["MethodNotAllowed"];
+            406: components["responses"]["NotAcceptable"];
+            414: components["responses"]["AddressTooLong"];
             429: components["responses"]["TooManyRequests"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

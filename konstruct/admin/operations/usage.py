@@ -1,5 +1,6 @@
 """Usage of the tenant: its quotas with their use, the days of a month, and its CSV."""
 
+from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import Any, Final
 
@@ -15,25 +16,19 @@ from tenants.context import reading_replica
 from tenants.limits.quotas import UNLIMITED, Quota, limits_of
 
 READ: Final = "orchestrator.view_modelcall"
-# Months before this one that the page links to.
+# Months that a page links to, with this one.
 MAX_MONTHS: Final = 12
 
 
 @tenant_site.page("usage/", name="usage", permission=READ)
 def show(request: HttpRequest) -> HttpResponseBase:
     """Show the quotas, and a month by day. With `?csv=1` the month as CSV."""
-    first = _month(request)
+    first = month_asked(request)
     note(request, Action.VIEW, "usage", asked={"month": f"{first:%Y-%m}"})
     tenant = usage.tenant_row()
     if "csv" in request.GET:
         with reading_replica():
-            row = row_of(usage.full_tenant_row(), first)
-        name = f"usage-{first:%Y-%m}.csv"
-        return StreamingHttpResponse(
-            csv_lines([row]),
-            content_type="text/csv; charset=utf-8",
-            headers={"Content-Disposition": f'attachment; filename="{name}"'},
-        )
+            return csv_response([row_of(usage.full_tenant_row(), first)], first)
     with reading_replica():
         days = usage.by("day", first, usage.last_of_month(first))
         used = usage.usage_of(tenant, Quota)
@@ -42,7 +37,7 @@ def show(request: HttpRequest) -> HttpResponseBase:
         "konstruct/usage.html",
         title=str(_("Usage")),
         month=f"{first:%Y-%m}",
-        months=_months(),
+        months=months(),
         days=sorted(days.items(), reverse=True),
         quotas=_quotas(tenant.quotas, used),
         measured_at=tenant.usage.get("measured_at", "")[:16].replace("T", " "),
@@ -51,20 +46,30 @@ def show(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
-def _month(request: HttpRequest) -> date:
+def month_asked(request: HttpRequest) -> date:
     """Return the month that the address names; this one for nonsense."""
     try:
-        return max(month_of(request.GET.get("month", "")), date(2000, 1, 1))
+        return month_of(request.GET.get("month", ""))
     except ValueError:
         return usage.first_of_month()
 
 
-def _months() -> list[str]:
-    months, first = [], usage.first_of_month()
+def months() -> list[str]:
+    """Return this month and those before it, such as 2026-11."""
+    found, first = [], usage.first_of_month()
     for _number in range(MAX_MONTHS):
-        months.append(f"{first:%Y-%m}")
+        found.append(f"{first:%Y-%m}")
         first = (first - timedelta(days=1)).replace(day=1)
-    return months
+    return found
+
+
+def csv_response(rows: Iterable[dict[str, Any]], first: date) -> StreamingHttpResponse:
+    """Answer with a file of the usage in the month that begins on a day."""
+    return StreamingHttpResponse(
+        csv_lines(rows),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="usage-{first:%Y-%m}.csv"'},
+    )
 
 
 def _quotas(quotas: dict[str, Any], used: dict[Quota, Any]) -> list[dict[str, Any]]:

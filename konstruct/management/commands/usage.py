@@ -39,4 +39,5 @@ class Command(KonstructCommand):
         for row in rows:
             self.stdout.write(f"{row['tenant']} {row['month']}")
             for name in COLUMNS[2:]:
-                self.stdout.write(f"  {name}: {row.get(name, '')}")
+                value = row.get(name)
+                self.stdout.write(f"  {name}: {'' if value is None else value}")

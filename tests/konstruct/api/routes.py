@@ -426,6 +426,9 @@ CASES: dict[tuple[str, str], Case] = {
         messages=10,
     ),
     ("model-usage", "GET"): Case(at("usage/models/", agent=ada), foreign=422, messages=4),
+    ("usage-of-month", "GET"): Case(
+        at("usage/month/", month=lambda said: "2026-01"), foreign=200, messages=5
+    ),
     ("usage", "GET"): Case(at("usage/"), foreign=200, messages=11, stranger=200),
     ("users", "GET"): Case(at("users/", **OF_MARIA), foreign=422, messages=3),
     ("timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), foreign=422, messages=4),

@@ -56,7 +56,7 @@ def test_an_operator_without_the_permission_reads_limits(tenant_a: Tenant) -> No
     client.force_login(user)
     page = client.get(address(tenant_a))
     assert page.status_code == 200
-    assert "messages (hard)" in page.text
+    assert "Messages in a month: hard limit" in page.text
     assert client.post(address(tenant_a), FORM).status_code == 403
     listed = client.get("/admin/tenants/tenant/?quota=reached").context["cl"].result_list
     assert [tenant.slug for tenant in listed] == ["tenant-a"]

@@ -35,6 +35,11 @@ export class Users extends Resource {
   modelUsage(params: Params<"get_model_usage"> = {}, options: CallOptions = {}) {
     return this.call<"get_model_usage">("GET", "usage/models/", { query: params }, options);
   }
+
+  /** Get what the tenant used in a month: messages, calls by purpose, tokens and money. */
+  usageOfMonth(params: Params<"get_usage_of_month"> = {}, options: CallOptions = {}) {
+    return this.call<"get_usage_of_month">("GET", "usage/month/", { query: params }, options);
+  }
 }
 
 /** Requests to be forgotten. */
