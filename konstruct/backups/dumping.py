@@ -1,6 +1,8 @@
-"""Backs up tenants, and the operators of the public schema."""
+"""Backs up tenants."""
 
+import errno
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +14,6 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from konstruct.backups.files import (
-    PUBLIC,
     BackupFailed,
     BackupInvalid,
     Manifest,
@@ -23,6 +24,7 @@ from konstruct.backups.files import (
     new_backup,
     read_manifest,
 )
+from konstruct.backups.operators import dump_operators
 from konstruct.backups.postgres import ToolFailed, dump_schema, read_rows, tables_in
 from tenants import journal
 from tenants.context import public_scope
@@ -36,22 +38,11 @@ from tenants.signatures import key_id, secrets
 
 logger = logging.getLogger(__name__)
 
-# Of public, without which operators cannot log in, in the order in which they are restored. What a
-# tenant has there is kept with the tenant; migrations make the rest.
-PUBLIC_TABLES: Final = (
-    "django_content_type",
-    "auth_permission",
-    "auth_group",
-    "auth_group_permissions",
-    "auth_user",
-    "auth_user_groups",
-    "auth_user_user_permissions",
-    "tenants_operatorevent",
-)
 _MIGRATIONS: Final = "SELECT app || '.' || name FROM {}.django_migrations"
 # How often a tenant is dumped that is moved, migrated or restored meanwhile.
 ATTEMPTS: Final = 3
-_NO_ROOM: Final = "No space left on device"
+# What programs say of a disk that is full, or of an account that has used up its part of it.
+_NO_ROOM: Final = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
 @dataclass
@@ -103,7 +94,7 @@ def back_up(
             try:
                 entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
             except (ToolFailed, DatabaseError, KonstructError, Tenant.DoesNotExist) as error:
-                if _NO_ROOM in str(error):
+                if any(text in str(error) for text in _NO_ROOM):
                     raise BackupFailed(f"there is no room in {directory}: {error}") from error
                 failed[tenant.slug] = " ".join(str(error).split())
                 for name in (dump_of(tenant.pk), jobs_of(tenant.pk)):
@@ -116,7 +107,7 @@ def back_up(
         if failed and not manifest["tenants"]:
             raise BackupFailed(f"no tenant could be backed up: {next(iter(failed.values()))}")
         if with_public:
-            _dump_public(folder)
+            dump_operators(folder)
     with public_scope():
         for pk, moment in taken_at.items():
             Tenant.objects.filter(pk=pk).update(backed_up_at=moment)
@@ -237,11 +228,3 @@ def _entry(
             "domains": [*domains.values_list("domain", flat=True)],
             "claims": [[*each] for each in claims.values_list("channel", "workspace")],
         }
-
-
-def _dump_public(folder: Path) -> None:
-    with session_on(MAIN) as session, (folder / PUBLIC).open("x") as file:
-        run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        for table in PUBLIC_TABLES:
-            for row in read_rows(session, f"public.{table}"):
-                file.write(f'{{"table":"{table}","row":{row}}}\n')

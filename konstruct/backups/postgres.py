@@ -62,12 +62,15 @@ def restore_schema(session: Session, schema: str, dump: Path) -> None:
     Raises:
         ToolFailed: pg_restore failed. Nothing was changed.
     """
+    # pg_dump adds the rights of the language plpgsql, which several restores cannot set at once.
+    listed = _run_tool(session, "pg_restore", "--list", str(dump), connects=False)
     _run_tool(
         session,
         "pg_restore",
-        *("--single-transaction", "--exit-on-error", "--no-password"),
+        *("--single-transaction", "--exit-on-error", "--no-password", "--use-list=/dev/stdin"),
         str(dump),
         application_name=name_of_restore(schema),
+        given="".join(line for line in listed.splitlines(keepends=True) if schema in line),
     )
 
 
@@ -110,24 +113,30 @@ def _run_tool(
     tenant_id: UUID | None = None,
     connects: bool = True,
     application_name: str | None = None,
+    given: str = "",
 ) -> str:
-    """Run a program on the database of a session, as its role; return what it prints."""
+    """Run a program on the database of a session, as its role; return what it prints.
+
+    Args:
+        given: its standard input.
+    """
     program = _program(session, name)
     options = f"-c app.current_tenant={tenant_id}" if tenant_id else ""
-    environment = {**os.environ, "PGOPTIONS": options}
+    # Its messages in English: we look for some.
+    environment = {**os.environ, "PGOPTIONS": options, "LC_ALL": "C"}
     if connects:
         # The password is in no list of processes.
         environment["PGPASSWORD"] = session.info.password
-        given: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             **session.info.get_parameters(),
             "options": None,
             "application_name": application_name,
         }
-        arguments = (f"--dbname={make_conninfo('', **given)}", *arguments)
+        arguments = (f"--dbname={make_conninfo('', **parameters)}", *arguments)
     ran = subprocess.run(
         [program, *arguments],
         env=environment,
-        stdin=subprocess.DEVNULL,
+        input=given,
         capture_output=True,
         text=True,
         check=False,

@@ -16,29 +16,18 @@ import json
 import logging
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib.sessions.models import Session as LoginSession
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError, IntegrityError
-from django.db.models import F
-from django.db.models.functions import Now
 
-from konstruct.backups.dumping import PUBLIC_TABLES, check_tenant
-from konstruct.backups.files import PUBLIC, Manifest, check_file, dump_of, jobs_of
+from konstruct.backups.dumping import check_tenant
+from konstruct.backups.files import Manifest, dump_of, jobs_of, name_of
 from konstruct.backups.postgres import insert_rows, name_of_restore, restore_schema
-from konstruct.backups.replaying import note_open_requests, replay
-from konstruct.channels.delivery.queue import DELIVERIES
-from konstruct.channels.inbox import ARRIVALS
-from konstruct.channels.notifications.looking import SENDING
-from konstruct.consistency import Report, verify
-from konstruct.orchestrator.models import HeldFor
-from konstruct.orchestrator.replies.queue import REPLIES
+from konstruct.backups.replaying import note_open_requests
+from konstruct.backups.settling import Restored, close, reopen, settle
 from tenants import journal, transaction
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.audit.tombstones import write_tombstones
@@ -46,82 +35,27 @@ from tenants.context import (
     execute,
     fetch_value,
     public_scope,
-    required_tenant_id,
     server_scope,
     tenant_scope,
 )
-from tenants.exceptions import InvalidTenant, KonstructError, SchemaOutdated, WorkspaceTaken
-from tenants.jobs.kind import NOT_BEGUN
+from tenants.exceptions import InvalidTenant, SchemaOutdated, WorkspaceTaken
 from tenants.locking import refuse_a_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
 from tenants.moving.rows import run, session_on
 from tenants.moving.transfer import SETTLE_SECONDS, enter
 from tenants.naming import replaced_schema_of
-from tenants.postgresql.exceptions import ServerDown
 from tenants.roles import APP_ROLE
-from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.migration_state import known_migrations, schema_exists
-from tenants.schemas.provisioning import default_domain, forget_cache
-from tenants.servers import MAIN, note_server, require_server
+from tenants.schemas.provisioning import default_domain
+from tenants.servers import note_server, require_server
 from tenants.serving import claim_workspace
 
 logger = logging.getLogger(__name__)
 
-# Jobs that people outside see. They may have been done after the backup.
-SEEN_BY_PEOPLE: Final = (REPLIES, DELIVERIES, ARRIVALS, SENDING)
-RESTORED: Final = "restored"
-PARKED: Final = (
-    "It waited when the backup was made that was restored, and may have been done since. Look"
-    " before you retry it."
-)
 # Comment on a schema that was served until it was put aside.
 ORIGINAL: Final = "served before a restore"
 # How long to wait for the end of the session of a killed restore.
 KILLED_MILLISECONDS: Final = 30_000
-# Clocks of two servers differ by less.
-CLOCK_TOLERANCE: Final = timedelta(minutes=5)
-
-
-class NotClean(KonstructError):
-    """A restored tenant is not as it should be, and stays closed."""
-
-
-@dataclass(frozen=True)
-class Restored:
-    """The result for one tenant."""
-
-    tenant: Tenant
-    erasures: int
-    """Erasures that were repeated."""
-    parked: int
-    """Jobs that were given up for a person to look at."""
-    report: Report
-
-
-def entries_since(manifest: Manifest) -> list[journal.Entry]:
-    """Return the lines of the journal that a backup does not have.
-
-    Raises:
-        JournalUnavailable, JournalBroken: the journal cannot be believed.
-    """
-    return journal.read(manifest["journal"])
-
-
-def entries_from(moment: datetime) -> list[journal.Entry]:
-    """Return the lines of the journal since a moment, to which Postgres was recovered."""
-    since = moment - CLOCK_TOLERANCE
-    return [each for each in journal.read() if datetime.fromisoformat(each["at"]) >= since]
-
-
-def deleted_tenants() -> set[str]:
-    """Return the ids of tenants that were deleted by the journal, and not restored afterwards."""
-    deleted: set[str] = set()
-    for entry in journal.read() if journal.is_kept() else ():
-        if entry["kind"] == journal.TENANT:
-            deleted.add(entry["tenant"])
-        elif entry["kind"] == journal.RESTORED:
-            deleted.discard(entry["tenant"])
-    return deleted
 
 
 def restore(
@@ -171,89 +105,7 @@ def restore(
         if not has_original:
             journal.append(tenant.pk, journal.RESTORED)
             _claim_workspaces(tenant, entry["claims"])
-        with public_scope():
-            record_command("restore", "restore", tenant, before=before, backup=path.name)
-        return settle(tenant, entries, repair=repair)
-
-
-def close(tenant: Tenant) -> bool:
-    """Stop serving a tenant. It keeps the state to which it returns.
-
-    Returns:
-        Whether it was not closed already, so that its schema is one that was served.
-    """
-    with public_scope():
-        staying = Tenant.objects.filter(pk=tenant.pk).exclude(state=Tenant.State.RESTORING)
-        if tenant.moving_to:
-            raise InvalidTenant(f"tenant {tenant.slug!r} is being moved: end that first")
-        if tenant.deletion_asked_at is None:
-            staying.update(state_before=tenant.state)
-        was_served = bool(staying.update(state=Tenant.State.RESTORING))
-        tenant.refresh_from_db()
-        return was_served
-
-
-def settle(tenant: Tenant, entries: Iterable[journal.Entry], *, repair: bool = False) -> Restored:
-    """Repeat what came after a backup in a closed tenant, verify it, and serve it.
-
-    Raises:
-        NotClean: it is not as it should be, and stays closed.
-    """
-    own = [each for each in entries if each["tenant"] == str(tenant.pk)]
-    migrated = migrate_schema(tenant.schema_name, {"restored": True})
-    if migrated.error:
-        raise NotClean(
-            f"tenant {tenant.slug!r} cannot be migrated, and stays closed: {migrated.error}"
-        )
-    forget_cache(tenant)
-    with server_scope(tenant.server), tenant_scope(tenant.pk):
-        parked = _park_jobs()
-        LoginSession.objects.all().delete()
-        erasures = replay(own)
-    report = verify(tenant.pk, tenant.slug, repair=repair)
-    if report.findings:
-        kinds = ", ".join(sorted({finding.kind for finding in report.findings}))
-        raise NotClean(
-            f"tenant {tenant.slug!r} is restored and stays closed, because verify_memory finds"
-            f" {len(report.findings)} × {kinds}. Look at them with verify_memory --tenant"
-            f" {tenant.slug}, then run restore again with --repair"
-        )
-    with server_scope(tenant.server):
-        execute(f"DROP SCHEMA IF EXISTS {replaced_schema_of(tenant.pk)} CASCADE")
-    _serve(tenant)
-    return Restored(tenant, erasures, parked, report)
-
-
-def restore_public(path: Path, manifest: Manifest) -> None:
-    """Restore the operators, their permissions and their log into a deployment that has none.
-
-    Raises:
-        BackupInvalid: the backup does not have them.
-        InvalidTenant: there are operators or tenants already. Nothing was changed.
-    """
-    check_file(path, manifest, PUBLIC)
-    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in PUBLIC_TABLES}
-    with (path / PUBLIC).open() as file:
-        for line in file:
-            each = json.loads(line)
-            rows[each["table"]].append(each["row"])
-    with session_on(MAIN) as session, session.transaction():
-        for table in ("auth_user", "tenants_tenant"):
-            if run(session, f"SELECT 1 FROM public.{table} LIMIT 1"):  # noqa: S608
-                raise InvalidTenant(
-                    "there are operators or tenants here: --public restores into an empty"
-                    " deployment, after manage.py migrate"
-                )
-        for table in reversed(PUBLIC_TABLES):
-            run(session, f"DELETE FROM public.{table}")  # noqa: S608
-        for table in PUBLIC_TABLES:
-            insert_rows(session, f"public.{table}", rows[table])
-            if "id" in (rows[table] or [{}])[0]:
-                run(
-                    session,
-                    f"SELECT setval(pg_get_serial_sequence('public.{table}', 'id'),"  # noqa: S608
-                    f" (SELECT max(id) FROM public.{table}))",
-                )
+        return settle(tenant, entries, repair=repair, before=before, backup=name_of(manifest))
 
 
 def _refuse_unknown_migrations(entry: dict[str, Any]) -> None:
@@ -378,7 +230,7 @@ def _put_back(tenant: Tenant, *, is_new: bool, reopens: bool) -> None:
         if is_new:
             Tenant.objects.filter(pk=tenant.pk).delete()
         elif reopens:
-            _reopen(tenant)
+            reopen(tenant)
         else:
             logger.warning(
                 "Tenant %s stays closed, for an earlier restore of it was not ended", tenant.slug
@@ -398,19 +250,6 @@ def _load(tenant: Tenant, path: Path) -> None:
             insert_rows(session, table, jobs)
 
 
-def _park_jobs() -> int:
-    """Begin no job of the current tenant that people outside see; a person may retry it.
-
-    What waits for a person goes on waiting. Return how many jobs are given up.
-    """
-    jobs = Job.objects.filter(tenant_id=required_tenant_id())
-    jobs.filter(begun_at__isnull=False).update(**NOT_BEGUN)
-    seen = jobs.filter(kind__in=[kind.name for kind in SEEN_BY_PEOPLE], failed_at__isnull=True)
-    return seen.exclude(held_for=HeldFor.PERSON).update(
-        failed_at=Now(), held_for="", error_code=RESTORED, last_error=PARKED
-    )
-
-
 def _claim_workspaces(tenant: Tenant, claims: Iterable[Sequence[str]]) -> None:
     """Claim the workspaces of a new tenant that no other has claimed meanwhile."""
     with tenant_scope(tenant.pk):
@@ -419,20 +258,3 @@ def _claim_workspaces(tenant: Tenant, claims: Iterable[Sequence[str]]) -> None:
                 claim_workspace(channel, workspace)
             except WorkspaceTaken as error:
                 logger.warning("%s", error)
-
-
-def _serve(tenant: Tenant) -> None:
-    _reopen(tenant)
-    # If the server is down, the jobs are claimed within the hour.
-    with suppress(ServerDown), tenant_scope(tenant.pk):
-        Job.objects.wake()
-
-
-def _reopen(tenant: Tenant) -> None:
-    """Let a closed tenant have the state that it had."""
-    with public_scope():
-        closed = Tenant.objects.filter(pk=tenant.pk, state=Tenant.State.RESTORING)
-        closed.filter(deletion_asked_at__isnull=False).update(state=Tenant.State.SUSPENDED)
-        closed.filter(state_before="").update(state=Tenant.State.ACTIVE)
-        closed.update(state=F("state_before"), state_before="")
-        tenant.refresh_from_db()

@@ -118,7 +118,7 @@ class Fleet:
     ) -> Iterator[MigrationResult]:
         # fork: the children have the apps, the migrations and the recording loaded.
         with ProcessPoolExecutor(
-            processes, mp_context=get_context("fork"), initializer=_begin_child
+            processes, mp_context=get_context("fork"), initializer=begin_child
         ) as pool:
             futures = {
                 pool.submit(
@@ -145,7 +145,7 @@ def _outcome(future: Future[MigrationResult], schema_name: str) -> MigrationResu
         return MigrationResult(schema_name, error=KILLED)
 
 
-def _begin_child() -> None:
+def begin_child() -> None:
     """In a forked child: leave the parent's connections alone, and Ctrl-C to the parent.
 
     The parent stops handing out schemas; one that is being migrated is finished. A child ends with

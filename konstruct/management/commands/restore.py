@@ -1,8 +1,9 @@
 """manage.py restore: tenants from a backup, or the steps after a recovery of Postgres."""
 
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,20 @@ from django.core.management.base import CommandError
 from django.utils.dateparse import parse_datetime
 
 from konstruct.backups.dumping import verify_backup
-from konstruct.backups.files import Manifest, read_manifest
-from konstruct.backups.restoring import (
+from konstruct.backups.files import Manifest, name_of, read_manifest
+from konstruct.backups.operators import restore_operators
+from konstruct.backups.restoring import restore
+from konstruct.backups.settling import (
     Restored,
     close,
     deleted_tenants,
     entries_from,
     entries_since,
-    restore,
-    restore_public,
     settle,
+    settled_by,
 )
+from konstruct.backups.several import restore_each
 from tenants import journal
-from tenants.exceptions import KonstructError
 from tenants.management.base import (
     SOME_BEHIND,
     KonstructCommand,
@@ -30,6 +32,7 @@ from tenants.management.base import (
     require_confirmation,
 )
 from tenants.models import Tenant
+from tenants.schemas.fleet import default_parallel
 
 
 class Command(KonstructCommand):
@@ -71,6 +74,19 @@ class Command(KonstructCommand):
             help="Also tenants that were deleted after the backup was made.",
         )
         parser.add_argument(
+            "--again",
+            action="store_true",
+            help="Also tenants that an earlier run has restored to this state already, which else"
+            " are left out.",
+        )
+        parser.add_argument(
+            "--parallel",
+            type=int,
+            default=default_parallel(),
+            metavar="N",
+            help="How many tenants to restore at a time (default here: %(default)s).",
+        )
+        parser.add_argument(
             "--without-journal",
             action="store_true",
             help="Erase nothing again: there is no journal of erasures, or it is lost.",
@@ -85,6 +101,8 @@ class Command(KonstructCommand):
             raise UsageError("give a backup, or --recovered-to")
         if options["slug"] and not options["tenant"]:
             raise UsageError("--as needs --tenant: it names one tenant")
+        if options["parallel"] < 1:
+            raise UsageError("--parallel must be at least 1")
         if not journal.is_kept() and not options["without_journal"]:
             raise UsageError(
                 "ERASURE_JOURNAL is not set: whom you have erased since would come back. Set it, or"
@@ -108,39 +126,44 @@ class Command(KonstructCommand):
         if slugs := sorted(existing.values_list("slug", flat=True)):
             self._confirm(slugs, manifest["began_at"], options)
         if options["public"]:
-            restore_public(path, manifest)
-            self.stdout.write("the operators are restored")
-        failed = []
-        for entry in chosen:
-            try:
-                restored = restore(
-                    path,
-                    manifest,
-                    entry,
-                    entries,
-                    slug=options["slug"],
-                    server=options["server"],
-                    repair=options["repair"],
-                )
-            except KonstructError as error:
-                if len(chosen) == 1:
-                    raise
-                failed.append(entry["slug"])
-                self.stderr.write(f"{entry['slug']}: {error}")
-            else:
-                self._show(restored, entry["as_of"])
-        _report_failed(failed, len(chosen))
+            is_new = restore_operators(path, manifest)
+            already = "" if is_new else " already, by an earlier run"
+            self.stdout.write(f"the operators are restored{already}")
+        calls = {
+            entry["slug"]: partial(
+                restore,
+                path,
+                manifest,
+                entry,
+                [line for line in entries if line["tenant"] == entry["id"]],
+                slug=options["slug"],
+                server=options["server"],
+                repair=options["repair"],
+            )
+            for entry in chosen
+        }
+        moments = {entry["slug"]: entry["as_of"] for entry in chosen}
+        if options["tenant"]:
+            ((slug, call),) = calls.items()
+            self._show(call(), moments[slug])
+            return
+        self._restore_each(calls, moments, options)
 
     def _recovered(self, moment: datetime, options: dict[str, Any]) -> None:
-        tenants = list(Tenant.objects.provisioned().order_by("slug"))
         entries = [] if options["without_journal"] else entries_from(moment)
-        self._confirm([tenant.slug for tenant in tenants], moment.isoformat(), options)
-        for tenant in tenants:
+        tenants = {
+            str(tenant.pk): tenant for tenant in Tenant.objects.provisioned().order_by("slug")
+        }
+        names = {pk: tenant.slug for pk, tenant in tenants.items()}
+        for pk in self._left_out(names, options, recovered_to=moment.isoformat()):
+            del tenants[pk]
+        self._confirm([each.slug for each in tenants.values()], moment.isoformat(), options)
+        for tenant in tenants.values():
             close(tenant)
+        calls = {}
         deleted = deleted_tenants()
-        failed = []
-        for tenant in tenants:
-            if str(tenant.pk) in deleted:
+        for pk, tenant in tenants.items():
+            if pk in deleted:
                 if not options["undelete"]:
                     self.stdout.write(
                         f"{tenant.slug} stays closed, for it was deleted: run delete_tenant again,"
@@ -148,20 +171,47 @@ class Command(KonstructCommand):
                     )
                     continue
                 journal.append(tenant.pk, journal.RESTORED)
-            try:
-                self._show(settle(tenant, entries, repair=options["repair"]), moment.isoformat())
-            except KonstructError as error:
-                failed.append(tenant.slug)
-                self.stderr.write(f"{tenant.slug}: {error}")
-        _report_failed(failed, len(tenants))
+            calls[tenant.slug] = partial(
+                settle,
+                tenant,
+                [line for line in entries if line["tenant"] == pk],
+                repair=options["repair"],
+                recovered_to=moment.isoformat(),
+            )
+        self._restore_each(calls, dict.fromkeys(calls, moment.isoformat()), options)
+
+    def _restore_each(
+        self,
+        calls: Mapping[str, Callable[[], Restored]],
+        moments: dict[str, str],
+        options: dict[str, Any],
+    ) -> None:
+        failed = []
+        done = restore_each(calls, parallel=options["parallel"])
+        for number, (slug, outcome) in enumerate(done, 1):
+            place = f"[{number}/{len(calls)}] "
+            if isinstance(outcome, Restored):
+                self._show(outcome, moments[slug], place)
+            else:
+                failed.append(slug)
+                self.stderr.write(f"{place}{slug}: {outcome}")
+        if failed:
+            raise CommandError(
+                f"{len(failed)} of {len(calls)} tenants are not restored: {', '.join(failed[:10])}",
+                returncode=SOME_BEHIND,
+            )
 
     def _chosen(self, manifest: Manifest, options: dict[str, Any]) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = manifest["tenants"]
         if options["tenant"]:
             found = [entry for entry in found if entry["slug"] == options["tenant"]]
             if not found:
-                names = ", ".join(entry["slug"] for entry in manifest["tenants"][:10])
-                raise UsageError(f"the backup has no {options['tenant']!r}, but {names}")
+                others = ", ".join(entry["slug"] for entry in manifest["tenants"][:10])
+                raise UsageError(f"the backup has no {options['tenant']!r}, but {others}")
+        if options["all"]:
+            names = {entry["id"]: entry["slug"] for entry in found}
+            done = self._left_out(names, options, backup=name_of(manifest))
+            found = [entry for entry in found if entry["id"] not in done]
         if options["undelete"]:
             return found
         deleted = deleted_tenants()
@@ -171,6 +221,20 @@ class Command(KonstructCommand):
         for slug in gone:
             self.stdout.write(f"{slug}: left out, for it was deleted (--undelete)")
         return [entry for entry in found if entry["slug"] not in gone]
+
+    def _left_out(
+        self, names: dict[str, str], options: dict[str, Any], **recorded: str
+    ) -> set[str]:
+        """Return the ids of tenants that an earlier run has restored and opened, and name them."""
+        settled = {} if options["again"] else settled_by(**recorded)
+        found = sorted(names.keys() & settled.keys(), key=names.__getitem__)
+        for pk in found:
+            self.stdout.write(
+                f"{names[pk]}: left out, for an earlier run restored it at"
+                f" {settled[pk]:%Y-%m-%d %H:%M:%S} UTC, and what it got since would be lost"
+                " (--again)"
+            )
+        return set(found)
 
     def _confirm(self, slugs: Sequence[str], moment: str, options: dict[str, Any]) -> None:
         if options["yes"]:
@@ -182,9 +246,9 @@ class Command(KonstructCommand):
             "not restored",
         )
 
-    def _show(self, restored: Restored, moment: str) -> None:
+    def _show(self, restored: Restored, moment: str, place: str = "") -> None:
         self.stdout.write(
-            f"{restored.tenant.slug} is as of {moment}, and {restored.tenant.state}:"
+            f"{place}{restored.tenant.slug} is as of {moment}, and {restored.tenant.state}:"
             f" {restored.erasures} erasures repeated, {restored.parked} jobs given up for a person"
             f" to look at, {restored.report.counts['to be embedded']} messages"
         )
@@ -200,11 +264,3 @@ def _moment(text: str) -> datetime:
             f"--recovered-to: {text!r} is no time with a time zone, such as 2026-11-24T13:00:00Z"
         )
     return moment
-
-
-def _report_failed(failed: Sequence[str], of: int) -> None:
-    if failed:
-        raise CommandError(
-            f"{len(failed)} of {of} tenants are not restored: {', '.join(failed[:10])}",
-            returncode=SOME_BEHIND,
-        )

@@ -1,20 +1,31 @@
 """Fixtures of backups: a journal of their own, tenants in which people have talked, commands."""
 
 import io
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.core.management import call_command
+from django.core.management.base import CommandError
 
 from konstruct.consistency import verifying
+from konstruct.local.embedded.postgres import binaries
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.models import Agent
+from konstruct.privacy import jobs
 from memory.models import Message
+from tenants.audit.access_log import Actor
 from tenants.context import tenant_scope
+from tenants.exceptions import KonstructError
 from tenants.models import Tenant
 from tests import database
 from tests.konstruct.privacy.conftest import said_in
+
+BY = Actor.operator("test")
 
 
 @pytest.fixture(autouse=True)
@@ -61,3 +72,50 @@ def backup(tmp_path: Path) -> Callable[..., Path]:
         return Path(said.partition(":")[0])
 
     return made
+
+
+@pytest.fixture
+def backup_with_anna(
+    talk: Callable[..., Message], backup: Callable[..., Path]
+) -> Callable[[Tenant], Path]:
+    """Let anna and ben talk to a tenant, back it up, erase anna, and return the backup."""
+
+    def made(tenant: Tenant) -> Path:
+        talk(tenant, "I am anna.", "anna")
+        talk(tenant, "I am ben.", "ben")
+        folder = backup("--tenant", tenant.slug)
+        with tenant_scope(tenant.id):
+            request_erasure("anna", by=BY)
+        owner_works()
+        return folder
+
+    return made
+
+
+@contextmanager
+def without_room() -> Iterator[None]:
+    """Have no room for the schema of a backup; the command says so."""
+    no_room = mock.patch(
+        "konstruct.backups.restoring.restore_schema", side_effect=KonstructError("no room")
+    )
+    with no_room, pytest.raises(CommandError, match="no room"):
+        yield
+
+
+def owner_works() -> None:
+    """Do what the owner's worker does."""
+    with database.as_owner():
+        for job in jobs.JOBS:
+            job.do_all()
+
+
+def texts(tenant: Tenant) -> list[str]:
+    with tenant_scope(tenant.id):
+        return list(Message.objects.order_by("number").values_list("content", flat=True))
+
+
+def dumped(tenant: Tenant) -> str:
+    """All of a tenant's schema as text, read by a superuser."""
+    url = database.url_of("superuser")
+    command = [binaries() / "pg_dump", "--schema", tenant.schema_name, "--dbname", url]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

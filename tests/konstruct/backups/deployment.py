@@ -13,9 +13,10 @@ import psycopg
 
 from konstruct.local import embedded
 from konstruct.local.embedded.postgres import binaries
-from tests import database
 from tests.konstruct.running import PROJECT
 
+# Each process of a test run has deployments of its own.
+_WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 SECRET_KEY = "of-two-deployments-of-one-operator" * 2
 # A user of the services at that home, until its standard input ends.
 _USE = (
@@ -46,7 +47,7 @@ class Deployment:
     """Services at a home, which processes of this code use."""
 
     def __init__(self, name: str, journal: Path) -> None:
-        self.home = embedded.home().with_name(f"backups-{name}-{database.WORKER}")
+        self.home = embedded.home().with_name(f"backups-{name}-{_WORKER}")
         self.environment = {
             **{key: value for key, value in os.environ.items() if key != "KONSTRUCT_DB_ROLE"},
             "KONSTRUCT_HOME": str(self.home),
@@ -116,11 +117,11 @@ class Deployment:
     def ask(self, statement: str) -> list[tuple[object, ...]]:
         """Ask Postgres as a superuser."""
         with psycopg.connect(self.url(), autocommit=True) as connection:
-            return connection.execute(statement).fetchall()  # type: ignore[arg-type]
+            return connection.execute(statement.encode()).fetchall()
 
     def dumped(self) -> str:
         """Return all that Postgres has, as text."""
-        command = [binaries() / "pg_dump", "--dbname", self.url()]
+        command = [str(binaries() / "pg_dump"), "--dbname", self.url()]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     def states(self) -> dict[object, object]:

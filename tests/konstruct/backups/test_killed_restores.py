@@ -6,54 +6,63 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
-from django.core.management.base import CommandError
 from django.db import connections
+from django.utils import timezone
+from django.utils.module_loading import import_string
 
-from konstruct.backups import restoring
 from konstruct.backups.postgres import name_of_restore
 from konstruct.consistency import verify
+from konstruct.orchestrator.models import Agent
+from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.models import Message
 from tenants.context import fetch_value, tenant_scope
-from tenants.exceptions import KonstructError
-from tenants.models import Tenant
+from tenants.models import Job, Tenant
 from tenants.schemas import provisioning
 from tests import database
-from tests.konstruct.backups.conftest import run
-from tests.konstruct.backups.test_restore import BY, dumped, owner_works, request_erasure, texts
+from tests.konstruct.backups.conftest import dumped, run, texts, without_room
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 STEPS = (
-    "close",
-    "_end_killed_restores",
-    "_note_what_waits",
-    "_put_aside",
-    "_load",
-    "restore_schema",
-    "insert_rows",
-    "record_command",
-    "migrate_schema",
-    "forget_cache",
-    "_park_jobs",
-    "replay",
-    "verify",
-    "_serve",
-    "_reopen",
+    "restoring.close",
+    "restoring._end_killed_restores",
+    "restoring._note_what_waits",
+    "restoring._put_aside",
+    "restoring._load",
+    "restoring.restore_schema",
+    "restoring.insert_rows",
+    "restoring.settle",
+    "settling.migrate_schema",
+    "settling.forget_cache",
+    "settling._park_jobs",
+    "settling.replay",
+    "settling.verify",
+    "settling.reopen",
+    "settling.record_command",
 )
 
 
-def killed(monkeypatch: Any, step: str, *arguments: object) -> None:
-    """Run a command in a process that kills itself before a step of it."""
+def killed(monkeypatch: Any, step: str, *arguments: object, of: UUID | None = None) -> None:
+    """Run a command in a process that kills itself before a step of it, for one tenant or any."""
+    real = import_string(f"konstruct.backups.{step}")
+
+    def kill(*args: Any, **options: Any) -> Any:
+        if of not in (None, *(each.pk for each in args if isinstance(each, Tenant))):
+            return real(*args, **options)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return None
+
     child = os.fork()
     if child == 0:
         # What the parent is connected to must be neither used nor closed.
         inherited = [(each, each.connection) for each in connections.all(initialized_only=True)]
         for each, _ in inherited:
             each.connection = None
-        monkeypatch.setattr(restoring, step, lambda *a, **b: os.kill(os.getpid(), signal.SIGKILL))
+        monkeypatch.setattr(f"konstruct.backups.{step}", kill)
         try:
             run(*map(str, arguments))
         finally:
@@ -74,54 +83,42 @@ def settled(tenant: Tenant) -> bool:
 
 def test_after_a_kill_before_any_step_the_next_one_ends_right(
     tenant_a: Tenant,
-    talk: Callable[..., Message],
-    backup: Callable[..., Path],
+    backup_with_anna: Callable[[Tenant], Path],
     monkeypatch: Any,
 ) -> None:
-    talk(tenant_a, "I am anna.", "anna")
-    talk(tenant_a, "I am ben.", "ben")
-    made = backup("--tenant", "tenant-a")
-    with tenant_scope(tenant_a.id):
-        request_erasure("anna", by=BY)
-    owner_works()
-    command = ("restore", made, "--tenant", "tenant-a", "--yes")
+    command = ("restore", backup_with_anna(tenant_a), "--tenant", "tenant-a", "--yes")
     for step in STEPS:
         killed(monkeypatch, step, *command)
         closed = Tenant.objects.get(pk=tenant_a.pk).state == "restoring"
-        assert closed == (step != "close"), step
+        assert closed == (step != "restoring.close"), step
         run(*map(str, command))
         assert settled(tenant_a), step
         assert texts(tenant_a)[0] == "I am ben.", step
 
 
-@pytest.mark.parametrize("steps", [["replay"], ["replay", "_load"], ["_serve", "replay", "_load"]])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        ["settling.replay"],
+        ["settling.replay", "restoring._load"],
+        ["settling.reopen", "settling.replay", "restoring._load"],
+    ],
+)
 def test_a_restore_that_fails_after_killed_ones_serves_nothing_that_is_not_erased_again(
     make_tenant: Callable[..., Tenant],
-    talk: Callable[..., Message],
-    backup: Callable[..., Path],
+    backup_with_anna: Callable[[Tenant], Path],
     monkeypatch: Any,
     steps: list[str],
 ) -> None:
     tenant = make_tenant("gone")
-    talk(tenant, "I am anna.", "anna")
-    talk(tenant, "I am ben.", "ben")
-    made = backup("--tenant", "gone")
-    with tenant_scope(tenant.id):
-        request_erasure("anna", by=BY)
-    owner_works()
+    made = backup_with_anna(tenant)
     with database.as_owner():
         provisioning.delete_tenant(tenant)
     command = ("restore", made, "--tenant", "gone", "--undelete", "--yes")
     for step in steps:
         killed(monkeypatch, step, *command)
-
-    def fails(*args: object) -> None:
-        raise KonstructError("no room")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(restoring, "restore_schema", fails)
-        with pytest.raises(CommandError, match="no room"):
-            run(*map(str, command))
+    with without_room():
+        run(*map(str, command))
     assert Tenant.objects.get(pk=tenant.pk).state == "restoring"
     run(*map(str, command))
     assert settled(tenant)
@@ -138,13 +135,8 @@ def test_a_restore_that_fails_after_a_killed_one_puts_back_what_was_served(
     talk(tenant_a, "This came later.")
     before = texts(tenant_a)
     command = ("restore", made, "--tenant", "tenant-a", "--yes")
-    killed(monkeypatch, "replay", *command)
-
-    def fails(*args: object) -> None:
-        raise KonstructError("no room")
-
-    monkeypatch.setattr(restoring, "restore_schema", fails)
-    with pytest.raises(CommandError, match="no room"):
+    killed(monkeypatch, "settling.replay", *command)
+    with without_room():
         run(*map(str, command))
     assert texts(tenant_a) == before
     assert settled(tenant_a)
@@ -154,7 +146,7 @@ def test_the_program_of_a_killed_restore_does_not_go_on_beside_the_next_one(
     tenant_a: Tenant, backup: Callable[..., Path], monkeypatch: Any
 ) -> None:
     made = backup("--tenant", "tenant-a")
-    killed(monkeypatch, "_load", "restore", made, "--tenant", "tenant-a", "--yes")
+    killed(monkeypatch, "restoring._load", "restore", made, "--tenant", "tenant-a", "--yes")
     # As pg_restore, of which the parent was killed: it makes the schema, and commits later.
     url = database.url_of("owner")
     name = name_of_restore(tenant_a.schema_name)
@@ -185,3 +177,49 @@ def test_a_program_is_named_after_the_restore(
     monkeypatch.setattr(subprocess, "run", noted)
     run("restore", str(made), "--tenant", "tenant-a", "--yes")
     assert any(f"'{name_of_restore(tenant_a.schema_name)}'" in each for each in names)
+
+
+def test_a_restore_of_all_that_was_killed_goes_on_with_those_that_are_not_done(
+    tenant_a: Tenant,
+    tenant_b: Tenant,
+    talk: Callable[..., Message],
+    backup: Callable[..., Path],
+    monkeypatch: Any,
+) -> None:
+    for tenant in (tenant_a, tenant_b):
+        talk(tenant, "Before the backup.")
+    command = ("restore", str(backup()), "--all", "--yes")
+    talk(tenant_b, "After the backup.")
+    killed(monkeypatch, "restoring._load", *command, of=tenant_b.pk)
+    talk(tenant_a, "After it was restored.")
+    kept = texts(tenant_a)
+    said = run(*command)
+    assert "tenant-a: left out, for an earlier run restored it at" in said
+    assert "tenant-b is as of" in said
+    assert texts(tenant_a) == kept
+    assert "After it was restored." in kept
+    assert "After the backup." not in texts(tenant_b)
+    assert run(*command).count("left out") == 2
+    assert texts(tenant_a) == kept
+    # Who names a tenant, or says it, wants it once more.
+    run("restore", command[1], "--tenant", "tenant-b", "--yes")
+    assert "left out" not in run(*command, "--again")
+    assert "After it was restored." not in texts(tenant_a)
+
+
+def test_the_steps_after_a_recovery_that_were_killed_go_on_with_those_that_are_not_done(
+    tenant_a: Tenant, tenant_b: Tenant, monkeypatch: Any
+) -> None:
+    command = ("restore", "--recovered-to", timezone.now().isoformat(), "--yes")
+    killed(monkeypatch, "settling.forget_cache", *command, of=tenant_b.pk)
+    states = dict(Tenant.objects.values_list("slug", "state"))
+    assert states == {"tenant-a": "active", "tenant-b": "restoring"}
+    with tenant_scope(tenant_a.pk):
+        agent = Agent.objects.create(name="ada")
+    accept(Incoming(agent.pk, "ben", "t", "rest", "Hello"), tenant_id=tenant_a.pk)
+    said = run(*command)
+    assert "tenant-a: left out, for an earlier run restored it at" in said
+    assert "tenant-b is as of" in said
+    with tenant_scope(tenant_a.pk):  # its replies are not given up
+        assert Job.objects.get(kind="reply").failed_at is None
+    assert settled(tenant_b)

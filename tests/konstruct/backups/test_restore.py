@@ -1,6 +1,5 @@
 """A tenant is backed up, people are erased in it, and the backup is restored: they stay erased."""
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,48 +15,24 @@ from django.utils import timezone
 from konstruct.api.auth.keys import issue_key, revoke_key
 from konstruct.api.models import ApiKey
 from konstruct.consistency import verify
-from konstruct.local.embedded.postgres import binaries
 from konstruct.orchestrator.identities.erasure_requests import (
     request_erasure,
     request_message_erasure,
 )
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
-from konstruct.privacy import jobs
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
 from tenants import journal
-from tenants.audit.access_log import Actor
 from tenants.audit.models import ErasureRequest, MessageErasure, RetentionRule
 from tenants.audit.tombstones import MEMBER, bury
 from tenants.context import tenant_scope
 from tenants.models import Job, Tenant
 from tenants.schemas import provisioning
 from tests import database
-from tests.konstruct.backups.conftest import run
+from tests.konstruct.backups.conftest import BY, dumped, owner_works, run, texts
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
-
-BY = Actor.operator("test")
-
-
-def owner_works() -> None:
-    """Do what the owner's worker does."""
-    with database.as_owner():
-        for job in jobs.JOBS:
-            job.do_all()
-
-
-def texts(tenant: Tenant) -> list[str]:
-    with tenant_scope(tenant.id):
-        return list(Message.objects.order_by("number").values_list("content", flat=True))
-
-
-def dumped(tenant: Tenant) -> str:
-    """All of a tenant's schema as text, read by a superuser."""
-    url = database.url_of("superuser")
-    command = [binaries() / "pg_dump", "--schema", tenant.schema_name, "--dbname", url]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def drop(tenant: Tenant) -> None:

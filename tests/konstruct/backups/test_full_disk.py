@@ -1,0 +1,85 @@
+"""A disk that is full at any moment of a backup: an error, and nothing that looks like a backup."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from konstruct.local.embedded.postgres import binaries
+from memory.models import Message
+from tenants.models import Tenant
+from tests import database
+from tests.konstruct.running import PROJECT
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+# Runs a program with mounts of its own. Root stays root, who may use the socket of Postgres.
+APART = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+# Mounts a disk of so many kB for this process alone, backs up there, and lists what is left.
+_ON_A_SMALL_DISK = """
+mount -t tmpfs -o size=$1k tmpfs "$2" || exit 99
+"$3" manage.py backup "$2"
+status=$?
+for each in "$2"/*; do test -e "$each" && echo "left: ${each##*/}" >&2; done
+for each in "$2"/konstruct-*Z; do test -e "$each" && "$3" manage.py verify_backup "$each"; done
+exit $status
+"""
+
+
+def mounts() -> bool:
+    """Whether this account may mount a disk for a process of its own."""
+    command = ["mount", "-t", "tmpfs", "tmpfs", "/mnt"]
+    try:
+        return subprocess.run([*APART, *command], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not mounts(), reason="needs the right to mount a small disk")
+def test_a_backup_onto_a_disk_that_is_full_at_any_moment_is_not_there(
+    tenant_a: Tenant,
+    tenant_b: Tenant,
+    talk: Callable[..., Message],
+    backup: Callable[..., Path],
+    process_environment: dict[str, str],
+    journal_file: Path,
+    tmp_path: Path,
+) -> None:
+    for tenant in (tenant_a, tenant_b):
+        talk(tenant, "My dog is called Rex.")
+    pages = sum(-(-each.stat().st_size // 4096) for each in backup().iterdir())
+    with database.as_owner():
+        Tenant.objects.update(backed_up_at=None)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+
+    environment = {
+        **process_environment,
+        "ERASURE_JOURNAL": str(journal_file),
+        "POSTGRES_BIN": str(binaries()),
+    }
+
+    def on_a_disk_of(kilobytes: int) -> subprocess.CompletedProcess[str]:
+        command = ["sh", "-c", _ON_A_SMALL_DISK, "sh"]
+        return subprocess.run(
+            [*APART, *command, str(kilobytes), str(disk), sys.executable],
+            cwd=PROJECT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    # In the first dump, in the second, and in the last file but the manifest.
+    for part in (0.25, 0.75, 0.98):
+        ran = on_a_disk_of(int(pages * part) * 4)
+        assert ran.returncode == 1, ran
+        assert "o space left on device" in ran.stderr
+        assert "left: " not in ran.stderr
+        assert not Tenant.objects.filter(backed_up_at__isnull=False).exists()
+    ran = on_a_disk_of(pages * 4 + 64)
+    assert ran.returncode == 0, ran
+    assert "is whole: 2 tenants, operators" in ran.stdout
