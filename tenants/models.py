@@ -10,6 +10,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models.expressions import DatabaseDefault
 from django.db.models.functions import Cast, Coalesce, Concat, Now, Replace
+from django.utils.translation import gettext
 from django_tenants.models import DomainMixin, TenantMixin
 
 from tenants.exceptions import InvalidTenant
@@ -365,7 +366,11 @@ class OperatorEvent(models.Model):
         verbose_name_plural = "operators' log"
 
     def __str__(self) -> str:
-        return f"{self.actor} {self.get_action_display()} {self.name or self.subject}"
+        return gettext("%(actor)s %(action)s %(subject)s") % {
+            "actor": self.actor,
+            "action": self.get_action_display(),
+            "subject": self.name or gettext(self.subject),
+        }
 
 
 class TenantModel(models.Model):

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
 from konstruct.admin.list_tools import ListToolsAdmin
-from konstruct.admin.lists import BoundedPaginator, id_column
+from konstruct.admin.lists import LONG_IDS, BoundedPaginator, id_column
 from konstruct.api.http.problems import current_request_id
 from konstruct.orchestrator.models import Agent
 from memory.models import AuthorKind
@@ -110,10 +110,6 @@ def note_on_site(
 
 
 tenant_site.recorder = note_on_site
-
-
-# Columns with ids that others have given, of any length, or with UUIDs.
-LONG_IDS = frozenset({"user_id", "thread_id", "message_id", "memory_id", "subject_id"})
 
 
 class AuditedAdmin(ListToolsAdmin):

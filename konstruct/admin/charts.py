@@ -11,6 +11,7 @@ from uuid import UUID
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.dateparse import parse_date
+from django.utils.formats import date_format
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -18,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from konstruct.admin.choosing import as_uuid
 from konstruct.orchestrator.activity import MAX_DAYS, Activity, Day, activity
 from konstruct.orchestrator.models import DailyActivity
+from tenants.admin.badges import grouped
 
 RANGES: Final = (7, 30, 90)
 DEFAULT_DAYS: Final = 30
@@ -116,10 +118,10 @@ def _series(
     return Series(name, value, colour, model, time, of)
 
 
-def _mark(mark: str, colour: str) -> Series:
+def _mark(label: Any, mark: str, colour: str) -> Series:
     marked = {"mark__exact": mark}
     review = "orchestrator_replyreview"
-    return _series(_(mark.capitalize()), attrgetter(mark), colour, review, **marked)
+    return _series(label, attrgetter(mark), colour, review, **marked)
 
 
 def _seconds(share: float) -> Value:
@@ -185,7 +187,11 @@ TOKENS_CHART: Final = Chart(
 MARKS_CHART: Final = Chart(
     _("Reviewers' marks"),
     lambda day: day.right + day.wrong + day.unsure,
-    (_mark("right", "green-600"), _mark("wrong", "red-600"), _mark("unsure", "orange-400")),
+    (
+        _mark(_("Right"), "right", "green-600"),
+        _mark(_("Wrong"), "wrong", "red-600"),
+        _mark(_("Unsure"), "unsure", "orange-400"),
+    ),
 )
 # A day between days without a value is a point.
 POINTS: Final = {"spanGaps": True, "pointStyle": "circle", "pointRadius": 2}
@@ -200,8 +206,8 @@ def charts_of(chosen: Chosen) -> dict[str, Any]:
     before, total = found.total_before, found.total
     return {
         "charts": [_shown(chart, found, total, before, chosen) for chart in CHARTS],
-        "cost": None if not total.cost else f"{total.cost:,.2f}",
-        "cost_before": None if not before.cost else f"{before.cost:,.2f}",
+        "cost": None if not total.cost else grouped(total.cost, 2),
+        "cost_before": None if not before.cost else grouped(before.cost, 2),
         "is_complete": found.is_complete,
         "channels": _channels(),
     }
@@ -242,7 +248,7 @@ def _shown(
                 "spanGaps": True,
             }
         )
-    labels = [f"{day:%-d %b}" for day, _ in days]
+    labels = [date_format(day, "MONTH_DAY_FORMAT") for day, _ in days]
     return {
         "title": chart.title,
         "kind": chart.kind,
@@ -283,14 +289,15 @@ def _address(series: Series, chosen: Chosen, since: str, until: str) -> str:
 def _number(value: float | int | None, unit: str) -> str:
     if value is None:
         return "-"
-    return f"{value:,.2f} {unit}" if unit else f"{value:,}"
+    return f"{grouped(value, 2)} {unit}" if unit else grouped(value)
 
 
 def _change(now: float | None, before: float | None) -> str:
     """Return the difference to the days before, in percent."""
     if not now or not before:
         return ""
-    return f"{100 * (now - before) / before:+,.0f} %"
+    change = round(100 * (now - before) / before)
+    return f"{'+' if change >= 0 else ''}{grouped(change)} %"
 
 
 def days_of(chosen: Chosen) -> tuple[list[str], Iterable[Sequence[Any]]]:

@@ -23,6 +23,7 @@ from konstruct.admin.waiting import shown, waiting
 from konstruct.channels.notifications.sending import has_recipients
 from konstruct.orchestrator.activity import recount
 from konstruct.orchestrator.models import Escalation, ToolCall
+from konstruct.templatetags.texts import translated
 from memory.browse import statistics
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -157,7 +158,7 @@ def _sections(request: HttpRequest, names: Mapping[UUID, str]) -> Iterator[dict[
                     "title": fact.content,
                     "link": reverse("admin:memory_memoryentry_change", args=[fact.pk]),
                     "person": fact.user_id,
-                    "detail": fact.review_reason,
+                    "detail": translated(fact.review_reason),
                     "since": fact.created_at,
                 }
                 for fact in proposed_facts().defer("embedding")[:SHOWN]
@@ -243,7 +244,7 @@ def _erasures(request: HttpRequest) -> list[dict[str, Any]]:
             else gettext("Message or conversation"),
             "link": reverse(model_page(row, "change"), args=[row.pk]),
             "person": row.user_id,
-            "detail": row.last_error or ("runs" if row.receipt else "requested"),
+            "detail": row.last_error or (gettext("runs") if row.receipt else gettext("requested")),
             "since": row.created_at,
         }
         for row in sorted(found, key=lambda row: row.created_at)[:SHOWN]

@@ -39,7 +39,7 @@ _CONDITIONS = {
 class JobStateFilter(admin.SimpleListFilter):
     """Rows with a job in a state."""
 
-    title = "state"
+    title = _("state")
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -67,22 +67,22 @@ class JobListAdmin(AuditedAdmin):
             return rows
         return rows.annotate(**job_columns(self.kind.name, self.job_key))
 
-    @admin.display(ordering="attempts")
+    @admin.display(description=_("attempts"), ordering="attempts")
     def attempts(self, row: Any) -> int:
         """How often the job was begun."""
         return row.attempts or 0
 
-    @admin.display()
+    @admin.display(description=_("last error"))
     def last_error(self, row: Any) -> str:
         """Why the last attempt failed."""
         return row.last_error or ""
 
-    @admin.display(ordering="due_at", empty_value="-")
+    @admin.display(description=_("due at"), ordering="due_at", empty_value="-")
     def due_at(self, row: Any) -> Any:
         """When the next attempt is due."""
         return row.due_at
 
-    @display(label=LABELS)
+    @display(description=_("state"), label=LABELS)
     def state(self, row: Any) -> str:
         """Return the state of the row's job."""
         if row.held_for:

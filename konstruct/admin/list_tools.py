@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date
 from django.utils.http import content_disposition_header, urlencode
 from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 from pgvector.django import BitField, VectorField
 
 from konstruct.admin.lists import model_page
@@ -43,7 +44,7 @@ FIRST_YEAR: Final = 1970
 class DateRangeFilter(admin.ListFilter):
     """Rows of a range of days, in the time zone of the user who looks."""
 
-    title = "date"
+    title = _("date")
     model_admin: "ListToolsAdmin"
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from django.contrib import admin
@@ -76,7 +76,8 @@ class ChoiceFilter(admin.SimpleListFilter):
 class AgentFilter(ChoiceFilter):
     """Rows of one agent."""
 
-    title = parameter_name = "agent"
+    title = _("agent")
+    parameter_name = "agent"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [(str(pk), name) for pk, name in agent_names().items()]
@@ -88,7 +89,7 @@ class AgentFilter(ChoiceFilter):
 class UserFilter(admin.SimpleListFilter):
     """Rows of one user. Links name the user, because a list of all users would be too long."""
 
-    title = "user"
+    title = _("user")
     parameter_name = "user"
 
     def has_output(self) -> bool:
@@ -132,6 +133,14 @@ def link(
     return format_html('<a class="k-link" href="{}">{}</a>', address, text)
 
 
+# Columns with ids that others have given, of any length, or with UUIDs.
+LONG_IDS: Final = {
+    "user_id": _("User"),
+    "thread_id": _("Thread"),
+    "message_id": _("Message"),
+    "memory_id": _("Memory"),
+    "subject_id": _("Id of the subject"),
+}
 # Longer ids are cut; a button copies the whole one.
 MAX_ID_CHARACTERS = 24
 SHOWN_ID_CHARACTERS = 18
@@ -156,7 +165,7 @@ def shown_id(value: Any) -> SafeString | str:
 def id_column(name: str) -> Callable[[Any], SafeString | str]:
     """Return a column of a list for a field with ids."""
 
-    @display(description=_(name.removesuffix("_id").capitalize()), ordering=name)
+    @display(description=LONG_IDS[name], ordering=name)
     def column(row: Any) -> SafeString | str:
         return shown_id(getattr(row, name))
 

@@ -9,6 +9,7 @@ from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models import OuterRef
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from memory.models import Message
@@ -168,7 +169,10 @@ class SlackMember(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.slack_id} is {self.member}"
+        return gettext("%(slack_id)s is %(member)s") % {
+            "slack_id": self.slack_id,
+            "member": self.member,
+        }
 
 
 def arrival_key(number: Any) -> models.Func:
@@ -275,4 +279,4 @@ class Delivery(TenantModel):
         indexes = [models.Index(fields=["created_at", "message"], name="delivery_created")]
 
     def __str__(self) -> str:
-        return f"delivery of the reply to {self.message_id}"
+        return gettext("delivery of the reply to %(message)s") % {"message": self.message_id}

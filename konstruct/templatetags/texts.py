@@ -1,6 +1,7 @@
 """Texts of people's in pages."""
 
 from django import template
+from django.utils.translation import gettext
 
 register = template.Library()
 
@@ -14,3 +15,15 @@ def shorten(text: object, length: int) -> str:
     """
     whole = str(text)
     return whole if len(whole) <= length else f"{whole[: length - 1]}…"
+
+
+@register.filter
+def translated(words: object) -> str:
+    """Words that rows have in English, one or several with commas, in the reader's language."""
+    return ", ".join(gettext(word) for word in str(words).split(", "))
+
+
+@register.filter
+def or_word(text: str, word: object) -> str:
+    """A text; for an empty one a word that rows have in English, in the reader's language."""
+    return text or translated(word)

@@ -54,6 +54,9 @@ from tenants.context import tenant_connection
 
 CONFLICT: Final = "conflict"
 REJECTED_BEFORE: Final = "rejected before"
+# Reasons of decisions that no person took.
+NO_REVIEW: Final = "no review required"
+MORE_EVIDENCE: Final = "more evidence"
 # Authors of decisions, as opposed to extraction runs.
 PEOPLE: Final = (AuthorKind.PERSON, AuthorKind.PROGRAM, AuthorKind.OPERATOR)
 
@@ -230,7 +233,7 @@ def _record_new(
     record_event(entry.memory_id, FactAction.PROPOSE, author=author, reason=review)
     if review:
         return Recorded(Outcome.PROPOSED, entry.memory_id)
-    record_event(entry.memory_id, FactAction.CONFIRM, author=SYSTEM, reason="no review required")
+    record_event(entry.memory_id, FactAction.CONFIRM, author=SYSTEM, reason=NO_REVIEW)
     if is_past:
         return Recorded(Outcome.PAST, entry.memory_id)
     if current is not None:
@@ -258,7 +261,7 @@ def _record_again(
     if existing.state in (FactState.ACTIVE, FactState.PROPOSED) or (
         existing.state == FactState.SUPERSEDED and existing.valid_to and newest < existing.valid_to
     ):
-        record_event(identity, FactAction.CONFIRM, author=author, reason="more evidence")
+        record_event(identity, FactAction.CONFIRM, author=author, reason=MORE_EVIDENCE)
         return Recorded(Outcome.CONFIRMED, identity)
     # Stated anew after it had ended, or after a person decided against it.
     current = _superseded_by(existing, named)

@@ -5,6 +5,7 @@ from typing import Final
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
+from django.utils.translation import gettext
 from pgvector.django import BitField, HnswIndex, VectorField
 
 from memory.conf import EMBEDDING_DIMENSIONS, IMPORT_CHANNEL
@@ -165,7 +166,7 @@ class Message(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.role}: {self.content[:60]}"
+        return f"{gettext(self.role)}: {self.content[:60]}"
 
 
 class ConversationEmbedding(AgentUserModel):
@@ -251,7 +252,7 @@ class ConversationEmbedding(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.role}: {self.content[:60]}"
+        return f"{gettext(self.role)}: {self.content[:60]}"
 
 
 # In an archive the row has columns of its job.
@@ -312,7 +313,7 @@ class PendingEmbedding(TenantModel):
         verbose_name = "pending embedding"
 
     def __str__(self) -> str:
-        return f"message {self.message_id}"
+        return gettext("message %(message)s") % {"message": self.message_id}
 
 
 # Users who have no message left with the agent.
@@ -353,7 +354,10 @@ class Scope(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user_id} with {self.agent_id}"
+        return gettext("%(user)s with %(agent)s") % {
+            "user": self.user_id,
+            "agent": self.agent_id,
+        }
 
 
 OF_SCOPES: Final = "scope_id = ANY(%(scopes)s)"
@@ -495,7 +499,7 @@ class IndexedMessage(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"message {self.message_number}"
+        return gettext("message %(message)s") % {"message": self.message_number}
 
 
 class RecallEvent(AgentUserModel):
@@ -631,4 +635,8 @@ class WindowClear(AgentUserModel):
         indexes = [models.Index(fields=["agent_id", "user_id", "id"], name="window_clear_scope")]
 
     def __str__(self) -> str:
-        return f"{self.user_id} with {self.agent_id}, up to message {self.last_number}"
+        return gettext("%(user)s with %(agent)s, up to message %(number)s") % {
+            "user": self.user_id,
+            "agent": self.agent_id,
+            "number": self.last_number,
+        }

@@ -4,6 +4,7 @@ import uuid
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
+from django.utils.translation import gettext
 
 from memory.models.conversations import AgentUserModel, Message
 from memory.models.facts import AuthorKind, server_clock
@@ -79,5 +80,10 @@ class RecallExclusion(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        words = "whole" if self.start is None else f"{self.start} to {self.end}"
-        return f"message {self.message_id}, {words}"
+        if self.start is None:
+            return gettext("message %(message)s, whole") % {"message": self.message_id}
+        return gettext("message %(message)s, %(start)s to %(end)s") % {
+            "message": self.message_id,
+            "start": self.start,
+            "end": self.end,
+        }

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
+from django.utils.translation import gettext
 from pgvector.django import HnswIndex, VectorField
 
 from memory.arguments import content_argument
@@ -509,4 +510,7 @@ class FactEvent(TenantModel):
         indexes = [models.Index(fields=["memory", "number"], name="fact_event_fact")]
 
     def __str__(self) -> str:
-        return f"{self.action} by {self.author_name or self.author_kind}"
+        return gettext("%(action)s by %(author)s") % {
+            "action": self.get_action_display(),
+            "author": self.author_name or self.get_author_kind_display(),
+        }

@@ -4,6 +4,7 @@ import uuid
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
+from django.utils.translation import gettext
 
 from memory.models.conversations import AgentUserModel, Message
 from memory.models.facts import AuthorKind, server_clock
@@ -75,4 +76,7 @@ class RecallMark(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_relevance_display()}: message {self.message_id}"
+        return gettext("%(relevance)s: message %(message)s") % {
+            "relevance": self.get_relevance_display(),
+            "message": self.message_id,
+        }

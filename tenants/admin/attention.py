@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext
 
+from tenants.admin.badges import grouped
 from tenants.admin.figures import backlogs, most
 from tenants.admin.quotas import reached_text
 from tenants.models import Tenant
@@ -52,7 +53,7 @@ def attention(request: HttpRequest) -> dict[str, Any]:
             gettext("To be migrated"),
             behind,
             f"{listed}?schema=behind",
-            lambda tenant: tenant.state,
+            lambda tenant: tenant.get_state_display(),
         ),
         _card(
             gettext("Could not be set up or migrated"),
@@ -62,13 +63,13 @@ def attention(request: HttpRequest) -> dict[str, Any]:
         ),
         Card(
             gettext("Waiting longest"),
-            gettext("%(waiting)s jobs wait") % {"waiting": f"{waiting:,}"} if waiting else "",
+            gettext("%(waiting)s jobs wait") % {"waiting": grouped(waiting)} if waiting else "",
             listed,
             [
                 _line(
                     named[pk],
                     gettext("%(timesince)s, %(waiting)s wait")
-                    % {"timesince": timesince(since), "waiting": f"{found[pk].waiting:,}"},
+                    % {"timesince": timesince(since), "waiting": grouped(found[pk].waiting)},
                 )
                 for pk in oldest
                 if pk in named and (since := found[pk].oldest)
@@ -77,12 +78,12 @@ def attention(request: HttpRequest) -> dict[str, Any]:
         Card(
             gettext("Given up"),
             gettext("%(sum)s jobs")
-            % {"sum": f"{sum(backlog.failed for backlog in found.values()):,}"}
+            % {"sum": grouped(sum(backlog.failed for backlog in found.values()))}
             if given_up
             else "",
             listed,
             [
-                _line(named[pk], gettext("%(failed)s jobs") % {"failed": f"{found[pk].failed:,}"})
+                _line(named[pk], gettext("%(failed)s jobs") % {"failed": grouped(found[pk].failed)})
                 for pk in given_up
                 if pk in named
             ],
@@ -103,7 +104,7 @@ def attention(request: HttpRequest) -> dict[str, Any]:
 
 def _card(title: str, tenants: QuerySet[Tenant], link: str, note: Any) -> Card:
     shown = list(tenants[: SHOWN + 1])
-    count = f"{len(shown)}" if len(shown) <= SHOWN else f"{tenants.count():,}"
+    count = f"{len(shown)}" if len(shown) <= SHOWN else grouped(tenants.count())
     return Card(title, count, link, [_line(tenant, note(tenant)) for tenant in shown[:SHOWN]])
 
 

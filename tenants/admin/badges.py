@@ -1,5 +1,8 @@
-"""The colours of badges in lists."""
+"""Words and numbers of lists: the colours of badges, and numbers as the reader writes them."""
 
+from decimal import Decimal
+
+from django.utils.formats import number_format
 from django.utils.translation import gettext
 
 
@@ -14,3 +17,9 @@ class Colours(dict[str, str]):
 
     def __contains__(self, word: object) -> bool:
         return super().__contains__(word) or any(gettext(key) == word for key in self)
+
+
+def grouped(number: float | Decimal, decimals: int = 0) -> str:
+    """Return a number with the separators of the reader's language, rounded to some decimals."""
+    # Django's function cuts decimals off.
+    return str(number_format(round(number, decimals), decimals, force_grouping=True))

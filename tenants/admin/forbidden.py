@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from tenants.admin.permissions import permission_name
 from tenants.admin.sites import operator_site, tenant_site
 
 # What the addresses of a model's rows need.
@@ -29,7 +30,8 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     if permission:
         app, _, codename = permission.partition(".")
         named = Permission.objects.filter(content_type__app_label=app, codename=codename)
-        context["permission_name"] = named.values_list("name", flat=True).first() or permission
+        found = named.select_related("content_type").first()
+        context["permission_name"] = permission if found is None else permission_name(found)
         context["givers"] = _givers()
     return render(request, "konstruct/forbidden.html", context, status=403)
 

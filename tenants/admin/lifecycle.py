@@ -18,6 +18,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tenants import transaction
+from tenants.admin.badges import grouped
 from tenants.admin.figures import add_figures
 from tenants.admin.first_admin import first_admin_token
 from tenants.admin.passwords import mail_invitation
@@ -162,11 +163,11 @@ def _confirmed(
         problem=problem,
         counts=[
             (gettext("Host names"), ", ".join(domain.domain for domain in tenant.domains.all())),
-            (gettext("Agents, about"), f"{tenant.size.agents:,}"),
-            (gettext("Messages, about"), f"{tenant.size.messages:,}"),
-            (gettext("Memories, about"), f"{tenant.size.memories:,}"),
+            (gettext("Agents, about"), grouped(tenant.size.agents)),
+            (gettext("Messages, about"), grouped(tenant.size.messages)),
+            (gettext("Memories, about"), grouped(tenant.size.memories)),
             (gettext("On disk"), filesizeformat(tenant.size.bytes)),
-            (gettext("Jobs that wait"), f"{tenant.backlog.waiting:,}"),
+            (gettext("Jobs that wait"), grouped(tenant.backlog.waiting)),
         ],
     )
 

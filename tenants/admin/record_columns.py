@@ -42,6 +42,11 @@ class EventColumns:
         """The action in words."""
         return str(event.get_action_display())
 
+    @display(description=_("Subject"))
+    def what_with(self, event: Any) -> str:
+        """The kind of thing, which the log has in English."""
+        return gettext(event.subject)
+
     @display(description=_("Time, UTC"))
     def exact_time(self, event: Any) -> str:
         """To the millisecond."""

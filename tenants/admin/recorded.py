@@ -2,13 +2,17 @@
 
 from typing import Any
 
+from django.apps import apps
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Permission
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.text import capfirst
 from unfold.admin import ModelAdmin
 
 from tenants import transaction
+from tenants.admin.permissions import PermissionsField
 from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import NOTHING, RowState, row_state
 from tenants.context import reading_replica
@@ -77,6 +81,27 @@ class RecordedAdmin(ModelAdmin):
         """Show the history of a row."""
         return self.seen(request, super().history_view(request, *args, **kwargs))
 
+    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
+        """Name permissions in the language of the reader."""
+        if db_field.related_model is Permission:
+            kwargs["form_class"] = PermissionsField
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+    def get_deleted_objects(
+        self, objs: Any, request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
+        """List the rows to be deleted, without those that only join two others."""
+        listed, counts, missing, protected = super().get_deleted_objects(objs, request)
+        joining = [
+            model._meta
+            for model in apps.get_models(include_auto_created=True)
+            if model._meta.auto_created
+        ]
+        names = tuple(f"{capfirst(options.verbose_name)}: " for options in joining)
+        for options in joining:
+            counts.pop(options.verbose_name_plural, None)
+        return _without(listed, names), counts, missing, protected
+
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Model | None:
@@ -135,6 +160,15 @@ class RecordedPeopleAdmin(UserAdmin):
         with transaction.atomic():
             response: HttpResponse = super().user_change_password(request, id, form_url)
         return self.seen(request, response)
+
+
+def _without(listed: list[Any], beginnings: tuple[str, ...]) -> list[Any]:
+    """Return nested texts without those that begin so."""
+    return [
+        _without(each, beginnings) if isinstance(each, list) else each
+        for each in listed
+        if isinstance(each, list) or not each.startswith(beginnings)
+    ]
 
 
 def _now(row: Model) -> Model:

@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
@@ -26,7 +27,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidget
 
 from tenants.admin import quotas
-from tenants.admin.badges import Colours
+from tenants.admin.badges import Colours, grouped
 from tenants.admin.figures import add_figures
 from tenants.admin.lifecycle import admin_address, change_tenant
 from tenants.admin.record_columns import EventColumns
@@ -57,14 +58,14 @@ class DomainInline(TabularInline):
 class MigrationFilter(admin.SimpleListFilter):
     """Tenants by whether their schema is up to date."""
 
-    title = "schema"
+    title = _("schema")
     parameter_name = "schema"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
             ("current", gettext("up to date")),
             ("behind", gettext("to be migrated")),
-            ("failed", "failed"),
+            ("failed", gettext("failed")),
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -315,7 +316,7 @@ class TenantAdmin(OperatorAdmin):
             % {
                 "schema_name": copy.schema_name,
                 "server": copy.server,
-                "value": f"{copy.left_at + KEPT:%Y-%m-%d %H:%M}",
+                "value": date_format(copy.left_at + KEPT, "DATETIME_FORMAT"),
             }
             for copy in old_copies(obj.pk)
         )
@@ -339,17 +340,17 @@ class TenantAdmin(OperatorAdmin):
             if oldest
             else ""
         )
-        return f"{obj.backlog.waiting:,}{age}"
+        return f"{grouped(obj.backlog.waiting)}{age}"
 
     @display(description=_("Given up"))
     def failed(self, obj: Any) -> str:
         """How many jobs were given up."""
-        return f"{obj.backlog.failed:,}"
+        return grouped(obj.backlog.failed)
 
     @display(description=_("Memories"))
     def memories(self, obj: Any) -> str:
         """About how many vectors and facts there are, by Postgres' statistics."""
-        return f"{obj.size.memories:,}"
+        return grouped(obj.size.memories)
 
     @display(description=_("Last activity"))
     def last_activity(self, obj: Any) -> str:
@@ -357,7 +358,7 @@ class TenantAdmin(OperatorAdmin):
         return (
             gettext("%(timesince)s ago") % {"timesince": timesince(obj.size.last_activity)}
             if obj.size.last_activity
-            else "unknown"
+            else gettext("unknown")
         )
 
     @display(description=_("Admin"))
@@ -375,12 +376,12 @@ class TenantAdmin(OperatorAdmin):
     @display(description=_("Messages"))
     def messages(self, obj: Any) -> str:
         """About how many there are, by Postgres' statistics."""
-        return f"{obj.size.messages:,}"
+        return grouped(obj.size.messages)
 
     @display(description=_("Agents"))
     def agents(self, obj: Any) -> str:
         """About how many there are, by Postgres' statistics."""
-        return f"{obj.size.agents:,}"
+        return grouped(obj.size.agents)
 
     @action(description=_("Resume: serve again"), permissions=["change"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
@@ -391,7 +392,8 @@ class TenantAdmin(OperatorAdmin):
             super(RecordedAdmin, self).log_change(request, tenant, f"Now {tenant.state}.")
             self.message_user(
                 request,
-                gettext("%(tenant)s is %(state)s") % {"tenant": tenant, "state": tenant.state},
+                gettext("%(tenant)s is %(state)s")
+                % {"tenant": tenant, "state": tenant.get_state_display()},
             )
 
     @action(description=_("Migrate again, or set up again"), permissions=["change"])
@@ -424,12 +426,21 @@ class TeamAdmin(GroupAdmin, OperatorAdmin):  # type: ignore[misc]  # unfold has 
 class OperatorEventAdmin(EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
     """What operators did, and who tried to be one."""
 
-    list_display = ("exact_time", "actor", "what", "subject", "name", "changed", "address")
+    list_display = ("exact_time", "actor", "what", "what_with", "name", "changed", "address")
     list_filter = ("action", "actor_kind", "created_at")
     search_fields = ("=actor", "=name", "=address")
     search_help_text = _("The name of who did it, what it was done with, or an address.")
     fields = (
-        *("exact_time", "actor", "actor_kind", "actor_id", "address", "action", "subject", "name"),
+        *(
+            "exact_time",
+            "actor",
+            "actor_kind",
+            "actor_id",
+            "address",
+            "action",
+            "what_with",
+            "name",
+        ),
         *("subject_id", "changes", "asked"),
     )
     show_full_result_count = False

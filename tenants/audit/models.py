@@ -7,6 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext, ngettext
 
 from tenants import transaction
 from tenants.audit.pseudonyms import pseudonyms
@@ -111,7 +112,11 @@ class AccessEvent(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.actor} {self.get_action_display()} {self.subject}"
+        return gettext("%(actor)s %(action)s %(subject)s") % {
+            "actor": self.actor,
+            "action": self.get_action_display(),
+            "subject": gettext(self.subject),
+        }
 
 
 class ErasureRequestQuerySet(models.QuerySet["ErasureRequest"]):
@@ -166,7 +171,7 @@ class RetentionRule(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.days} days"
+        return ngettext("%(days)s day", "%(days)s days", self.days) % {"days": self.days}
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Save it, and let the owner's worker apply the tenant's rules."""
@@ -308,4 +313,7 @@ class MessageErasure(Erasure):
         ]
 
     def __str__(self) -> str:
-        return f"{self.message_id or 'all'} of {self.thread_id}"
+        return gettext("%(message)s of %(thread)s") % {
+            "message": self.message_id or gettext("all"),
+            "thread": self.thread_id,
+        }

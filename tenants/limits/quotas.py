@@ -13,6 +13,8 @@ from uuid import UUID
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.formats import number_format
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from tenants import transaction
@@ -62,10 +64,13 @@ LABELS: Final = {
     Quota.REQUESTS: _("Requests in a second"),
 }
 _REMEDIES: Final = {
-    Quota.MEMORIES: "Delete facts or erase conversations, or ask the operator for a higher limit.",
-    Quota.STORAGE: "Erase conversations, or ask the operator for a higher limit.",
-    Quota.API_KEYS: "Revoke a key, or ask the operator for a higher limit.",
+    Quota.MEMORIES: _(
+        "Delete facts or erase conversations, or ask the operator for a higher limit."
+    ),
+    Quota.STORAGE: _("Erase conversations, or ask the operator for a higher limit."),
+    Quota.API_KEYS: _("Revoke a key, or ask the operator for a higher limit."),
 }
+_WAIT: Final = _("Wait until then, or ask the operator of this service for a higher limit.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +110,15 @@ class QuotaExceeded(KonstructError):
     def __init__(self, quota: Quota, *, limit: Decimal, used: Decimal | int) -> None:
         self.quota, self.limit, self.used = quota, limit, Decimal(used)
         self.resets_at = next_month(timezone.now()) if quota.is_monthly else None
-        self.remedy = _REMEDIES.get(
-            quota, "Wait until then, or ask the operator of this service for a higher limit."
-        )
-        when = "" if self.resets_at is None else f" It begins anew on {self.resets_at:%Y-%m-%d}."
-        super().__init__(
-            f"The quota is used up: {quota.label} is limited to {limit:,f}, and {used:,f} are"
-            f" used.{when} {self.remedy}"
-        )
+        self.remedy = str(_REMEDIES.get(quota, _WAIT))
+        text = gettext(
+            "The quota is used up: %(quota)s is limited to %(limit)s, and %(used)s are used."
+        ) % {"quota": quota.label, "limit": _shown(limit), "used": _shown(self.used)}
+        if self.resets_at is not None:
+            text += " " + gettext("It begins anew on %(day)s.") % {
+                "day": f"{self.resets_at:%Y-%m-%d}"
+            }
+        super().__init__(f"{text} {self.remedy}")
 
     @property
     def retry_after(self) -> float | None:
@@ -120,6 +126,11 @@ class QuotaExceeded(KonstructError):
         if self.resets_at is None:
             return None
         return max(1.0, (self.resets_at - timezone.now()).total_seconds())
+
+
+def _shown(number: Decimal) -> str:
+    """Return a number with the separators of the language of the text that it is a part of."""
+    return str(number_format(f"{number:f}", force_grouping=True))
 
 
 def next_month(moment: datetime) -> datetime:
@@ -181,17 +192,24 @@ def check_limit(quota: Quota, limit: Limit) -> None:
         if value is None:
             continue
         if name == "soft" and not quota.has_soft_limit:
-            raise QuotaInvalid(f"{quota.label} has no soft limit.")
+            raise QuotaInvalid(gettext("%(quota)s has no soft limit.") % {"quota": quota.label})
         least = 1 if quota is Quota.REQUESTS else 0
         if not value.is_finite() or not least <= value <= MAX_LIMIT:
-            raise QuotaInvalid(f"{quota.label}: give a number from {least} to {MAX_LIMIT:,f}.")
+            raise QuotaInvalid(
+                gettext("%(quota)s: give a number from %(least)s to %(most)s.")
+                % {"quota": quota.label, "least": least, "most": _shown(MAX_LIMIT)}
+            )
         if quota is Quota.COST:
             if value != round(value, 6):
-                raise QuotaInvalid(f"{quota.label}: give at most six decimals.")
+                raise QuotaInvalid(
+                    gettext("%(quota)s: give at most six decimals.") % {"quota": quota.label}
+                )
         elif value != value.to_integral_value():
-            raise QuotaInvalid(f"{quota.label}: give a whole number.")
+            raise QuotaInvalid(gettext("%(quota)s: give a whole number.") % {"quota": quota.label})
     if limit.soft is not None and limit.hard is not None and limit.soft > limit.hard:
-        raise QuotaInvalid(f"{quota.label}: the soft limit is above the hard one.")
+        raise QuotaInvalid(
+            gettext("%(quota)s: the soft limit is above the hard one.") % {"quota": quota.label}
+        )
 
 
 def request_buckets(

@@ -4,16 +4,19 @@ The pages come from the registries of the sites: a new one fails here until it i
 All texts and names that users of the tenant wrote are in Hebrew, long, and hostile.
 """
 
+import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
+from zoneinfo import available_timezones
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import Group, User
 from django.db.models import Model
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils.http import urlencode
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
@@ -60,6 +63,7 @@ from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tests import database
 from tests.browser.conftest import PASSWORD, Aurora, Visitor
+from tests.browser.disguise import WORD, disguise, texts_of
 from tests.konstruct.api.said import talk
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
@@ -416,3 +420,39 @@ def test_every_page_of_the_operators_admin_can_be_used_by_all(
     for name, path in (*own, *model_pages(operator_site, public)):
         walk.page(name, path, by_keyboard=name.endswith(("_changelist", "_add")))
     assert walk.found == []
+
+
+# Data of the rows, as opposed to texts of the product.
+DATA = re.compile(
+    r"[^\W\d_]*[\u0590-\u05ff][\w-]*|‹U.*|<(s|i>|b>).*|\b\w+:\w+"  # what people wrote; scopes
+    r"|(This is what I remember:|I will remember that|I have asked for a person:|- Fact:|"
+    r"You are an AI assistant|\(Built-in responder|Please remember that|No such model:|"
+    r"May I remember this:|“?Can I talk to a human).*"  # replies, and what they answer
+    r"|\b[0-9a-f]{8}[0-9a-f-]{4,}|\b\w*_\w+\b|\"(complaint|facts)\"|U\d|T1|Ev1"  # ids
+    r"|\b(Konstruct|Slack|Python|curl|CSV|JSON|Ctrl|esc|md5|UTC|Deutsch|English|español)\b"  # names
+    r"|\b(en|de|es)\b|\b([Aa]dmin|[Oo]lga|[Aa]uditor|curator|[Aa]urora( Travel)?|hebrew)\b"
+    r"|\b(rest|slack|stop|default|allergy|health|extraction|localhost|[Tt]enant-[aAbB])\b"
+    r"|\b(gpt-0|test-model|all-MiniLM-L6-v2)\b|[Nn]oa@example\.com"
+)
+
+
+def test_every_text_is_translated(
+    hebrew: Tenant, db: None, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.SLACK_CLIENT_ID = settings.SLACK_CLIENT_SECRET = "of no one"
+    settings.SLACK_SIGNING_SECRET = "of no one"
+    disguise(monkeypatch)
+    with tenant_scope(hebrew.id):
+        of_tenant = [*own_pages(), *model_pages(tenant_site, tenant_urls)]
+    found = set()
+    for host, name, pages in (
+        ("hebrew.localhost", "admin", of_tenant),
+        ("localhost", "olga", chain(operators_pages(hebrew), model_pages(operator_site, public))),
+    ):
+        client = Client(headers={"Host": host, "Accept-Language": "de"})
+        with tenant_scope(hebrew.id) if pages is of_tenant else nullcontext():
+            client.force_login(User.objects.get(username=name))
+        for page, path in pages:
+            texts = texts_of(client.get(path).text) - available_timezones()
+            found |= {(page, text) for text in texts if WORD.search(DATA.sub("", text))}
+    assert found == set()

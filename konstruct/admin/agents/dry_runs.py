@@ -83,10 +83,10 @@ class DraftForm(AgentForm):
     def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
         """The fields under their headings."""
         titles = {
-            "Instructions": PROMPT_FIELDS,
-            "Language model": MODEL_FIELDS,
-            "Tools, people and other agents": RULE_FIELDS,
-            "Recall": RECALL_FIELDS,
+            gettext("Instructions"): PROMPT_FIELDS,
+            gettext("Language model"): MODEL_FIELDS,
+            gettext("Tools, people and other agents"): RULE_FIELDS,
+            gettext("Recall"): RECALL_FIELDS,
         }
         return [(title, [self[name] for name in names]) for title, names in titles.items()]
 

@@ -238,7 +238,7 @@ def _status(message: Any, pending: PendingReply | None) -> str:
         return "failed" if pending.failed_at else "waiting"
     if message.channel == IMPORT_CHANNEL:
         is_copy = (message.external_id or "").startswith(COPY_PREFIX)
-        return gettext("copy from another agent's thread") if is_copy else "imported"
+        return gettext("copy from another agent's thread") if is_copy else gettext("imported")
     if message.channel == STORED_CHANNEL:
         return gettext("stored directly")
     if message.role == "user":

@@ -14,17 +14,19 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from unfold.decorators import display
 
 from konstruct.admin.access import AuditedReadOnlyAdmin, author_of, note, note_row
 from konstruct.admin.choosing import as_user_id, as_uuid
-from konstruct.admin.lists import agent_names
+from konstruct.admin.lists import agent_names, id_column
 from konstruct.admin.memory.marking import marked_difference
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.api.resources.memory.fact_review import confirm_as
+from konstruct.templatetags.texts import translated
 from memory.browse.threads import turns_around
 from memory.facts import LongTermMemory, reject, restore, retract
 from memory.models import MemoryEntry
-from memory.models.facts import FactEvent, FactEvidence, FactState
+from memory.models.facts import AuthorKind, FactEvent, FactEvidence, FactState
 from tenants import transaction
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
@@ -49,6 +51,7 @@ class ReasonForm(PageForm):
     """The reason of a decision."""
 
     reason = forms.CharField(
+        label=_("Reason"),
         required=False,
         max_length=2000,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
@@ -68,7 +71,10 @@ class EditForm(ReasonForm):
 
     content = forms.CharField(label=_("Fact"), widget=forms.Textarea(attrs={"rows": 3}))
     value = forms.CharField(
-        required=False, max_length=1000, widget=forms.TextInput(attrs={"autocomplete": "off"})
+        label=_("Value"),
+        required=False,
+        max_length=1000,
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
 
@@ -295,18 +301,32 @@ class FactEvidenceAdmin(AuditedReadOnlyAdmin):
     list_display = ("created_at", "quote", "memory_id", "message_id")
     sortable_by = ()
     ordering = ("-created_at", "id")
-    fields = ("quote", "memory_id", "message_id", "start", "end", "run_id", "created_at")
+    fields = (
+        "quote",
+        id_column("memory_id"),
+        id_column("message_id"),
+        "start",
+        "end",
+        "run_id",
+        "created_at",
+    )
 
 
 @admin.register(FactEvent, site=tenant_site)
 class FactEventAdmin(AuditedReadOnlyAdmin):
     """Changes of facts, with their authors."""
 
-    list_display = ("created_at", "action", "author_kind", "author_name", "reason", "memory_id")
+    list_display = ("created_at", "action", "author_kind", "author_name", "why", "memory_id")
     list_filter = ("action", "author_kind")
     sortable_by = ()
     ordering = ("-number",)
     fields = (
-        *("action", "author_kind", "author_id", "author_name", "reason", "memory_id"),
+        *("action", "author_kind", "author_id", "author_name", "why"),
+        id_column("memory_id"),
         *("other_id", "created_at"),
     )
+
+    @display(description=_("reason"))
+    def why(self, event: FactEvent) -> str:
+        """The author's reason, or one of the platform's."""
+        return event.reason if event.author_kind == AuthorKind.PERSON else translated(event.reason)

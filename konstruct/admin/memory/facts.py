@@ -29,7 +29,7 @@ from konstruct.admin.lists import (
     link,
     shortened,
 )
-from konstruct.admin.memory.fact_review import decisions_for, evidence_of, update_fact
+from konstruct.admin.memory.fact_review import BUTTONS, decisions_for, evidence_of, update_fact
 from konstruct.admin.memory.marking import marked_difference
 from konstruct.admin.pages import AgentField, PageForm, UserField, show_outcome
 from konstruct.orchestrator.usage import admit_memories
@@ -147,7 +147,8 @@ class FactForm(MetadataForm, forms.ModelForm):
 class StateFilter(ChoiceFilter):
     """Current facts, ended facts, or old versions. Old versions are shown only on request."""
 
-    title = parameter_name = "state"
+    title = _("state")
+    parameter_name = "state"
     values = {
         "now": _("current"),
         "proposed": _("proposed"),
@@ -375,7 +376,7 @@ def _is_old(fact: MemoryEntry | None) -> bool:
 def _known_of(fact: MemoryEntry) -> dict[str, Any]:
     """Return what the page of a fact shows beside its fields."""
     return {
-        "decisions": decisions_for(fact),
+        "decisions": [(each, BUTTONS[each]) for each in decisions_for(fact)],
         "evidence": evidence_of(fact),
         "events": FactEvent.objects.filter(memory=fact).order_by("-number")[:50],
         "replies": recalls_with(fact)

@@ -32,9 +32,10 @@ NOT_IN_THE_API: Final = _(
 )
 
 
-def _choice(names: Sequence[str]) -> Any:
+def _choice(names: Sequence[str], label: Any) -> Any:
     return forms.ChoiceField(
-        choices=[("", gettext("the agent's")), *((name, name) for name in names)],
+        label=label,
+        choices=[("", _("the agent's")), *((name, _(name)) for name in names)],
         required=False,
     )
 
@@ -45,17 +46,19 @@ def _number(field: Any, lowest: float, highest: float, step: str, label: Any) ->
         required=False,
         min_value=lowest,
         max_value=highest,
-        widget=forms.NumberInput(attrs={"step": step, "placeholder": gettext("the agent's")}),
+        widget=forms.NumberInput(attrs={"step": step, "placeholder": _("the agent's")}),
     )
 
 
 class PolicyForm(PageForm):
     """The knobs of a policy. A blank one has the agent's value."""
 
-    preset = _choice(list(PRESETS))
-    mode = _choice(MODES)
+    preset = _choice(list(PRESETS), _("Preset"))
+    mode = _choice(MODES, _("Mode"))
     gate = forms.ChoiceField(
-        choices=[("", _("the agent's")), ("true", _("on")), ("false", _("off"))], required=False
+        label=_("Gate"),
+        choices=[("", _("the agent's")), ("true", _("on")), ("false", _("off"))],
+        required=False,
     )
     top_k = _number(forms.IntegerField, 1, MAX_TOP_K, "1", _("Number"))
     open_at = _number(forms.FloatField, 0, 1, "any", _("Best at least"))
@@ -90,7 +93,8 @@ class QuestionForm(PageForm):
         help_text=_("Only what was said until then."),
     )
     kinds = forms.MultipleChoiceField(
-        choices=[(kind, kind) for kind in KINDS],
+        label=_("Kinds"),
+        choices=[(MESSAGES, _("messages")), (FACTS, _("facts"))],
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text=_("None: both."),

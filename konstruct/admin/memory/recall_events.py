@@ -35,6 +35,13 @@ FEATURES: Final = {
     "fact": (_("fact"), _("Cosine similarity of the fact that rests on it.")),
     "subject": (_("speaker"), _("1: said by whom the question names; -1: by another.")),
     "time": (_("time"), _("1: the question asks when, and it holds a time.")),
+    "words": (_("length"), _("Logarithm of its number of words.")),
+    "gap": (_("behind the best"), _("How far its score is below the best one.")),
+    "unknown": (_("unknown words"), _("Share of the question's words that are in no message.")),
+    "unknown_name": (_("unknown name"), _("1: the question names whom no message names.")),
+    "anonymous": (_("no name"), _("1: the question names no speaker.")),
+    "mean_cosine": (_("all messages"), _("Average cosine similarity of all messages.")),
+    "scarcity": (_("few messages"), _("Higher, the fewer messages there are.")),
 }
 REASONS: Final = {
     "excluded": _("The prompt holds it anyway."),

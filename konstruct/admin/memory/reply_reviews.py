@@ -106,7 +106,7 @@ class ReplyReviewAdmin(AgentRowsAdmin):
     list_display = ("created_at", "shown_mark", "agent", "user_id", "note", "reviewer_name")
     list_filter = ("mark", AgentFilter, UserFilter, "created_at")
     fields = (
-        *("mark", "note", "reviewer_name", "reviewer_kind", "created_at"),
+        *("mark", "note", "reviewer_name", "kind", "created_at"),
         *("conversation", "agent", "user_id", "id", "agent_id"),
     )
 
@@ -117,7 +117,12 @@ class ReplyReviewAdmin(AgentRowsAdmin):
     )
     def shown_mark(self, row: ReplyReview) -> str:
         """Return the mark."""
-        return row.mark
+        return str(row.get_mark_display())
+
+    @display(description=_("reviewer kind"))
+    def kind(self, row: ReplyReview) -> str:
+        """What the reviewer is."""
+        return gettext(row.reviewer_kind)
 
     @display(description=_("Reply"))
     def conversation(self, row: ReplyReview) -> SafeString:

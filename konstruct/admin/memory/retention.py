@@ -9,6 +9,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
@@ -21,6 +22,7 @@ from konstruct.admin.pages import AgentField
 from konstruct.orchestrator import retention_rules
 from konstruct.orchestrator.retention_rules import MAX_DAYS, WouldShorten
 from tenants import transaction
+from tenants.admin.badges import grouped
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action, RetentionRule
@@ -87,7 +89,7 @@ class RetentionRuleAdmin(AgentNameAdmin):
     @display(description=_("Days"))
     def kept(self, row: RetentionRule) -> str:
         """The days that hold now."""
-        return gettext("for good") if row.days >= MAX_DAYS else f"{row.days:,}"
+        return gettext("for good") if row.days >= MAX_DAYS else grouped(row.days)
 
     @display(description=_("Change"), empty_value=_("none"))
     def change(self, row: RetentionRule) -> str:
@@ -96,7 +98,7 @@ class RetentionRuleAdmin(AgentNameAdmin):
             return ""
         return gettext("%(next_days)s days from %(effective_at)s UTC") % {
             "next_days": row.next_days,
-            "effective_at": f"{row.effective_at:%Y-%m-%d %H:%M}",
+            "effective_at": date_format(row.effective_at, "DATETIME_FORMAT"),
         }
 
     def get_actions(self, request: HttpRequest) -> Any:

@@ -65,7 +65,8 @@ class PieceInline(ReadOnly, TabularInline):
 class SourceFilter(ChoiceFilter):
     """Replies by their source. Charts link here with a day: shown when it is chosen."""
 
-    title = parameter_name = "source"
+    title = _("source")
+    parameter_name = "source"
     values = {
         "facts": _("from facts"),
         "memories": _("from recalled messages"),
@@ -152,7 +153,8 @@ class MessageAdmin(MemoryAdmin):
 class ModelFilter(ChoiceFilter):
     """Vectors of the current model, which recall compares, or of other models."""
 
-    title = parameter_name = "model"
+    title = _("model")
+    parameter_name = "model"
     values = {"current": _("the current one"), "other": _("others: to be embedded again")}
 
     def narrow(self, rows: Any, value: str) -> Any:

@@ -48,7 +48,8 @@ MAX_COLLEAGUES = 200
 class StateFilter(ChoiceFilter):
     """Open, or resolved."""
 
-    title = parameter_name = "state"
+    title = _("state")
+    parameter_name = "state"
     values = {"open": _("open"), "resolved": _("resolved")}
 
     def narrow(self, rows: Any, value: str) -> Any:
@@ -69,7 +70,8 @@ class ToFilter(ChoiceFilter):
 class AssignedFilter(ChoiceFilter):
     """Assigned to the user who looks, or to no one."""
 
-    title = parameter_name = "assigned"
+    title = _("assigned")
+    parameter_name = "assigned"
     values = {"me": _("to me"), "none": _("to no one")}
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:

@@ -50,7 +50,7 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
     )
     def state_shown(self, installation: SlackInstallation) -> str:
         """Return the word for the row's state."""
-        return installation.state
+        return str(installation.get_state_display())
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
         """Who may connect workspaces; they are added by way of Slack."""
@@ -105,6 +105,7 @@ class ConnectForm(PageForm):
 
     agent = forms.ModelChoiceField(
         Agent.objects.none(),
+        label=_("Agent"),
         help_text=_("Answers in the workspace, and remembers what is said to it there."),
     )
 

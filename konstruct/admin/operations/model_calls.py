@@ -1,7 +1,7 @@
 """Calls of language models: each call, and tokens and money by day and by agent."""
 
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
@@ -11,9 +11,10 @@ from unfold.decorators import display
 
 from konstruct.admin.access import AgentRowsAdmin
 from konstruct.admin.choosing import as_uuid
-from konstruct.admin.lists import AgentFilter, agent_names
+from konstruct.admin.lists import AgentFilter, ChoiceFilter, agent_names
 from konstruct.orchestrator import metering
 from konstruct.orchestrator.models import CallOutcome, ModelCall
+from konstruct.orchestrator.monthly import PURPOSES
 from tenants.admin.badges import Colours
 from tenants.admin.sites import ExtraContext, tenant_site
 from tenants.context import reading_replica
@@ -23,18 +24,29 @@ DAYS: Final = 14
 MAX_AGENTS: Final = 10
 
 
+class PurposeFilter(ChoiceFilter):
+    """Calls with one purpose."""
+
+    title = _("purpose")
+    parameter_name = "purpose"
+    values = {purpose: _(purpose) for purpose in PURPOSES}
+
+    def narrow(self, rows: Any, value: str) -> Any:
+        return rows.filter(purpose=value)
+
+
 @admin.register(ModelCall, site=tenant_site)
 class ModelCallAdmin(AgentRowsAdmin):
     """Requests to language models, with their tokens and their cost."""
 
     list_before_template = "konstruct/model_usage.html"
     list_display = (
-        "created_at", "how_it_ended", "purpose", "agent", "model", "prompt_tokens",
+        "created_at", "how_it_ended", "what_for", "agent", "model", "prompt_tokens",
         "completion_tokens", "cost",
     )  # fmt: skip
-    list_filter = ("outcome", "purpose", AgentFilter, "created_at")
+    list_filter = ("outcome", PurposeFilter, AgentFilter, "created_at")
     fields = (
-        *("created_at", "how_it_ended", "purpose", "agent", "model"),
+        *("created_at", "how_it_ended", "what_for", "agent", "model"),
         *("prompt_tokens", "completion_tokens", "cost"),
     )
 
@@ -52,6 +64,11 @@ class ModelCallAdmin(AgentRowsAdmin):
         """The outcome; unknown where the process ended before the answer came."""
         label = CallOutcome(call.outcome).label
         return gettext(label)
+
+    @display(description=_("purpose"), ordering="purpose")
+    def what_for(self, call: ModelCall) -> str:
+        """The purpose in words."""
+        return gettext(call.purpose)
 
     def changelist_view(
         self, request: HttpRequest, extra_context: ExtraContext = None
@@ -74,7 +91,7 @@ class ModelCallAdmin(AgentRowsAdmin):
                 (
                     gettext("Agent"),
                     [
-                        (names.get(agent_id, str(agent_id or "none")), counts)
+                        (names.get(agent_id, str(agent_id or gettext("none"))), counts)
                         for agent_id, counts in by_agent[:MAX_AGENTS]
                     ],
                 ),

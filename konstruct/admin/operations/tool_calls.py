@@ -11,6 +11,7 @@ from unfold.decorators import display
 from konstruct.admin.access import AgentRowsAdmin
 from konstruct.admin.lists import AgentFilter, UserFilter
 from konstruct.orchestrator.models import ToolCall
+from konstruct.orchestrator.models.tool_calls import ToolCallState
 from tenants.admin.badges import Colours
 from tenants.admin.sites import tenant_site
 
@@ -33,14 +34,21 @@ class ToolCallAdmin(AgentRowsAdmin):
 
     @display(
         description=_("State"),
-        label=Colours({
-            "waiting": "warning", "with_program": "warning", "approved": "info",
-            "done": "success", "denied": "danger", "expired": "danger", "failed": "danger",
-        }),
-    )  # fmt: skip
+        label=Colours(
+            {
+                ToolCallState.WAITING.label: "warning",
+                ToolCallState.WITH_PROGRAM.label: "warning",
+                ToolCallState.APPROVED.label: "info",
+                ToolCallState.DONE.label: "success",
+                ToolCallState.DENIED.label: "danger",
+                ToolCallState.EXPIRED.label: "danger",
+                ToolCallState.FAILED.label: "danger",
+            }
+        ),
+    )
     def how_far(self, call: ToolCall) -> str:
         """Return the word for the row's state."""
-        return call.state
+        return str(call.get_state_display())
 
     @display(description=_("Arguments"))
     def asked_with(self, call: ToolCall) -> SafeString:

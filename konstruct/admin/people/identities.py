@@ -47,7 +47,8 @@ def linked_accounts(request: HttpRequest, user_ids: Sequence[str]) -> dict[str, 
 class LinkedFilter(lists.ChoiceFilter):
     """Linked to a user, or not."""
 
-    title = parameter_name = "linked"
+    title = _("linked")
+    parameter_name = "linked"
     values = {"yes": _("to a user"), "no": _("not linked")}
 
     def narrow(self, rows: Any, value: str) -> Any:

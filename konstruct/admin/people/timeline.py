@@ -20,7 +20,8 @@ from konstruct.orchestrator.identities.timeline import (
     Position,
     timeline,
 )
-from memory.models.facts import FactAction
+from konstruct.templatetags.texts import translated
+from memory.models.facts import AuthorKind, FactAction
 from tenants.audit.models import Action
 
 PER_PAGE: Final = 30
@@ -37,8 +38,8 @@ KINDS: Final = {
     EntryKind.ACCESS: _("Activity"),
 }
 LABELS: Final = {
-    (EntryKind.MESSAGE, "user"): "said",
-    (EntryKind.MESSAGE, "assistant"): "replied",
+    (EntryKind.MESSAGE, "user"): _("said"),
+    (EntryKind.MESSAGE, "assistant"): _("replied"),
     (EntryKind.RECALL, "recalled"): _("Recalled for"),
     (EntryKind.RECALL, "abstained"): _("Nothing recalled for"),
     (EntryKind.ESCALATION, "opened"): _("Person asked for"),
@@ -118,10 +119,20 @@ def _position(request: HttpRequest) -> Position | None:
 def _shown(entry: Entry) -> dict[str, Any]:
     return {
         **entry._asdict(),
+        **_translated(entry),
         "label": _label(entry),
         "is_turn": entry.kind is EntryKind.MESSAGE,
         "address": _address(entry),
     }
+
+
+def _translated(entry: Entry) -> dict[str, str]:
+    """Return the texts of an entry that are the platform's: subjects of the log, and reasons."""
+    if entry.kind is EntryKind.ACCESS:
+        return {"text": gettext(entry.text)}
+    if entry.kind is EntryKind.FACT and entry.by in AuthorKind.values:
+        return {"note": translated(entry.note), "by": gettext(AuthorKind(entry.by).label)}
+    return {}
 
 
 def _label(entry: Entry) -> str:

@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince, timeuntil
@@ -87,24 +88,31 @@ class ApiKeyAdmin(AuditedAdmin):
     fields = ("name", "scopes", "agent", "user_id", "expires_at")
     actions = ("revoke",)
 
+    def get_fields(self, request: HttpRequest, obj: ApiKey | None = None) -> Any:
+        """A key that exists shows its scopes as words."""
+        return self.fields if obj is None else ("name", "may", *self.fields[2:])
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         people = User.objects.annotate(key=Cast("pk", TextField()))
         names = people.filter(key=OuterRef("created_by")).values("username")
         keys: QuerySet[Any] = super().get_queryset(request)
         return keys.annotate(creator_name=Subquery(names))
 
-    @display(label=Colours({"valid": "success", "revoked": "danger", "expired": "warning"}))
+    @display(
+        description=_("state"),
+        label=Colours({"valid": "success", "revoked": "danger", "expired": "warning"}),
+    )
     def state(self, key: ApiKey) -> tuple[str, str]:
         """Return whether the key is valid, expired or revoked, and until when."""
         if key.revoked_at is not None:
             return "revoked", gettext("revoked on %(revoked_at)s") % {
-                "revoked_at": f"{key.revoked_at:%Y-%m-%d}"
+                "revoked_at": date_format(timezone.localtime(key.revoked_at))
             }
         if key.expires_at is None:
-            return "valid", "valid"
+            return "valid", gettext("valid")
         if key.expires_at <= timezone.now():
             return "expired", gettext("expired on %(expires_at)s") % {
-                "expires_at": f"{key.expires_at:%Y-%m-%d}"
+                "expires_at": date_format(timezone.localtime(key.expires_at))
             }
         return "valid", gettext("expires in %(timeuntil)s") % {
             "timeuntil": timeuntil(key.expires_at)
@@ -121,10 +129,10 @@ class ApiKeyAdmin(AuditedAdmin):
             link(gettext("Revoke"), "revoke_keys", query={"key": key.pk}),
         )
 
-    @display(description="scopes")
+    @display(description=_("Scopes"))
     def may(self, key: ApiKey) -> str:
         """Return the scopes of the key."""
-        return ", ".join(key.scopes)
+        return ", ".join(gettext(scope) for scope in key.scopes)
 
     @display(description=_("Created by"))
     def creator(self, key: Any) -> str:
@@ -137,7 +145,7 @@ class ApiKeyAdmin(AuditedAdmin):
         return (
             gettext("%(timesince)s ago") % {"timesince": timesince(key.last_used_at)}
             if key.last_used_at
-            else "never"
+            else gettext("never")
         )
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:

@@ -63,7 +63,7 @@ class PersonForm(forms.ModelForm):
         if len(held) == 1 and not further:
             role.initial = held[0].name
         elif held or further:
-            names = ", ".join(sorted(group.name for group in held)) or "none"
+            names = ", ".join(sorted(group.name for group in held)) or gettext("none")
             role.help_text = gettext(
                 "Roles until now: %(names)s; permissions besides: %(further)s."
                 " The chosen role takes their place."
@@ -137,8 +137,8 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
     def role(self, user: User) -> str:
         """The role of a person."""
         if user.is_superuser:
-            return SUPERUSER
-        return ", ".join(sorted(group.name for group in user.groups.all())) or "none"
+            return gettext("superuser")
+        return ", ".join(sorted(group.name for group in user.groups.all())) or gettext("none")
 
     @display(
         description=_("State"),

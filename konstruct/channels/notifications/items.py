@@ -173,7 +173,7 @@ class _Writer:
         url = f"{self._url(page)}?state=failed" if page else self._url("index")
         return Item(
             gettext("The %(kind)s failed for good at %(time)s")
-            % {"kind": job.kind, "time": self._time(row)},
+            % {"kind": gettext(job.kind), "time": self._time(row)},
             url,
         )
 
@@ -204,9 +204,12 @@ class _Writer:
         found = reached.get(quota)
         if quota is None or found is None:
             return None
-        what = "is used up" if found["level"] == "hard" else "is nearly used up"
-        text = f"The quota {quota.label} {what}, since {self._time(row)}"
-        return Item(text, self._url("usage"))
+        text = (
+            gettext("The quota %(quota)s is used up, since %(time)s")
+            if found["level"] == "hard"
+            else gettext("The quota %(quota)s is nearly used up, since %(time)s")
+        )
+        return Item(text % {"quota": quota.label, "time": self._time(row)}, self._url("usage"))
 
     def _agent(self, agent_id: UUID) -> str:
         return one_line(self._agents.get(agent_id) or gettext("an agent"))

@@ -3,3 +3,4 @@
 DATE_FORMAT = "j M Y"
 TIME_FORMAT = "H:i"
 DATETIME_FORMAT = "j M Y, H:i:s"
+MONTH_DAY_FORMAT = "j M"

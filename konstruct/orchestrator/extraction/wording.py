@@ -212,7 +212,7 @@ def is_limited_in_time(text: str) -> bool:
 
 # By articles 9 and 10 of the GDPR; and claims of permissions, which agents must not take from a
 # message. A low line is a space, a hyphen or a low line.
-_TOPIC_WORDS: Final = {
+TOPIC_WORDS: Final = {
     "health": r"""
         health\w* medical\w* medicin\w* medicat\w* diagnos\w* diseases? disorders? illness\w*
         sick\w* allerg\w* diabet\w* cancer\w* tumou?rs? depress\w* anxiety adhd autis\w*
@@ -263,7 +263,7 @@ _TOPIC_WORDS: Final = {
 _TOPICS: Final = re.compile(
     "|".join(
         rf"(?P<{topic}>\b(?:{'|'.join(words.split()).replace('_', '[ _-]')})\b)"
-        for topic, words in _TOPIC_WORDS.items()
+        for topic, words in TOPIC_WORDS.items()
     )
 )
 

@@ -6,6 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from tenants.models import TenantModel
 from tenants.personal_data import Export, NoPersonalData
@@ -61,4 +62,7 @@ class AgentVersion(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"version {self.number} of {self.agent_id}"
+        return gettext("version %(number)s of %(agent)s") % {
+            "number": self.number,
+            "agent": self.agent_id,
+        }

@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
 from django.db.models import OuterRef
+from django.utils.translation import gettext
 
 from konstruct.orchestrator.tool_catalog import refuse_unknown_tools
 from memory.exceptions import InvalidArgument
@@ -500,4 +501,4 @@ class PendingReply(TenantModel, JobColumns):
         verbose_name_plural = "pending replies"
 
     def __str__(self) -> str:
-        return f"reply to {self.message_id}"
+        return gettext("reply to %(message)s") % {"message": self.message_id}

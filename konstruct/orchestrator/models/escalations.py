@@ -6,6 +6,7 @@ from typing import Final, Self
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from memory.models import AgentUserModel
 from tenants.personal_data import Export, Merge, PersonalData
@@ -158,4 +159,7 @@ class Escalation(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user_id} in {self.thread_id}"
+        return gettext("%(user)s in %(thread)s") % {
+            "user": self.user_id,
+            "thread": self.thread_id,
+        }

@@ -7,6 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from memory.models import AgentUserModel, Message
 from tenants.models import TenantModel, job_columns
@@ -85,7 +86,11 @@ class ExtractionCursor(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.user_id} with {self.agent_id}, up to message {self.last_number}"
+        return gettext("%(user)s with %(agent)s, up to message %(number)s") % {
+            "user": self.user_id,
+            "agent": self.agent_id,
+            "number": self.last_number,
+        }
 
 
 class RunState(models.TextChoices):
@@ -184,7 +189,10 @@ class ExtractionRun(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        return f"{len(self.message_ids)} messages of {self.user_id}"
+        return gettext("%(count)s messages of %(user)s") % {
+            "count": len(self.message_ids),
+            "user": self.user_id,
+        }
 
 
 class CallOutcome(models.TextChoices):
@@ -247,4 +255,4 @@ class ModelCall(TenantModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.purpose} at {self.created_at:%Y-%m-%d %H:%M}"
+        return f"{gettext(self.purpose)}, {self.created_at:%Y-%m-%d %H:%M}"

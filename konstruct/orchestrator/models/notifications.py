@@ -10,6 +10,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from tenants.models import TenantModel
 from tenants.personal_data import NoPersonalData, PersonalData
@@ -171,7 +172,10 @@ class NotificationRecipient(TenantModel):
 
     def __str__(self) -> str:
         if self.destination == Destination.SLACK:
-            return f"{self.slack_channel} in {self.workspace}"
+            return gettext("%(channel)s in %(workspace)s") % {
+                "channel": self.slack_channel,
+                "workspace": self.workspace,
+            }
         return str(self.member) if self.destination == Destination.MEMBER else self.email
 
     def pause(self, now: datetime) -> timedelta:

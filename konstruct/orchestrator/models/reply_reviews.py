@@ -5,6 +5,7 @@ import uuid
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from memory.models import AgentUserModel, Message
 from tenants.personal_data import Export, PersonalData
@@ -64,4 +65,7 @@ class ReplyReview(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.mark} by {self.reviewer_name}"
+        return gettext("%(mark)s, by %(name)s") % {
+            "mark": self.get_mark_display(),
+            "name": self.reviewer_name,
+        }

@@ -6,6 +6,7 @@ from typing import Self
 from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from memory.models import AgentUserModel, Message
 from tenants.personal_data import Export, PersonalData
@@ -146,4 +147,4 @@ class ToolCall(AgentUserModel):
         ]
 
     def __str__(self) -> str:
-        return f"{self.name} for {self.user_id}"
+        return gettext("%(tool)s for %(user)s") % {"tool": self.name, "user": self.user_id}

@@ -9,11 +9,13 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Any, Final
 
 import django
 import polib
+from django.apps import apps
 from django.template.exceptions import TemplateSyntaxError
 
 ROOT: Final = Path(__file__).resolve().parents[3]
@@ -24,8 +26,21 @@ MARKERS: Final = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext"}
 CONSTANT: Final = re.compile(r"""_\(("[^"]+"|'[^']+')\)""")
 # Texts that mean something else in Django, or that it leaves in English.
 OURS: Final = frozenset(
-    ("Arguments", "Field", "Messages", "None", "Save", "Sessions", "Views", "active", "content")
+    (
+        *("Arguments", "Field", "Messages", "None", "Save", "Sessions", "Views", "active"),
+        *("content", "Disabled", "Enabled", "Password-based authentication", "message", "name"),
+    )
 )
+# Texts of Django's own pages that it has in no German.
+OF_DJANGO: Final = (
+    "Disabled",
+    "Enabled",
+    "Password-based authentication",
+    "Whether the user will be able to authenticate using a password or not. If disabled, they may "
+    "still be able to authenticate using other backends, such as Single Sign-On or LDAP.",
+)
+# Functions with the subject of an entry of the operators' log as their third argument.
+OPERATIONS: Final = {"record_command", "record_operation", "record_by_person"}
 # A text in one form, or in two of which the second is the plural.
 Text = tuple[str, str]
 
@@ -33,7 +48,8 @@ Text = tuple[str, str]
 def marked_texts() -> dict[Text, str]:
     """Return each marked text with a place that has it."""
     found: dict[Text, str] = {}
-    for text, place in (*_in_python(), *_in_templates(), *_of_models(), *_of_unfold(), *_of_data()):
+    sources = (_in_python, _subjects, _in_templates, _of_models, _of_unfold, _of_data)
+    for text, place in chain.from_iterable(source() for source in sources):
         if not _is_known(text[0]):
             found.setdefault(text, place)
     plural = {singular for singular, other in found if other}
@@ -55,6 +71,41 @@ def _of_source(source: str, place: str) -> Iterator[tuple[Text, str]]:
         words = [text for text in texts if isinstance(text, str)]
         if words:
             yield (words[0], words[1] if len(words) > 1 else ""), place
+
+
+def _subjects() -> Iterator[tuple[Text, str]]:
+    """Subjects of entries of the logs: what follows an `Action`, and names of pages with tools."""
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if "migrations" not in path.parts:
+                for found in map(_subject, ast.walk(ast.parse(path.read_text()))):
+                    yield from (((text, ""), "subjects of logs") for text in _texts_in(found))
+
+
+def _subject(node: ast.AST) -> ast.AST | None:
+    """Return the expression of a subject in a call or an assignment."""
+    if isinstance(node, ast.Assign):
+        return node.value if getattr(node.targets[0], "id", "") == "subject" else None
+    if not isinstance(node, ast.Call):
+        return None
+    name = getattr(node.func, "id", "")
+    if name == "PageTools":
+        return node.args[0]
+    if name in OPERATIONS and len(node.args) > 2:
+        return node.args[2]
+    after = dropwhile(lambda each: "Action." not in ast.unparse(each), node.args)
+    for found in islice(after, 1, None):
+        if any(_texts_in(found)):
+            return found
+    return next((each.value for each in node.keywords if each.arg == "subject"), None)
+
+
+def _texts_in(found: ast.AST | None) -> Iterator[str]:
+    """Return the texts that an expression of a subject may have; ids of columns are none."""
+    choices = [found.body, found.orelse] if isinstance(found, ast.IfExp) else [found]
+    for each in choices:
+        if isinstance(each, ast.Constant) and re.fullmatch(r"[a-zA-Z ]{2,}", str(each.value)):
+            yield str(each.value)
 
 
 def _in_templates() -> Iterator[tuple[Text, str]]:
@@ -87,6 +138,11 @@ def _of_models() -> Iterator[tuple[Text, str]]:
     from konstruct.urls import public, tenant  # noqa: F401  (they register the pages)
     from tenants.admin.sites import operator_site, tenant_site
 
+    for model in apps.get_models():
+        if model.__module__.partition(".")[0] in PACKAGES:
+            names = (model._meta.verbose_name, model._meta.verbose_name_plural)
+            named = [str(name) for name in names] + [name for _, name in model._meta.permissions]
+            yield from (((text, ""), f"model {model.__name__}") for text in named)
     for site in (tenant_site, operator_site):
         inlines = {
             inline.model: inline for each in site._registry.values() for inline in each.inlines
@@ -106,16 +162,41 @@ def _of_models() -> Iterator[tuple[Text, str]]:
 
 def _of_data() -> Iterator[tuple[Text, str]]:
     """Words that are data elsewhere, and that pages translate where they show them."""
+    from konstruct.admin.memory.recall_events import REASONS
     from konstruct.api.models import KeyScope
-    from konstruct.orchestrator.models import Event
+    from konstruct.orchestrator.extraction import candidates, wording
+    from konstruct.orchestrator.models import Event, ModelTier
+    from konstruct.orchestrator.monthly import PURPOSES
+    from memory.facts import lifecycle
+    from memory.models import Role
     from memory.models.facts import FactAction
     from memory.models.recall_marks import Relevance
+    from memory.recall.policy import MODES, PRESETS
     from tenants.audit.models import Action
     from tenants.audit.roles import MEANINGS
+    from tenants.jobs.kind import KINDS
 
     for choices in (KeyScope, Event, FactAction, Relevance, Action):
         yield from (((str(label), ""), choices.__name__) for label in choices.labels)
-    yield from (((text, ""), "MEANINGS") for text in MEANINGS.values())
+    doubts = (
+        *(candidates.INFERRED, candidates.UNVERIFIED, candidates.CONFLICT, candidates.ALL),
+        *(candidates.LOW_CONFIDENCE, candidates.UNCERTAIN_PERIOD, candidates.ENDS_ONE_VALUE),
+        *(lifecycle.REJECTED_BEFORE, lifecycle.NO_REVIEW, lifecycle.MORE_EVIDENCE),
+        *(topic.replace("_", " ") for topic in wording.TOPIC_WORDS),
+    )
+    for name, words in {
+        "roles of messages": (*Role.values, "system", "tool", "review required"),
+        "scopes of keys": KeyScope.values,
+        "tiers of models": ModelTier.values,
+        "kinds of jobs": (*KINDS,),
+        "purposes of calls": PURPOSES,
+        "ways of recall": (*MODES, *PRESETS),
+        "reasons for a review": doubts,
+        "reasons to leave out": (*REASONS,),
+        "meanings of roles": (*MEANINGS.values(),),
+        "Django": OF_DJANGO,
+    }.items():
+        yield from (((text, ""), name) for text in words)
 
 
 def _of_unfold() -> Iterator[tuple[Text, str]]:
@@ -130,7 +211,7 @@ def _of_unfold() -> Iterator[tuple[Text, str]]:
             except TemplateSyntaxError:  # it needs an application that is not installed
                 texts = []
             yield from ((text, "unfold") for text in texts)
-    for path in (folder / "admin.py", folder / "forms.py", folder / "widgets.py"):
+    for path in (*folder.glob("*.py"), *folder.glob("mixins/*.py")):
         for text, _ in _of_source(path.read_text(), "unfold"):
             yield text, "unfold"
 
