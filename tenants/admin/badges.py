@@ -22,4 +22,4 @@ class Colours(dict[str, str]):
 def grouped(number: float | Decimal, decimals: int = 0) -> str:
     """Return a number with the separators of the reader's language, rounded to some decimals."""
     # Django's function cuts decimals off.
-    return str(number_format(round(number, decimals), decimals, force_grouping=True))
+    return str(number_format(f"{number:.{decimals}f}", decimals, force_grouping=True))

@@ -81,7 +81,7 @@ class RecordedAdmin(ModelAdmin):
         """Show the history of a row."""
         return self.seen(request, super().history_view(request, *args, **kwargs))
 
-    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Name permissions in the language of the reader."""
         if db_field.related_model is Permission:
             kwargs["form_class"] = PermissionsField

@@ -1,6 +1,6 @@
 """Dates and times in Spanish: the day before the month, hours from 0 to 23, and seconds."""
 
-DATE_FORMAT = "j M Y"
+DATE_FORMAT = "j b Y"
 TIME_FORMAT = "H:i"
-DATETIME_FORMAT = "j M Y, H:i:s"
-MONTH_DAY_FORMAT = "j M"
+DATETIME_FORMAT = "j b Y, H:i:s"
+MONTH_DAY_FORMAT = "j b"

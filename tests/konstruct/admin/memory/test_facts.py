@@ -179,9 +179,11 @@ def test_a_fact_is_deleted_with_its_versions_and_that_is_written_down(
 ) -> None:
     fact = know("Lives in Porto.")
     LongTermMemory().update(fact, program_a.tenant.id, content="Lives in Lisbon.")
-    browser(program_a.tenant).post(
-        f"{FACTS}{fact}/delete/", {"post": "yes"}, headers={"Accept-Language": language}
-    )
+    # The events of a fact are deleted with it, without a permission of their own.
+    client = browser(program_a.tenant, "view_memoryentry", "delete_memoryentry")
+    asked = client.get(f"{FACTS}{fact}/delete/", headers={"Accept-Language": language})
+    assert (asked.status_code, asked.context["perms_lacking"]) == (200, set())
+    client.post(f"{FACTS}{fact}/delete/", {"post": "yes"}, headers={"Accept-Language": language})
     assert history(program_a, fact) == []
     with tenant_scope(program_a.tenant.id):
         event = AccessEvent.objects.get(action="delete")
