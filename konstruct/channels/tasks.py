@@ -8,6 +8,7 @@ from konstruct.channels import inbox
 from konstruct.channels.delivery import worker
 from konstruct.channels.notifications import looking, sending
 from konstruct.channels.slack import inbound
+from konstruct.channels.slack.refusals import tell_refused
 from konstruct.channels.slack.users import learn_name
 from tenants.serving import TenantTask
 
@@ -18,6 +19,7 @@ __all__ = [
     "process",
     "process_arrival",
     "send_notifications",
+    "tell_refused",
 ]
 
 # Functions that make messages of events, by channel.

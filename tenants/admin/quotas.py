@@ -37,6 +37,8 @@ _LEVELS: Final = {"soft": _("soft limit"), "hard": _("hard limit")}
 def _field(quota: Quota, level: str) -> forms.DecimalField:
     return forms.DecimalField(
         required=False,
+        # Of two operators with the same page, each changes what they have changed themselves.
+        show_hidden_initial=True,
         min_value=0,
         decimal_places=6 if quota is Quota.COST else 0,
         widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "decimal"}),
@@ -80,9 +82,12 @@ TenantForm: Final = type(
 
 
 def save_limits(form: Any) -> None:
-    """Set the limits that a form has changed."""
-    if set(form.changed_data) & set(NAMES):
-        form.instance.quotas = set_limits(form.instance.pk, form.limits(form.cleaned_data)).quotas
+    """Set the limits of the quotas that a form has changed, and leave those of all others."""
+    changed = {quota for name, quota, _level in FIELDS if name in form.changed_data}
+    if changed:
+        limits = form.limits(form.cleaned_data)
+        found = set_limits(form.instance.pk, {quota: limits[quota] for quota in changed})
+        form.instance.quotas = found.quotas
 
 
 class ReachedFilter(admin.SimpleListFilter):

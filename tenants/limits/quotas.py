@@ -121,6 +121,19 @@ class QuotaExceeded(KonstructError):
         super().__init__(f"{text} {self.remedy}")
 
     @property
+    def for_people(self) -> str:
+        """What a person reads who talks to an agent: without numbers and names of quotas."""
+        if self.resets_at is None:
+            return (
+                "No more messages can be taken at the moment, and this one was not kept. Please ask"
+                " the people who run this service."
+            )
+        return (
+            "No more messages can be taken this month, and this one was not kept. Please write"
+            f" again from {self.resets_at:%Y-%m-%d} on, or ask the people who run this service."
+        )
+
+    @property
     def retry_after(self) -> float | None:
         """Seconds until the quota begins anew; None if time does not help."""
         if self.resets_at is None:

@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 dcbe3b1856cf19cd163f0508f26d2eda09277c240eb42673446d816be1a8732e
+// Written by `make typescript` from docs/openapi.yaml, sha256 6e6edbd24147607890e38ab1fcdc4aafec36b1a48076d1c22f3eb588dc311d84
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -5345,7 +5345,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description A quota that is never reset is used up: see `quota`, `limit` and `used`. */
+        /** @description A quota that is never reset is used up: see `quota`, `limit` and `used`. A key that is bound sees `message_for_people` alone. */
         QuotaExceeded: {
             headers: {
                 "X-Request-ID": components["headers"]["X-Request-ID"];

@@ -78,8 +78,9 @@ def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespons
     """Answer an error of a view in the form of its address (REST framework's EXCEPTION_HANDLER)."""
     set_rollback()
     request = context["request"]
+    is_bound = isinstance(error, QuotaExceeded) and context["view"].caller.is_bound
     # The body if it was parsed; it is not parsed now, in the middle of an error.
-    problem = problem_of(error, data=getattr(request, "_full_data", None))
+    problem = problem_of(error, data=getattr(request, "_full_data", None), is_bound=is_bound)
     if problem.status == 503:
         note_outage(request._request, error)
     elif problem.status >= 500:
@@ -87,14 +88,20 @@ def problem_handler(error: Exception, context: Mapping[str, Any]) -> HttpRespons
     return problem_response(request._request, problem)
 
 
-def problem_of(error: Exception, *, data: Any = None) -> Problem:
-    """Return the problem that an error is to the caller. `data` is the body, to show its values."""
+def problem_of(error: Exception, *, data: Any = None, is_bound: bool = False) -> Problem:
+    """Return the problem that an error is to the caller.
+
+    Args:
+        error: the error.
+        data: the body, to show its values.
+        is_bound: whether the caller's key is bound, so that it may not read the tenant's usage.
+    """
     if is_outage(error):
         return Problem.of_status(503, headers={"Retry-After": str(ServerDown.retry_after)})
     if isinstance(error, TenantPaused):
         return _paused_problem(error)
     if isinstance(error, QuotaExceeded):
-        return quota_problem(error)
+        return quota_problem(error, with_numbers=not is_bound)
     if isinstance(error, KonstructError):
         return _own_problem(error)
     if isinstance(error, Refusal):
@@ -130,21 +137,27 @@ def _paused_problem(paused: TenantPaused) -> Problem:
     return Problem.of_status(503, paused.public, headers={"Retry-After": str(paused.retry_after)})
 
 
-def quota_problem(error: QuotaExceeded) -> Problem:
+def quota_problem(error: QuotaExceeded, *, with_numbers: bool) -> Problem:
     """Return the problem of a hard limit: 429 where the next month helps, else 402."""
-    members = {
-        "quota": error.quota.value,
-        "limit": f"{error.limit:f}",
-        "used": f"{error.used:f}",
+    members: dict[str, Any] = {
         "resets_at": error.resets_at and error.resets_at.isoformat().replace("+00:00", "Z"),
-        "remedy": error.remedy,
+        "message_for_people": error.for_people,
     }
+    detail = error.for_people
+    if with_numbers:
+        detail = str(error)
+        members |= {
+            "quota": error.quota.value,
+            "limit": f"{error.limit:f}",
+            "used": f"{error.used:f}",
+            "remedy": error.remedy,
+        }
     wait = error.retry_after
     if wait is None:
-        return Problem(402, "quota-exceeded", str(error), members=members)
+        return Problem(402, "quota-exceeded", detail, members=members)
     # OpenAI's SDK repeats a 429 unless it is asked not to.
     headers = {"Retry-After": str(math.ceil(wait)), "X-Should-Retry": "false"}
-    return Problem(429, "quota-exceeded", str(error), headers=headers, members=members)
+    return Problem(429, "quota-exceeded", detail, headers=headers, members=members)
 
 
 def _own_problem(error: KonstructError) -> Problem:

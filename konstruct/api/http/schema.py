@@ -71,7 +71,8 @@ _WITH_A_BODY = {
 _SOMETIMES = {
     402: (
         "QuotaExceeded",
-        "A quota that is never reset is used up: see `quota`, `limit` and `used`.",
+        "A quota that is never reset is used up: see `quota`, `limit` and `used`. A key that is "
+        "bound sees `message_for_people` alone.",
     ),
     409: (
         "Conflict",

@@ -31,6 +31,7 @@ from konstruct.channels.slack.events import (
     read_message,
 )
 from konstruct.channels.slack.installations import CHANNEL, end
+from konstruct.channels.slack.refusals import tell_refused
 from konstruct.channels.slack.users import is_name_outdated, known_users, learn_name
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
 from konstruct.orchestrator.identities.channel_identities import user_of
@@ -223,6 +224,8 @@ def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallatio
         return  # another event of the same message, with a name or a file more
     except QuotaExceeded as refusal:
         logger.warning("A message in Slack is refused: %s", refusal)
+        where = (str(tenant_id), event.workspace, event.channel, event.thread_ts or "")
+        transaction.on_commit(partial(enqueue_task, tell_refused, *where, refusal.for_people))
         return
     if not created:
         return

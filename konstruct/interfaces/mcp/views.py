@@ -109,7 +109,7 @@ class McpView(ApiView):
         except Exception as error:  # the model gets the error, and the log has it
             if is_outage(error):
                 raise
-            problem = problem_of(error, data=arguments)
+            problem = problem_of(error, data=arguments, is_bound=self.caller.is_bound)
             if problem.status >= 500:
                 logger.exception("the tool %s failed", tool.name)
             record_refusal(self.request, self.caller, problem.status)

@@ -15,6 +15,8 @@ _KNOWN: Final = {
     "unauthenticated": (401, "invalid_api_key"),
     "too-many-requests": (429, "rate_limit_exceeded"),
 }
+# OpenAI's own word, as type and code, by which clients know that it is no use to repeat a request.
+_QUOTA: Final = "insufficient_quota"
 _TYPES: Final = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 # The parameters of a request for our fields.
 _PARAMETERS: Final = {
@@ -52,7 +54,7 @@ def error_document(problem: Problem) -> dict[str, Any]:
     return {
         "error": {
             "message": _message(problem),
-            "type": _TYPES.get(status, usual),
+            "type": _QUOTA if code == _QUOTA else _TYPES.get(status, usual),
             "param": None if field is None else _PARAMETERS.get(field, field)[:200],
             "code": code,
         }
@@ -65,13 +67,20 @@ def refused(parameter: str, why: str, *, code: str = "invalid_value") -> Problem
 
 
 def _known(problem: Problem) -> tuple[int, str]:
+    if problem.kind == "quota-exceeded":
+        return problem.status, _QUOTA
     code = problem.kind.replace("-", "_")
     # There is no 422 among OpenAI's errors.
     return _KNOWN.get(problem.kind, (400 if problem.status == 422 else problem.status, code))
 
 
 def _message(problem: Problem) -> str:
-    """Return the problem's detail with the errors of its fields."""
+    """Return the problem's detail with the errors of its fields, or its text for people.
+
+    Programs show it to the person who wrote the message.
+    """
+    if (text := problem.members.get("message_for_people")) is not None:
+        return str(text)
     details = [each.document()["detail"] for each in problem.errors]
     if not details or problem.detail in details:
         return str(problem.as_json(path="", request_id="")["detail"])

@@ -112,6 +112,25 @@ def test_tokens_and_money_are_of_this_month(program_a: Program) -> None:
         usage.require_room(usage.OF_MODEL_CALLS)
 
 
+@pytest.mark.parametrize(("quota", "status"), [(Quota.MESSAGES, 429), (Quota.MEMORIES, 402)])
+def test_a_bound_key_reads_no_numbers_of_the_tenant(
+    program_a: Program, quota: Quota, status: int
+) -> None:
+    limit(program_a, quota, hard=0)
+    _, key = issue_key(tenant_id=program_a.tenant.id, name="widget", user_id="maria")
+    widget = Program(program_a.tenant, program_a.agent, str(key))
+    for headers in ({}, {"Accept": "text/event-stream"}):
+        refused = widget.send("Hello", headers=headers)
+        problem = refused.json()
+        assert refused.status_code == status
+        assert not problem.keys() & {"quota", "limit", "used", "remedy"}
+        assert problem["detail"] == problem["message_for_people"]
+        assert problem["detail"].startswith("No more messages can be taken")
+    problem = program_a.send("Hello").json()
+    assert (problem["quota"], problem["used"]) == (quota.value, "0")
+    assert problem["message_for_people"] == refused.json()["detail"]
+
+
 def test_standing_limits_want_another_plan(program_a: Program) -> None:
     limit(program_a, Quota.MEMORIES, hard=1)
     fact = {"content": "Maria likes tea.", "agent": "ada", "user_id": "maria"}

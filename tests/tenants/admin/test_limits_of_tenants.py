@@ -1,5 +1,7 @@
 """Limits in the operators' form of a tenant."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
@@ -33,15 +35,47 @@ def test_an_operator_sets_and_removes_limits(operator: Client, tenant_a: Tenant)
     assert 'value="10"' in operator.get(address(tenant_a)).text
     event = OperatorEvent.objects.filter(action="edit").latest("pk")
     assert event.detail["after"]["quotas"]["cost"] == {"hard": "2.5"}
-    operator.post(address(tenant_a), FORM)
+    shown = {f"initial-{name}": value for name, value in limits.items()}
+    operator.post(address(tenant_a), {**FORM, **shown})
     tenant_a.refresh_from_db()
     assert tenant_a.quotas == {}
 
 
-def test_a_limit_that_cannot_be_is_shown(operator: Client, tenant_a: Tenant) -> None:
-    wrong = {"quota_messages_soft": "11", "quota_messages_hard": "10"}
+def test_operators_with_the_same_page_keep_the_limits_of_each_other(
+    operator: Client, tenant_a: Tenant
+) -> None:
+    page = operator.get(address(tenant_a))
+    shown = dict(re.findall(r'name="(initial-quota_\w+)" value="?([^" >]*)', page.text))
+    operator.post(address(tenant_a), {**FORM, **shown, "quota_messages_hard": "10"})
+    operator.post(address(tenant_a), {**FORM, **shown, "quota_tokens_hard": "5"})
+    tenant_a.refresh_from_db()
+    assert tenant_a.quotas == {"messages": {"hard": "10"}, "tokens": {"hard": "5"}}
+    assert 'name="initial-quota_messages_hard" value="10"' in operator.get(address(tenant_a)).text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"quota_messages_soft": "11", "quota_messages_hard": "10"}, "is above the hard one"),
+        ({"quota_messages_hard": "-1"}, "greater than or equal to 0"),
+        ({"quota_messages_hard": "ten"}, "Enter a number"),
+        ({"quota_messages_hard": "1.5"}, "no more than 0 decimal places"),
+        ({"quota_messages_hard": "9" * 40}, "give a number from 0 to 1,000,000,000,000,000"),
+        ({"quota_messages_hard": "1e999999"}, ""),
+        ({"quota_messages_hard": "NaN"}, "Enter a number"),
+        ({"quota_cost_hard": "0.0000001"}, "no more than 6 decimal places"),
+        ({"quota_requests_per_second_hard": "0"}, "give a number from 1"),
+    ],
+)
+def test_a_limit_that_cannot_be_is_shown(
+    operator: Client, tenant_a: Tenant, wrong: dict[str, str], told: str
+) -> None:
     page = operator.post(address(tenant_a), {**FORM, **wrong})
-    assert "the soft limit is above the hard one" in page.text
+    assert page.status_code == 200
+    assert page.context["errors"]
+    assert told in page.text
+    tenant_a.refresh_from_db()
+    assert tenant_a.quotas == {}
 
 
 def test_an_operator_without_the_permission_reads_limits(tenant_a: Tenant) -> None:

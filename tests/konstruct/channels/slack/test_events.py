@@ -3,27 +3,31 @@
 import json
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import pytest
 from django.db import OperationalError
+from django.utils import timezone
 from django_redis import get_redis_connection
 
 from konstruct.channels import inbox, tasks
 from konstruct.channels.models import Arrival, Delivery, SlackInstallation
 from konstruct.channels.slack import inbound
+from konstruct.channels.slack.refusals import tell_refused
 from konstruct.channels.tasks import process
 from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.jobs import JobKind
+from tenants.limits.quotas import UNLIMITED, Limit, Quota, next_month, set_limits
 from tenants.models import Tenant
 from tenants.serving import tenant_of_workspace
 from tests.jobs import claimed, work
 from tests.konstruct.channels.conftest import install, messages
 from tests.konstruct.conftest import Program
-from tests.servers.slack import SIGNING_SECRET, SlackServer, event, mention, said, signed
+from tests.servers.slack import SIGNING_SECRET, SlackServer, Trouble, event, mention, said, signed
 
 Post = Callable[..., Any]
 
@@ -387,3 +391,46 @@ def test_of_many_that_arrive_at_once_one_wakes_a_worker(
         inbox.ARRIVALS.jobs().update(attempts=1)
     post(mention("T1", "Later still"))
     assert len(enqueued) == 3
+
+
+def test_a_thread_reads_once_that_messages_are_refused(
+    connected: Program,
+    slack: SlackServer,
+    post: Post,
+    django_capture_on_commit_callbacks: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inbound, "enqueue_task", lambda task, *given: task(*given))
+    set_limits(connected.tenant.id, {Quota.MESSAGES: Limit(hard=Decimal(0))})
+    with django_capture_on_commit_callbacks(execute=True):
+        for told in (
+            mention("T1", "Hello", ts="17.1"),
+            mention("T1", "Hello?", ts="17.2", thread_ts="17.1"),
+            said("T1", "Hi", ts="18.1", channel="D1", channel_type="im"),
+        ):
+            assert post(told).status_code == 200
+        assert messages(connected) == []
+    resets_at = f"{next_month(timezone.now()):%Y-%m-%d}"
+    text = (
+        "No more messages can be taken this month, and this one was not kept. Please write again"
+        f" from {resets_at} on, or ask the people who run this service."
+    )
+    posts = slack.workspaces["T1"].posts
+    assert [(each["channel"], each.get("thread_ts"), each["text"]) for each in posts] == [
+        ("C1", "17.1", text),
+        ("D1", None, text),
+    ]
+    set_limits(connected.tenant.id, {Quota.MESSAGES: UNLIMITED})
+    post(mention("T1", "And now?", ts="17.3", thread_ts="17.1"))
+    assert [content for _, _, content, _ in messages(connected)] == ["And now?"]
+
+
+def test_a_refusal_that_slack_does_not_take_is_logged(
+    connected: Program, slack: SlackServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    where = (str(connected.tenant.id), "T1", "C1", "17.1")
+    slack.trouble("chat.postMessage", Trouble(error="is_archived"))
+    for _ in range(2):
+        tell_refused(*where, "Not now.")
+    assert "is_archived" in caplog.text
+    assert slack.workspaces["T1"].posts == []

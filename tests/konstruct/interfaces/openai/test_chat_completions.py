@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from konstruct.orchestrator.replies import queue
 from memory.models import Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
+from tenants.limits.quotas import Limit, Quota, set_limits
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces.openai.conftest import CHAT, Chat
 
@@ -284,6 +286,15 @@ def test_too_many_requests_are_told_when_to_come_again(chat: Chat, settings: Any
     error = error_of(responses[-1], 429)
     assert (error["type"], error["code"]) == ("rate_limit_error", "rate_limit_exceeded")
     assert int(responses[-1].headers["Retry-After"]) >= 1
+
+
+def test_a_used_quota_has_openais_code_and_a_text_for_people(chat: Chat) -> None:
+    set_limits(chat.program.tenant.id, {Quota.MESSAGES: Limit(hard=Decimal(0))})
+    response = chat.ask("Hello")
+    error = error_of(response, 429)
+    assert (error["type"], error["code"]) == ("insufficient_quota", "insufficient_quota")
+    assert error["message"].startswith("No more messages can be taken this month")
+    assert response.headers["X-Should-Retry"] == "false"
 
 
 def test_what_no_view_answers_is_told_in_the_same_form(chat: Chat) -> None:
