@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import DatabaseError
+from django.template.defaultfilters import filesizeformat
 
 from konstruct.backups.files import (
     BackupFailed,
@@ -71,7 +72,7 @@ def back_up(
         directory: where the folder is made.
         tenants: those that have a schema.
         with_public: also the operators, their permissions and their log.
-        report: called for each tenant.
+        report: called with a line for each tenant that is done.
 
     Raises:
         BackupFailed: there is no room, or no tenant could be backed up. Nothing is left.
@@ -90,7 +91,7 @@ def back_up(
             },
             "public": with_public,
         }
-        for tenant in tenants:
+        for number, tenant in enumerate(tenants, 1):
             try:
                 entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
             except (ToolFailed, DatabaseError, KonstructError, Tenant.DoesNotExist) as error:
@@ -103,7 +104,8 @@ def back_up(
                     del failed[tenant.slug]  # deleted meanwhile
                 continue
             manifest["tenants"].append(entry)
-            report(tenant.slug)
+            size = filesizeformat((folder / dump_of(tenant.pk)).stat().st_size)
+            report(f"[{number}/{len(tenants)}] {tenant.slug}: {size}")
         if failed and not manifest["tenants"]:
             raise BackupFailed(f"no tenant could be backed up: {next(iter(failed.values()))}")
         if with_public:

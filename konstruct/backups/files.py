@@ -87,6 +87,11 @@ def name_of(manifest: Manifest) -> str:
     return f"konstruct-{datetime.fromisoformat(manifest['began_at']):{_TIME}}"
 
 
+def shown_moment(moment: str) -> str:
+    """Return a time of a manifest as operators read it."""
+    return f"{datetime.fromisoformat(moment).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def read_manifest(path: Path) -> Manifest:
     """Read the manifest of a backup, and check that this deployment wrote it.
 

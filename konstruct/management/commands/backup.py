@@ -1,6 +1,7 @@
 """manage.py backup: tenants and operators, into a folder that is whole or not there."""
 
 import os
+import time
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -58,14 +59,20 @@ class Command(KonstructCommand):
         if options["keep_days"] is not None and options["keep_days"] < 1:
             raise UsageError("--keep-days must be at least 1")
         os.umask(0o077)
+        began = time.monotonic()
+        # Who waits at a terminal sees each tenant; a mail of cron has one line.
+        shows_each = options["verbosity"] > 1 or self.stdout.isatty()
         made = back_up(
             options["directory"],
             list(tenants.order_by("slug")),
             with_public=not options["tenant"],
-            report=self.stdout.write if options["verbosity"] > 1 else lambda slug: None,
+            report=self.stdout.write if shows_each else lambda line: None,
         )
         record_command(self.name, "create", "backup", folder=made.path.name, failed=made.failed)
-        self.stdout.write(f"{made.path}: {len(made.tenants)} tenants, {filesizeformat(made.bytes)}")
+        self.stdout.write(
+            f"{made.path}: {len(made.tenants)} tenants, {filesizeformat(made.bytes)},"
+            f" {time.monotonic() - began:.1f} s"
+        )
         if not journal.is_kept():
             self.stderr.write(
                 "ERASURE_JOURNAL is not set: whom you erase from now on comes back with this backup"

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 from django.utils.dateparse import parse_datetime
 
 from konstruct.backups.dumping import verify_backup
-from konstruct.backups.files import Manifest, name_of, read_manifest
+from konstruct.backups.files import Manifest, name_of, read_manifest, shown_moment
 from konstruct.backups.operators import restore_operators
 from konstruct.backups.restoring import restore
 from konstruct.backups.settling import (
@@ -231,7 +231,7 @@ class Command(KonstructCommand):
         for pk in found:
             self.stdout.write(
                 f"{names[pk]}: left out, for an earlier run restored it at"
-                f" {settled[pk]:%Y-%m-%d %H:%M:%S} UTC, and what it got since would be lost"
+                f" {shown_moment(settled[pk].isoformat())}, and what it got since would be lost"
                 " (--again)"
             )
         return set(found)
@@ -241,16 +241,18 @@ class Command(KonstructCommand):
             return
         listed = ", ".join(slugs[:5]) + (f" and {len(slugs) - 5} more" if slugs[5:] else "")
         require_confirmation(
-            f"{listed}: what came after {moment} is lost. Type {slugs[0]} to confirm: ",
+            f"{listed}: what came after {shown_moment(moment)} is lost. Type {slugs[0]} to"
+            " confirm: ",
             slugs[0],
             "not restored",
         )
 
     def _show(self, restored: Restored, moment: str, place: str = "") -> None:
         self.stdout.write(
-            f"{place}{restored.tenant.slug} is as of {moment}, and {restored.tenant.state}:"
-            f" {restored.erasures} erasures repeated, {restored.parked} jobs given up for a person"
-            f" to look at, {restored.report.counts['to be embedded']} messages"
+            f"{place}{restored.tenant.slug} is as of {shown_moment(moment)}, and"
+            f" {restored.tenant.state}: {restored.erasures} erasures repeated, {restored.parked}"
+            f" jobs given up for a person to look at, {restored.report.counts['to be embedded']}"
+            " messages"
         )
 
 

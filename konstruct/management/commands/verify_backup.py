@@ -4,8 +4,12 @@ import json
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
+from uuid import UUID
+
+from django.template.defaultfilters import filesizeformat
 
 from konstruct.backups.dumping import verify_backup
+from konstruct.backups.files import dump_of, shown_moment
 from tenants.management.base import KonstructCommand
 
 
@@ -14,7 +18,8 @@ class Command(KonstructCommand):
 
     help = (
         "Checks the signature of a backup's manifest, the digests of its files, and that each dump"
-        " can be read and has rows of its tenant alone."
+        " can be read and has rows of its tenant alone. Lists the tenants, each with its moment,"
+        " size and file."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -26,8 +31,14 @@ class Command(KonstructCommand):
         if options["json"]:
             self.stdout.write(json.dumps(manifest, indent=2))
             return
+        for entry in manifest["tenants"]:
+            dump = dump_of(UUID(entry["id"]))
+            self.stdout.write(
+                f"{entry['slug']}: {shown_moment(entry['as_of'])},"
+                f" {filesizeformat(manifest['files'][dump]['bytes'])}, {dump}"
+            )
         public = ", operators" if manifest["public"] else ""
         self.stdout.write(
             f"{options['path']} is whole: {len(manifest['tenants'])} tenants{public}, begun at"
-            f" {manifest['began_at']}"
+            f" {shown_moment(manifest['began_at'])}"
         )
