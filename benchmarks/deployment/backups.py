@@ -1,0 +1,148 @@
+"""How long `manage.py backup` and `restore --all` take, how large a backup is, and what comes back.
+
+    python -m benchmarks.deployment.backups [--tenants 50] [--messages 1000] [--parallel 1,2]
+
+A deployment with its own Postgres and Valkey, beside KONSTRUCT_HOME, gets so many tenants. Each has
+messages of five users with their vectors, as benchmarks/recall/scale.py makes them; every tenth
+tenant has ten times as many. They are backed up. Then a user of every second tenant is erased, and
+all tenants are restored in the place of what they are, with so many processes; one of them alone;
+and last into an empty deployment, with the operators.
+
+After each restore all tenants have to be served, `verify_memory` has to find nothing, and no
+message of an erased user may be back. Exit status 1 if not. Seconds are those of the
+command, which needs about two of them to begin.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.tools.throwaway import PROJECT
+from tests.konstruct.backups.deployment import Deployment, deployment
+
+ERASED = "erased"
+# Makes tenants with the same messages in each run.
+FILL = f"""
+import sys
+import django
+django.setup()
+from benchmarks.recall.scale import Language, Scope, grow
+from konstruct.orchestrator.agents import create_agent
+from memory.embedding.embedder import model_version
+from tenants.schemas.provisioning import create_tenant
+tenants, messages = map(int, sys.argv[1:])
+language = Language(model_version())
+for number in range(tenants):
+    tenant = create_tenant(slug=f"tenant-{{number}}")
+    agent = create_agent(tenant_id=tenant.id, name="ada")
+    count = messages * (10 if number % 10 == 9 else 1)
+    for user in ("{ERASED}", "ben", "cleo", "dora", "emil"):
+        grow(tenant.id, Scope(agent.id, user), count // 5, language)
+"""
+# Erases a user of every second tenant, as the owner's worker does it.
+ERASE = f"""
+import sys
+import django
+django.setup()
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
+from konstruct.privacy import jobs
+from tenants.audit.access_log import Actor
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+for tenant in Tenant.objects.order_by("slug")[::2]:
+    with tenant_scope(tenant.id):
+        request_erasure("{ERASED}", by=Actor.operator("benchmark"))
+for job in jobs.JOBS:
+    job.do_all()
+"""
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tenants", type=int, default=50)
+    parser.add_argument("--messages", type=int, default=1000, help="of most tenants")
+    parser.add_argument("--parallel", default="1,2", help="processes of a restore")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="konstruct-backups-") as folder:
+        journal = Path(folder) / "erasures.jsonl"
+        journal.touch()
+        with deployment("benchmark", journal) as ours:
+            made = measure(ours, Path(folder), options)
+            ours.stop()
+            with deployment("benchmark-new", journal) as new:
+                restore(new, made, "into an empty deployment", "--all", "--public")
+            ours.start()
+
+
+def measure(ours: Deployment, folder: Path, options: argparse.Namespace) -> Path:
+    """Back up and restore the tenants of a deployment; return the backup."""
+    run(ours, FILL, options.tenants, options.messages)
+    ((rows,),) = ours.ask(f"SELECT {_sum_over(ours, 'memory_message')}")
+    ((size,),) = ours.ask("SELECT pg_database_size(current_database())")
+    print(
+        f"{options.tenants} tenants, {rows:,} messages, {int(str(size)) / 1e6:,.0f} MB in Postgres"
+    )
+    seconds, said = timed(ours, "backup", folder / "backups")
+    made = Path(said.partition(":")[0])
+    size = sum(each.stat().st_size for each in made.iterdir())
+    print(f"backup: {seconds:.1f} s, {size / 1e6:,.1f} MB", flush=True)
+    print(f"verify_backup: {timed(ours, 'verify_backup', made)[0]:.1f} s", flush=True)
+    run(ours, ERASE)
+    for parallel in options.parallel.split(","):
+        restore(ours, made, f"--parallel {parallel}", "--all", "--again", f"--parallel={parallel}")
+    restore(ours, made, "one tenant", "--tenant", "tenant-0")
+    restore(ours, made, "one tenant of ten times the size", "--tenant", "tenant-9")
+    return made
+
+
+def restore(ours: Deployment, made: Path, name: str, *arguments: str) -> None:
+    """Restore tenants, and check all that has to hold afterwards."""
+    seconds, said = timed(ours, "restore", made, *arguments, "--yes")
+    erasures = sum(map(int, re.findall(r"(\d+) erasures repeated", said)))
+    print(f"restore, {name}: {seconds:.1f} s, {erasures} erasures repeated", flush=True)
+    verified = json.loads(ours.manage("verify_memory", "--json"))
+    wrong = [f"{each['tenant']}: {len(each['findings'])}" for each in verified if each["findings"]]
+    wrong += [f"{slug} is {state}" for slug, state in ours.states().items() if state != "active"]
+    of_erased = _sum_over(ours, "memory_message", f"WHERE user_id = '{ERASED}'", slice(0, None, 2))
+    ((left,),) = ours.ask(f"SELECT {of_erased}")
+    if left:
+        wrong.append(f"{left} messages of erased users are back")
+    if wrong:
+        sys.exit("\n".join(wrong))
+
+
+def timed(ours: Deployment, *arguments: object) -> tuple[float, str]:
+    """Run a command; return its seconds, and what it printed."""
+    began = time.monotonic()
+    said = ours.manage(*arguments)
+    return time.monotonic() - began, said
+
+
+def run(ours: Deployment, code: str, *arguments: object) -> None:
+    """Run code as the owner."""
+    subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=PROJECT,
+        env={**ours.environment, "KONSTRUCT_DB_ROLE": "owner", "LOG_LEVEL": "WARNING"},
+        check=True,
+    )
+
+
+def _sum_over(ours: Deployment, table: str, where: str = "", of: slice = slice(None)) -> str:
+    """Return an expression for the rows of a table in these tenants, by their names."""
+    schemas = [
+        schema for (schema,) in ours.ask("SELECT schema_name FROM tenants_tenant ORDER BY slug")
+    ]
+    return " + ".join(f"(SELECT count(*) FROM {schema}.{table} {where})" for schema in schemas[of])
+
+
+if __name__ == "__main__":
+    main()
