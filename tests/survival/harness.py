@@ -17,6 +17,7 @@ import httpx
 import psycopg
 
 from tests.end_to_end.deployment import PROJECT, Deployment, Tenant
+from tests.servers.llm import LLMServer
 from tests.survival.faults import CLOCK, FAKETIME, FAULTS, REPLIES_WORKERS, Fault
 from tests.survival.llm import POISON, EchoServer
 
@@ -34,7 +35,7 @@ class Processes(Deployment):
     run with the library: time.sleep fails.
     """
 
-    def __init__(self, home: Path, llm: EchoServer, slugs: list[str]) -> None:
+    def __init__(self, home: Path, llm: LLMServer, slugs: list[str]) -> None:
         super().__init__(home, llm, slugs)
         if FAKETIME:
             (home / CLOCK).write_text("+0")

@@ -1,6 +1,7 @@
 """Tenants on three servers: each way to a tenant goes to its own, and the walls are the same."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from tenants.context import (
 )
 from tenants.exceptions import InvalidTenant, TenantPinned
 from tenants.jobs import KINDS, Claim
+from tenants.limits.quotas import Limit, Quota, set_limits
 from tenants.management.base import SOME_BEHIND
 from tenants.models import Domain, Job, Tenant
 from tenants.postgresql.exceptions import ServerDown
@@ -287,3 +289,40 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
         call_command("migrate", parallel=1)
         asleep.refresh_from_db()
     assert asleep.migrated_to == placed["eu1"].migrated_to
+
+
+def test_requests_are_limited_by_the_tenants_own_row_on_each_server(
+    placed: dict[str, Tenant], settings: Any
+) -> None:
+    settings.RATE_LIMIT_PER_SECOND, settings.RATE_LIMIT_BURST = 100, 400
+    client = Client(headers={"Host": "localhost"})
+    keys = {
+        server: str(issue_key(tenant_id=tenant.id, name="limited")[1])
+        for server, tenant in placed.items()
+    }
+
+    def limits() -> dict[str, str]:
+        return {
+            server: client.get("/api/v1/agents/", headers={"Authorization": f"Bearer {key}"})[
+                "RateLimit-Limit"
+            ]
+            for server, key in keys.items()
+        }
+
+    before = limits()
+    assert len(set(before.values())) == 1
+    for server, per_second in (("eu1", 1), ("eu2", 200)):
+        limit = Limit(hard=Decimal(per_second))
+        set_limits(placed[server].id, {Quota.REQUESTS: limit})
+    after = limits()
+    usual = int(before[MAIN])
+    assert after == {MAIN: str(usual), "eu1": str(usual // 100), "eu2": str(usual * 2)}
+    headers = {"Authorization": f"Bearer {keys['eu1']}"}
+    statuses = [client.get("/api/v1/agents/", headers=headers).status_code for _ in range(6)]
+    assert 429 in statuses
+    assert (
+        client.get(
+            "/api/v1/agents/", headers={"Authorization": f"Bearer {keys['eu2']}"}
+        ).status_code
+        == 200
+    )

@@ -1,0 +1,159 @@
+"""Web and workers killed while a language model is called: the meter equals its server's count."""
+
+import contextlib
+import json
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+
+from tests.end_to_end.deployment import Tenant, eventually
+from tests.servers.llm import Answer, LLMServer, Request, streamed
+from tests.survival.faults import REPLIES_WORKERS
+from tests.survival.harness import Processes
+
+pytestmark = pytest.mark.slow
+
+SENDERS = 4
+KILLS = 10
+SECONDS_BETWEEN_KILLS = 2.0
+ANSWER_SECONDS = 0.5
+COMPLETION_TOKENS = 7
+# By then a tenant has used so many tokens, while processes are killed.
+TOKEN_LIMIT = 40_000
+MAX_TOKENS_OF_A_CALL = 2_000
+# Calls that are being made at once, beside those of the senders: of extractions.
+EXTRACTIONS_AT_ONCE = 4
+OUTCOMES = ("done", "failed")
+
+
+class CountingServer(LLMServer):
+    """Answers each request with tokens of its own number: by them, calls are told apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted: list[int] = []
+        self.streams = 0
+
+    def reply_to(self, request: Request) -> Answer:
+        self.requests.clear()
+        self.counted.append(1_000 + len(self.counted))
+        usage = {"prompt_tokens": self.counted[-1], "completion_tokens": COMPLETION_TOKENS}
+        text = json.dumps({"facts": []})  # for extractions; a reply like any other
+        if request.body.get("stream"):
+            self.streams += 1
+            return replace(streamed(text[:4], text[4:], usage=usage), delay=ANSWER_SECONDS)
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        return Answer({"choices": [choice], "usage": usage}, delay=ANSWER_SECONDS)
+
+
+class Extracting(Processes):
+    """A deployment with a worker of extractions, whose model's server streams."""
+
+    def __init__(self, home: Path, llm: LLMServer) -> None:
+        super().__init__(home, llm, ["oak"])
+        self.environment["LLM_POOL_URL"] = f"{llm.url}/v1"
+
+    def _start_workers(self, stack: contextlib.ExitStack) -> None:
+        super()._start_workers(stack)
+        command = ["manage.py", "worker", "extractions"]
+        self.workers.append(self._supervised(stack, "extractions", command))
+
+
+class Sender(threading.Thread):
+    """Sends a message after the other, by turns for its reply and for a stream of it."""
+
+    def __init__(self, tenant: Tenant, number: int, stopping: threading.Event) -> None:
+        super().__init__(daemon=True)
+        self.tenant, self.number, self._stopping = tenant, number, stopping
+        self.accepted: set[str] = set()
+        self.refused = 0
+
+    def run(self) -> None:
+        with self.tenant.client() as http:
+            number = 0
+            # Ends: with the test.
+            while not self._stopping.is_set():
+                number += 1
+                with contextlib.suppress(httpx.TransportError):
+                    self._send(http, number)
+                time.sleep(0.1)
+
+    def _send(self, http: httpx.Client, number: int) -> None:
+        user = f"user-{self.number}"
+        thread = f"{user} {number // 3}"  # facts are extracted from the threads before
+        body = {"agent": "ada", "user_id": user, "thread_id": thread, "content": f"I say {number}."}
+        headers = {"Idempotency-Key": f"{user}-{number}"}
+        if number % 2:
+            headers["Accept"] = "text/event-stream"
+        with http.stream("POST", "/api/v1/messages/?wait=10", json=body, headers=headers) as answer:
+            text = "".join(answer.iter_text())
+        if answer.status_code in (402, 429) and "quota-exceeded" in text:
+            self.refused += 1
+            self._stopping.wait(0.5)
+        elif answer.status_code in (200, 202):
+            self.accepted.add(headers["Idempotency-Key"])
+
+
+def test_the_ledger_equals_what_the_models_server_has_counted(tmp_path: Path) -> None:
+    random, stopping = Random(20261124), threading.Event()
+    with CountingServer() as llm, Extracting(tmp_path / "home", llm).running() as here:
+        (tenant,) = here.tenants
+        tenant.rows(
+            "UPDATE orchestrator_agent SET extracts_facts = true, extraction_idle_seconds = 1"
+            " RETURNING 1"
+        )
+        here.manage("quota", "--tenant", "oak", "--set", "tokens", "--hard", str(TOKEN_LIMIT))
+        senders = [Sender(tenant, number, stopping) for number in range(SENDERS)]
+        for sender in senders:
+            sender.start()
+        eventually(lambda: llm.counted, "the model is not called")
+        for worker in here.workers[:REPLIES_WORKERS]:
+            worker.kill()  # one of them waits for the answer
+        for _ in range(KILLS):
+            time.sleep(random.uniform(0.5, SECONDS_BETWEEN_KILLS))
+            random.choice([here.web, *here.workers, *here.workers]).kill()
+        eventually(lambda: all(sender.refused for sender in senders), "no request is refused")
+        stopping.set()
+        for sender in senders:
+            sender.join(60)
+        eventually(
+            lambda: (
+                tenant.rows("SELECT count(*) FROM tenants_job WHERE leased_until > now()") == [(0,)]
+                and tenant.rows("SELECT count(*) FROM orchestrator_pendingreply") == [(0,)]
+            ),
+            "something is still being done",
+        )
+        counted, streams = list(llm.counted), llm.streams
+        calls = tenant.rows(
+            "SELECT purpose, outcome, prompt_tokens, completion_tokens FROM orchestrator_modelcall"
+        )
+        summed = tenant.rows(
+            "SELECT sum(calls)::int, sum(prompt_tokens)::int, sum(completion_tokens)::int,"
+            " sum(messages)::int FROM orchestrator_dailyusage"
+        )
+        listed = here.manage("usage", "--tenant", "oak")
+    known = [call for call in calls if call[1] in OUTCOMES]
+    done = [prompt_tokens for _, outcome, prompt_tokens, _ in calls if outcome == "done"]
+    unknown = len(calls) - len(known)
+    assert {purpose for purpose, *_ in calls} == {"reply", "extraction"}
+    assert streams
+    # Each answer is in the ledger once, or belongs to a call without an outcome.
+    assert len(set(done)) == len(done)
+    assert set(done) <= set(counted)
+    assert len(counted) - len(done) <= len(calls) - len(done)
+    assert unknown
+    assert f"unknown_calls: {unknown}\n" in listed
+    prompt_tokens, completion_tokens = (sum(call[index] for call in known) for index in (2, 3))
+    accepted = {key for sender in senders for key in sender.accepted}
+    assert summed[0][:3] == (len(known), prompt_tokens, completion_tokens)
+    assert prompt_tokens == sum(done)
+    assert summed[0][3] >= len(accepted)
+    used = prompt_tokens + completion_tokens
+    at_once = SENDERS + EXTRACTIONS_AT_ONCE
+    assert TOKEN_LIMIT <= used <= TOKEN_LIMIT + at_once * MAX_TOKENS_OF_A_CALL
