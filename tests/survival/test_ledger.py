@@ -19,12 +19,12 @@ from tests.survival.harness import Processes
 pytestmark = pytest.mark.slow
 
 SENDERS = 4
-KILLS = 10
+KILLS = 6
 SECONDS_BETWEEN_KILLS = 2.0
 ANSWER_SECONDS = 0.5
 COMPLETION_TOKENS = 7
 # By then a tenant has used so many tokens, while processes are killed.
-TOKEN_LIMIT = 40_000
+TOKEN_LIMIT = 30_000
 MAX_TOKENS_OF_A_CALL = 2_000
 # Calls that are being made at once, beside those of the senders: of extractions.
 EXTRACTIONS_AT_ONCE = 4

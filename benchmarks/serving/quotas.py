@@ -1,0 +1,140 @@
+"""What accepting a message costs a tenant without quotas, with them, and near a limit.
+
+    python -m benchmarks.serving.quotas [--rounds 20] [--pooled]
+
+One process, the API's own view, and a tenant for each; they take turns. `far`: hard limits of all
+that a message uses, which are far away. `near`: fewer than a hundred messages are left, so that
+requests of the tenant wait for each other. With --pooled through a PgBouncer in transaction mode.
+Printed are the medians and the 95th percentiles in milliseconds.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from decimal import Decimal
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from benchmarks.load.deployment import UNLIMITED
+from benchmarks.tools.throwaway import set_up, throwaway_tenant
+
+PER_TURN: Final = 25
+WARM_UP_ROUNDS: Final = 2
+FAR: Final = Decimal(10**9)
+KINDS: Final = ("none", "far", "near")
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=20, help=f"turns of {PER_TURN} messages")
+    parser.add_argument("--pooled", action="store_true", help="through a PgBouncer")
+    asked = parser.parse_args()
+    os.environ.update(UNLIMITED)
+    set_up()
+    with ExitStack() as stack:
+        tenants = {kind: stack.enter_context(throwaway_tenant()) for kind in KINDS}
+        keys = {kind: key_of(tenant_id) for kind, tenant_id in tenants.items()}
+        if asked.pooled:
+            stack.enter_context(through_pooler())
+        measure(tenants, keys, asked.rounds)
+
+
+def key_of(tenant_id: Any) -> str:
+    """Make an agent, and return a key."""
+    from konstruct.api.auth.keys import issue_key
+    from konstruct.orchestrator.agents import create_agent
+
+    create_agent(tenant_id=tenant_id, name="ada")
+    return str(issue_key(tenant_id=tenant_id, name="benchmark")[1])
+
+
+def through_pooler() -> Any:
+    """Let the connection of this thread lead to a pooler until the block ends."""
+    from contextlib import contextmanager
+
+    from django.db import connection
+
+    from tests.servers.pooler import pooler
+
+    @contextmanager
+    def running() -> Any:
+        place = connection.settings_dict
+        before = {name: place[name] for name in ("HOST", "PORT")}
+        with pooler() as url:
+            connection.close()
+            target = urlsplit(url)
+            place.update(HOST=target.hostname, PORT=target.port)
+            try:
+                yield
+            finally:
+                connection.close()
+                place.update(before)
+
+    return running()
+
+
+def set_far(tenant_id: Any) -> None:
+    """Limit all that a message uses, far away."""
+    from konstruct.orchestrator.usage import OF_MESSAGES
+    from tenants.limits.quotas import Limit, set_limits
+
+    set_limits(tenant_id, {quota: Limit(hard=FAR) for quota in OF_MESSAGES})
+
+
+def set_near(tenant_id: Any) -> None:
+    """Limit messages so that those of a turn, and no hundred, are left."""
+    from konstruct.orchestrator.usage import usage_of
+    from tenants.context import tenant_scope
+    from tenants.limits.quotas import Limit, Quota, set_limits
+    from tenants.models import Tenant
+
+    set_far(tenant_id)
+    with tenant_scope(tenant_id):
+        used = usage_of(Tenant.objects.get(pk=tenant_id), [Quota.MESSAGES])[Quota.MESSAGES]
+    set_limits(tenant_id, {Quota.MESSAGES: Limit(hard=Decimal(used or 0) + 3 * PER_TURN)})
+
+
+def measure(tenants: dict[str, Any], keys: dict[str, str], rounds: int) -> None:
+    """Let the tenants take turns, and print the figures."""
+    from django.test import Client
+
+    client = Client(headers={"Host": "localhost"})
+    taken: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    before: dict[str, Callable[[Any], None]] = {"far": set_far, "near": set_near}
+    for number in range(rounds + WARM_UP_ROUNDS):
+        for kind in KINDS:
+            if kind in before:
+                before[kind](tenants[kind])
+            found = [send(client, keys[kind], number, each) for each in range(PER_TURN)]
+            if number >= WARM_UP_ROUNDS:
+                taken[kind].extend(found)
+    for kind, values in taken.items():
+        p95 = statistics.quantiles(values, n=20)[18]
+        sys.stdout.write(
+            f"{kind:6} median {statistics.median(values):6.2f} ms   p95 {p95:6.2f} ms\n"
+        )
+
+
+def send(client: Any, key: str, turn: int, number: int) -> float:
+    """Send a message; return the milliseconds until it is accepted."""
+    body = {"agent": "ada", "user_id": f"user-{number % 5}", "content": f"Turn {turn}, {number}."}
+    began = time.perf_counter()
+    answer = client.post(
+        "/api/v1/messages/",
+        body,
+        content_type="application/json",
+        headers={"Authorization": f"Bearer {key}"},
+    )
+    taken = 1000 * (time.perf_counter() - began)
+    if answer.status_code != 202:
+        sys.exit(f"{answer.status_code}: {answer.text}")
+    return taken
+
+
+if __name__ == "__main__":
+    main()
