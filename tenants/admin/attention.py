@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.timesince import timesince, timeuntil
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 
 from tenants.admin.badges import grouped
 from tenants.admin.figures import backlogs, most
@@ -63,7 +63,10 @@ def attention(request: HttpRequest) -> dict[str, Any]:
         ),
         Card(
             gettext("Waiting longest"),
-            gettext("%(waiting)s jobs wait") % {"waiting": grouped(waiting)} if waiting else "",
+            ngettext("%(waiting)s job waits", "%(waiting)s jobs wait", waiting)
+            % {"waiting": grouped(waiting)}
+            if waiting
+            else "",
             listed,
             [
                 _line(
@@ -77,16 +80,9 @@ def attention(request: HttpRequest) -> dict[str, Any]:
         ),
         Card(
             gettext("Given up"),
-            gettext("%(sum)s jobs")
-            % {"sum": grouped(sum(backlog.failed for backlog in found.values()))}
-            if given_up
-            else "",
+            _jobs(sum(backlog.failed for backlog in found.values())) if given_up else "",
             listed,
-            [
-                _line(named[pk], gettext("%(failed)s jobs") % {"failed": grouped(found[pk].failed)})
-                for pk in given_up
-                if pk in named
-            ],
+            [_line(named[pk], _jobs(found[pk].failed)) for pk in given_up if pk in named],
         ),
         _card(
             gettext("At a limit of a quota"),
@@ -100,6 +96,10 @@ def attention(request: HttpRequest) -> dict[str, Any]:
         all=Count("pk"), active=Count("pk", filter=Q(state=Tenant.State.ACTIVE))
     )
     return {"cards": [card for card in cards if card.lines], "down": down, "tenants": states}
+
+
+def _jobs(number: int) -> str:
+    return ngettext("%(number)s job", "%(number)s jobs", number) % {"number": grouped(number)}
 
 
 def _card(title: str, tenants: QuerySet[Tenant], link: str, note: Any) -> Card:

@@ -107,7 +107,8 @@ def try_agent(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
         if not problem:
             return redirect(_address(live, user_id))
         draft_form.add_error(None, problem)
-    form = MessageForm(request.POST if request.POST.get("do", "ask") == "ask" else None)
+    is_asked = request.method == "POST" and request.POST.get("do", "ask") == "ask"
+    form = MessageForm(request.POST if is_asked else None)
     replies: dict[str, DryReply] = {}
     if request.method == "POST" and is_draft_valid and form.is_valid():
         content = form.cleaned_data["content"]

@@ -160,7 +160,7 @@ def signals(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, Any]]
     total = sum(parts.values())
     shares = {name: round(100 * part / total) for name, part in parts.items()}
     return [
-        {"label": name, "help": SIGNALS[name], "percent": share}
+        {"label": gettext(name), "help": SIGNALS[name], "percent": share}
         for name, share in sorted(shares.items(), key=lambda each: -each[1])
         if share
     ]

@@ -1,6 +1,6 @@
 """The timeline of a person, prepared for the person page: filters, labels, links and pages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from konstruct.orchestrator.identities.timeline import (
     Position,
     timeline,
 )
+from konstruct.orchestrator.models import Escalation
 from konstruct.templatetags.texts import translated
 from memory.models.facts import AuthorKind, FactAction
 from tenants.audit.models import Action
@@ -54,6 +55,11 @@ LABELS: Final = {
     (EntryKind.ERASURE, "done"): _("Erased"),
     (EntryKind.ERASURE, "message"): _("Erasure of a message requested"),
     (EntryKind.ERASURE, "conversation"): _("Erasure of a conversation requested"),
+}
+# Authors without a name, whom an entry names by their kind; a run of an extraction is named so.
+NAMELESS: Final[Mapping[EntryKind, Collection[str]]] = {
+    EntryKind.FACT: {*AuthorKind.values, "extraction"},
+    EntryKind.ESCALATION: Escalation.OpenedBy.values,
 }
 _PAGES: Final = {
     EntryKind.FACT: "memory_memoryentry_change",
@@ -130,9 +136,10 @@ def _translated(entry: Entry) -> dict[str, str]:
     """Return the texts of an entry that are the platform's: subjects of the log, and reasons."""
     if entry.kind is EntryKind.ACCESS:
         return {"text": gettext(entry.text)}
-    if entry.kind is EntryKind.FACT and entry.by in AuthorKind.values:
-        return {"note": translated(entry.note), "by": gettext(AuthorKind(entry.by).label)}
-    return {}
+    if entry.by not in NAMELESS.get(entry.kind, ()):
+        return {}
+    note = translated(entry.note) if entry.kind is EntryKind.FACT else entry.note
+    return {"note": note, "by": gettext(entry.by)}
 
 
 def _label(entry: Entry) -> str:

@@ -2,6 +2,19 @@
 
 "use strict";
 
+/* The numbers of an axis are written as in the language of the page. */
+Chart.register({
+  id: "numbers",
+  beforeInit(chart) {
+    const ticks = chart.config.options?.scales?.y?.ticks;
+    const { suffixYAxis } = chart.data.datasets.find((each) => each.suffixYAxis) ?? {};
+    const numbers = new Intl.NumberFormat(document.documentElement.lang);
+    if (ticks) {
+      ticks.callback = (value) => [numbers.format(value), suffixYAxis].filter(Boolean).join(" ");
+    }
+  },
+});
+
 document.addEventListener("click", (event) => {
   const box = event.target.closest("[data-chart]");
   const chart = box && event.target.matches("canvas") ? Chart.getChart(event.target) : null;

@@ -27,6 +27,7 @@ CONSTANT: Final = re.compile(r"""_\(("[^"]+"|'[^']+')\)""")
 # Texts that mean something else in Django, or that it leaves in English.
 OURS: Final = frozenset(
     (
+        *("History", "Save and add another", "Save and continue editing"),
         *("Arguments", "Field", "Messages", "None", "Save", "Sessions", "Views", "active"),
         *("content", "Disabled", "Enabled", "Password-based authentication", "message", "name"),
     )
@@ -163,13 +164,14 @@ def _of_models() -> Iterator[tuple[Text, str]]:
 def _of_data() -> Iterator[tuple[Text, str]]:
     """Words that are data elsewhere, and that pages translate where they show them."""
     from konstruct.admin.memory.recall_events import REASONS
+    from konstruct.admin.memory.sources import SIGNALS
     from konstruct.api.models import KeyScope
-    from konstruct.orchestrator.extraction import candidates, wording
-    from konstruct.orchestrator.models import Event, ModelTier
+    from konstruct.orchestrator.extraction import candidates, rules, wording
+    from konstruct.orchestrator.models import Escalation, Event, ModelTier
     from konstruct.orchestrator.monthly import PURPOSES
     from memory.facts import lifecycle
     from memory.models import Role
-    from memory.models.facts import FactAction
+    from memory.models.facts import AuthorKind, FactAction
     from memory.models.recall_marks import Relevance
     from memory.recall.policy import MODES, PRESETS
     from tenants.audit.models import Action
@@ -181,6 +183,7 @@ def _of_data() -> Iterator[tuple[Text, str]]:
     doubts = (
         *(candidates.INFERRED, candidates.UNVERIFIED, candidates.CONFLICT, candidates.ALL),
         *(candidates.LOW_CONFIDENCE, candidates.UNCERTAIN_PERIOD, candidates.ENDS_ONE_VALUE),
+        rules.REVIEW_REASON,
         *(lifecycle.REJECTED_BEFORE, lifecycle.NO_REVIEW, lifecycle.MORE_EVIDENCE),
         *(topic.replace("_", " ") for topic in wording.TOPIC_WORDS),
     )
@@ -193,6 +196,8 @@ def _of_data() -> Iterator[tuple[Text, str]]:
         "ways of recall": (*MODES, *PRESETS),
         "reasons for a review": doubts,
         "reasons to leave out": (*REASONS,),
+        "signals of recall": (*SIGNALS,),
+        "kinds of authors": (*AuthorKind.values, *Escalation.OpenedBy.values),
         "meanings of roles": (*MEANINGS.values(),),
         "Django": OF_DJANGO,
     }.items():

@@ -161,7 +161,7 @@ def test_jobs_are_counted_for_operators_and_hidden_from_tenants(
     home = operator.get("/admin/")
     cards = {card.title: card.lines for card in home.context["attention"]["cards"]}
     assert [line[:2] for line in cards["Waiting longest"]] == [("tenant-a", "3\xa0hours, 1 wait")]
-    assert [line[:2] for line in cards["Given up"]] == [("tenant-a", "1 jobs")]
+    assert [line[:2] for line in cards["Given up"]] == [("tenant-a", "1 job")]
     assert "http://tenant-a.localhost/admin/" in page
 
 

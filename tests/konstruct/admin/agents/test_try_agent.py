@@ -66,6 +66,12 @@ def test_a_trial_is_answered_with_memories_and_not_stored(
     assert (event.user_id, event.detail["query"]) == ("maria", "Where does my sister live?")
 
 
+def test_the_page_opens_without_a_complaint(
+    populated_a: Program, browser: Callable[..., Client], address: str
+) -> None:
+    assert "This field is required" not in browser(populated_a.tenant).get(address).text
+
+
 def test_several_turns_are_kept_in_the_form_alone(
     populated_a: Program, browser: Callable[..., Client], address: str
 ) -> None:
