@@ -248,7 +248,7 @@ def check_isolation() -> Iterator[Finding]:
         yield (wrong if message.is_serious() else warning)(message.msg, str(message.hint))
     if not messages:
         way = (
-            "by a pooler in transaction mode; no statement is prepared"
+            "by a pooler, of which SQL does not show pool_mode; no statement is prepared"
             if connection.is_pooled
             else "without a pooler; statements are prepared"
         )
