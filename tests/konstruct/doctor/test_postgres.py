@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -9,6 +10,7 @@ import psycopg
 import pytest
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from konstruct.doctor import postgres
 from konstruct.orchestrator.models import NotificationRecipient
@@ -123,6 +125,39 @@ def test_an_extension_that_tenants_do_not_find(examine: Examine) -> None:
         assert told(examine(status="wrong"), "extension") == [
             "pgvector is in the schema public, where tenants do not find it."
         ]
+
+
+def test_a_database_without_the_extension(settings: Any, examine: Examine) -> None:
+    place, _, query = database.url_of("superuser").partition("?")
+    settings.APPLICATION_DATABASE_URL = f"{place.rpartition('/')[0]}/postgres?{query}"
+    assert told(examine(), "extension") == ["The database has no extension vector."]
+
+
+def test_backups_that_are_missing_or_old(
+    settings: Any, tenant_a: Tenant, as_owner: AsOwner, examine: Examine
+) -> None:
+    def back_up(**tenants: datetime | None) -> None:
+        with as_owner():
+            for slug, moment in tenants.items():
+                slug = slug.replace("_", "-")
+                Tenant.objects.filter(slug=slug).update(backed_up_at=moment)
+
+    settings.ERASURE_JOURNAL = None
+    without_journal = (
+        "ERASURE_JOURNAL is not set: a restored backup brings back who was erased since."
+    )
+    try:
+        back_up(tenant_a=None, tenant_b=None)
+        assert told(examine(), "backups") == ["No backup is recorded.", without_journal]
+        now = timezone.now()
+        back_up(tenant_a=now - timedelta(hours=27), tenant_b=now - timedelta(hours=25))
+        old = "1 tenants have no backup of the last 26 hours: tenant-a."
+        assert told(examine(status="warning"), "backups") == [old, without_journal]
+        back_up(tenant_a=now)
+        last = f"Each tenant has a backup; the last one is of {now:%Y-%m-%d %H:%M} UTC."
+        assert told(examine(status="ok"), "backups") == [last]
+    finally:
+        back_up(tenant_a=None, tenant_b=None)
 
 
 def test_a_tenant_that_is_behind(tenant_a: Tenant, as_owner: AsOwner, examine: Examine) -> None:
