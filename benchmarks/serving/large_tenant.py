@@ -139,8 +139,11 @@ FILL: Final = (
            (actor_kind, actor_id, actor, action, subject, {_OF}, created_at)
        SELECT {_BY}, 'view', 'conversation', {_OF}, created_at
        FROM memory_message WHERE mod(number, 5) = 0""",
-    "ANALYZE",
 )
+_TABLES = """
+SELECT quote_ident(relname) FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+"""
 
 
 def fill(tenant_id: UUID, messages: int, people: int) -> None:
@@ -164,6 +167,10 @@ def fill(tenant_id: UUID, messages: int, people: int) -> None:
         User.objects.create_user("invited")
         for statement in FILL:
             cursor.execute(statement.format(**numbers), {"common": lexeme_hash(stem("harbours"))})
+        # A plain ANALYZE would lock the tables of all tenants at once.
+        cursor.execute(_TABLES)
+        for (table,) in cursor.fetchall():
+            cursor.execute(f"ANALYZE {table}")
 
 
 def filled(tenant_id: UUID, messages: int, people: int) -> None:
