@@ -93,7 +93,7 @@ def subjects() -> list[Subject]:
     for server in servers():
         setting = "DATABASE_URL" if server == MAIN else f"TENANT_DATABASES ({server})"
         remedy = (
-            f"Start the server, or correct {setting} (docs/operations.md, When a server is gone)."
+            f"Start the server, or correct {setting} (docs/operations.md, When a server fails)."
         )
         checks: dict[str, Check] = {
             "server": partial(check_postgres, server),

@@ -21,7 +21,7 @@ CLOCK_WRONG_SECONDS: Final = 10
 WARN_MEMORY_PERCENT: Final = 80
 FULL_MEMORY_PERCENT: Final = 95
 MIN_MAJOR: Final = 7
-REMEDY: Final = "Start the server, or correct {} (docs/operations.md, When a server is gone)."
+REMEDY: Final = "Start the server, or correct {} (docs/operations.md, When a server fails)."
 
 
 def subjects() -> list[Subject]:
