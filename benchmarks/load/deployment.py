@@ -75,6 +75,8 @@ class LoadDeployment(Deployment):
         self.metrics_port = free_ports(1)[0]
         self.processes: dict[str, Supervised] = {}
         """Of the layout that runs, by name."""
+        self.ports: dict[str, int] = {}
+        """Of its web processes, by the same names."""
         self.environment |= {
             "DATABASE_URL": self.main.url("app"),
             "REDIS_URL": self.redis_url,
@@ -112,12 +114,13 @@ class LoadDeployment(Deployment):
             **layout.settings,
             **(behind if layout.proxy else {"PLAIN_HTTP": "true"}),
         }
-        ports = free_ports(layout.webs)
+        ports, self.ports = free_ports(layout.webs), {}
         commands: dict[str, tuple[list[str], dict[str, str]]] = {}
         for number, port in enumerate(ports):
             name = "web" if layout.webs == 1 else f"web {number + 1}"
             processes = ["--workers", str(layout.web_processes)]
             commands[name] = [*GUNICORN, *processes], {"PORT": str(port)}
+            self.ports[name] = port
         for queues in layout.workers:
             # The worker of sweeps gives what all processes count.
             metrics = {"METRICS_ADDRESS": f"127.0.0.1:{self.metrics_port}"}

@@ -42,7 +42,14 @@ def eventually(condition: Callable[[], object], what: str, seconds: float = PATI
 class Supervised:
     """A process that is started again when it dies, as a supervisor does."""
 
-    def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
+    def __init__(
+        self,
+        command: list[str],
+        environment: dict[str, str],
+        log: Path,
+        checkout: Path = PROJECT,
+    ) -> None:
+        self._checkout = checkout
         self._command = [sys.executable, *command]
         self._environment = environment
         self._log = log
@@ -57,7 +64,7 @@ class Supervised:
         with self._log.open("ab") as log:
             return subprocess.Popen(
                 self._command,
-                cwd=PROJECT,
+                cwd=self._checkout,
                 env=self._environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -94,6 +101,15 @@ class Supervised:
             self._stopping.clear()
             self._thread = threading.Thread(target=self._watch, daemon=True)
             self._thread.start()
+
+    def replace(self, checkout: Path) -> None:
+        """Stop it, and start it from another checkout."""
+        self.stop()
+        self._checkout = checkout
+        self.process = self._start()
+        self._stopping.clear()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         """End it for good."""
@@ -203,6 +219,8 @@ class Deployment:
         slack: SlackServer | None = None,
     ) -> None:
         self.home = home
+        # The code of its processes and commands.
+        self.checkout = PROJECT
         self.llm = llm
         self.slack = slack
         self.tenants: list[Tenant] = []
@@ -263,7 +281,10 @@ class Deployment:
         self, stack: contextlib.ExitStack, name: str, command: list[str], **environment: str
     ) -> Supervised:
         process = Supervised(
-            command, {**self.environment, **environment}, self.home / f"{name}.log"
+            command,
+            {**self.environment, **environment},
+            self.home / f"{name}.log",
+            self.checkout,
         )
         stack.callback(process.stop)
         return process
@@ -286,7 +307,7 @@ class Deployment:
     def _run(self, *arguments: str, role: str = "", **environment: str) -> str:
         ran = subprocess.run(
             [sys.executable, *arguments],
-            cwd=PROJECT,
+            cwd=self.checkout,
             env={
                 **self.environment,
                 **({"KONSTRUCT_DB_ROLE": role} if role else {}),

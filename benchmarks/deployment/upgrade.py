@@ -1,0 +1,146 @@
+"""An upgrade in the documented order, while clients write: is anything lost, or refused?
+
+    python -m benchmarks.deployment.upgrade [--revision REVISION] [--tenants 50] [--clients 8]
+
+The version of --revision, by default the one before the newest migration, makes tenants and serves
+them: two webs behind nginx (deploy/nginx.conf), a worker of each queue, beat and the owner worker.
+Eight of the tenants have clients that talk, search and erase. Meanwhile the steps of
+docs/backup.md, "Upgrade and roll back", are done with this checkout: `backup`, `migrate --canary 1
+--stop`, `verify_memory` of that tenant, `migrate`; then each process is replaced.
+
+In the end every message that was accepted has one reply, no tenant lacks migrations, and
+`verify_memory` finds nothing. Exit status 1 if not, or if a client got an answer that is neither
+the right one nor a refusal with the time to come again.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from benchmarks.load.deployment import A_WORKER_EACH, Layout, LoadDeployment, SlowEcho, is_ready
+from benchmarks.load.traffic import SLUGS, import_history, settle, traffic
+from konstruct.local.embedded.postgres import binaries
+from tests.end_to_end.deployment import PROJECT, eventually
+
+LAYOUT = Layout("two webs behind nginx", webs=2, workers=A_WORKER_EACH, proxy=True)
+# Exit status of migrate that leaves tenants behind, as it was asked to.
+ONLY_CANARIES = 4
+MAX_SECONDS = 1200
+# Of clients before the first step and after the last one.
+AROUND_SECONDS = 20
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--revision", help="of the version that is upgraded")
+    parser.add_argument("--tenants", type=int, default=50)
+    parser.add_argument("--clients", type=int, default=8)
+    options = parser.parse_args()
+    idle = [f"idle-{number}" for number in range(options.tenants - len(SLUGS))]
+    with (
+        tempfile.TemporaryDirectory(prefix="konstruct-upgrade-") as folder,
+        SlowEcho(0.2) as model,
+    ):
+        ours = LoadDeployment(Path(folder) / "home", model, (*SLUGS, *idle))
+        ours.environment |= {
+            "ERASURE_JOURNAL": str(ours.home / "erasures.jsonl"),
+            "POSTGRES_BIN": str(binaries()),
+        }
+        (ours.home / "erasures.jsonl").touch()
+        revision = options.revision or before_the_newest_migration()
+        ours.checkout = checkout_of(revision, Path(folder) / "old")
+        with ours.running():
+            with ours.serving(replace(LAYOUT, proxy=False)):
+                import_history(ours, 8)
+                for tenant in ours.tenants:
+                    tenant.send("I live in Porto.")
+                settle(ours.tenants)
+            with ours.serving(LAYOUT):
+                wrong = upgrade(ours, options.clients)
+    print("\n".join(wrong) or "nothing is wrong")
+    sys.exit(bool(wrong))
+
+
+def upgrade(ours: LoadDeployment, clients: int) -> list[str]:
+    """Upgrade a deployment while clients use it; return what was wrong."""
+    ended = threading.Event()
+    with traffic(ours, users=clients, seconds=MAX_SECONDS, until=ended) as done:
+        time.sleep(AROUND_SECONDS)
+        ours.checkout = PROJECT
+        step(ours, "backup", str(ours.home / "backups"))
+        said = step(ours, "migrate", "--canary", "1", "--stop", status=ONLY_CANARIES)
+        (canary,) = re.findall(r"^\[ *1/\d+\] (\S+)", said, re.MULTILINE)
+        step(ours, "verify_memory", "--tenant", canary)
+        step(ours, "migrate")
+        roll(ours)
+        time.sleep(AROUND_SECONDS)
+        ended.set()
+    (run,) = done
+    print(f"{run.accepted} messages accepted, {run.answered} answered, {run.resent} sent again")
+    for name, call in sorted(run.calls.items()):
+        print(f"  {name}: {call}")
+    wrong = [f"{count} × {what}" for what, count in {**run.losses, **run.violations}.items()]
+    for ledger in json.loads(ours.manage("verify_memory", "--json", **ours.owner)):
+        wrong += [f"verify_memory: {finding}" for finding in ledger["findings"]]
+    left = json.loads(ours.manage("migrate", "--json", **ours.owner).splitlines()[-1])
+    if left["migrated"] or left["failed"]:
+        wrong.append(f"migrations were left: {left}")
+    return wrong
+
+
+def step(ours: LoadDeployment, *arguments: str, status: int = 0) -> str:
+    """Run a command of the new version; print how long it took, and return what it printed."""
+    began = time.monotonic()
+    ran = subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=PROJECT,
+        env={**ours.environment, **ours.owner, "PLAIN_HTTP": "true"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode != status:
+        sys.exit(f"{' '.join(arguments)}: {ran.stdout}{ran.stderr}")
+    print(f"{' '.join(arguments)}: {time.monotonic() - began:.1f} s", flush=True)
+    return ran.stdout
+
+
+def roll(ours: LoadDeployment) -> None:
+    """Replace the processes one by one: webs, workers, beat, and the owner worker at last."""
+    began = time.monotonic()
+    for name, process in ours.processes.items():
+        process.replace(PROJECT)
+        if name in ours.ports:
+            eventually(partial(is_ready, ours.ports[name]), f"{name} is not ready")
+    print(f"{len(ours.processes)} processes replaced: {time.monotonic() - began:.1f} s", flush=True)
+
+
+def before_the_newest_migration() -> str:
+    """Return the newest revision that lacks a migration of this checkout."""
+    command = ["git", "log", "-1", "--diff-filter=A", "--format=%H", "--", "*/migrations/0*.py"]
+    ran = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    return f"{ran.stdout.strip()}^"
+
+
+def checkout_of(revision: str, folder: Path) -> Path:
+    """Write the files of a revision into a folder."""
+    folder.mkdir()
+    command = ["git", "archive", revision]
+    archive = subprocess.run(command, cwd=PROJECT, capture_output=True, check=True).stdout
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)  # noqa: S607
+    return folder
+
+
+if __name__ == "__main__":
+    main()
