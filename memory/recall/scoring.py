@@ -311,7 +311,7 @@ def _in_date(terms: NDArray[np.int64], created_at: NDArray[np.int64]) -> Flags:
     return found[:, day_of]
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)  # eleven years of days
 def _date_terms(day: int) -> list[int]:
     return [lexeme_hash(lexeme) for lexeme in date_lexemes(EPOCH + timedelta(days=day))]
 
