@@ -5,8 +5,10 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from tests.servers.loopback import LoopbackServer
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Request:
         return str(self.body["messages"][-1]["content"])
 
 
-class LLMServer:
+class LLMServer(LoopbackServer):
     """Answers with `answers` in turn, then with `default`; at `paths` alone, if there are any."""
 
     def __init__(self) -> None:
@@ -80,23 +82,11 @@ class LLMServer:
         self.requests: list[Request] = []
         self._released = threading.Event()
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+        super().__init__()
 
     def __exit__(self, *error: object) -> None:
         self.release()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__exit__(*error)
 
     def release(self) -> None:
         """Let every answer go that waits."""
@@ -122,52 +112,40 @@ class LLMServer:
             return Answer("no such path", 404)
         return self.answers.pop(0) if self.answers else self.default
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        server = self
+    def answer_post(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        asked = json.loads(body)
+        request = Request(handler.path, dict(handler.headers), asked, handler.client_address[1])
+        with self._lock:
+            self.requests.append(request)
+            answer = self.reply_to(request)
+        time.sleep(answer.delay)
+        if answer.wait and not answer.events:
+            self._released.wait(120)
+        handler.send_response(answer.status)
+        for name, value in answer.headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(answer.content)))
+        handler.end_headers()
+        if answer.cut_after is None:
+            self._send(handler, answer)
+        else:
+            handler.wfile.write(answer.content[: answer.cut_after])
+            handler.close_connection = True
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                length = int(self.headers["Content-Length"])
-                body = json.loads(self.rfile.read(length))
-                request = Request(self.path, dict(self.headers), body, self.client_address[1])
-                with server._lock:
-                    server.requests.append(request)
-                    answer = server.reply_to(request)
-                time.sleep(answer.delay)
-                if answer.wait and not answer.events:
-                    server._released.wait(120)
-                self.send_response(answer.status)
-                for name, value in answer.headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(answer.content)))
-                self.end_headers()
-                if answer.cut_after is None:
-                    self._send(answer)
-                else:
-                    self.wfile.write(answer.content[: answer.cut_after])
-                    self.close_connection = True
-
-            def _send(self, answer: Answer) -> None:
-                pieces = (
-                    [answer.content[i : i + 1] for i in range(len(answer.content))]
-                    if answer.drip
-                    else [answer.content]
-                )
-                if answer.events:
-                    pieces = [event.encode() for event in answer.events]
-                try:
-                    for number, piece in enumerate(pieces):
-                        if number == 1 and answer.events and answer.wait:
-                            server._released.wait(120)
-                        self.wfile.write(piece)
-                        self.wfile.flush()
-                        time.sleep(answer.drip)
-                except ConnectionError:
-                    self.close_connection = True  # the client had enough, as tests want it
-
-            def log_message(self, *arguments: object) -> None:
-                """Say nothing."""
-
-        return Handler
+    def _send(self, handler: BaseHTTPRequestHandler, answer: Answer) -> None:
+        pieces = (
+            [answer.content[i : i + 1] for i in range(len(answer.content))]
+            if answer.drip
+            else [answer.content]
+        )
+        if answer.events:
+            pieces = [event.encode() for event in answer.events]
+        try:
+            for number, piece in enumerate(pieces):
+                if number == 1 and answer.events and answer.wait:
+                    self._released.wait(120)
+                handler.wfile.write(piece)
+                handler.wfile.flush()
+                time.sleep(answer.drip)
+        except ConnectionError:
+            handler.close_connection = True  # the client had enough, as tests want it

@@ -5,8 +5,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
 from unittest import mock
 
 from django.test import override_settings
@@ -14,6 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tenants import traces
+from tests.servers.loopback import LoopbackServer
 
 
 class Seen:
@@ -31,7 +32,7 @@ class Seen:
         self.process = process
 
 
-class Collector:
+class Collector(LoopbackServer):
     """Keeps what it gets, as bytes and as spans."""
 
     def __init__(self) -> None:
@@ -41,23 +42,11 @@ class Collector:
         self.hangs = threading.Event()
         """While it is set, no request is answered."""
         self._released = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+        super().__init__()
 
     def __exit__(self, *error: object) -> None:
         self._released.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().__exit__(*error)
 
     def trace(self, trace_id: str) -> list[Seen]:
         """Return the spans of a trace that have come."""
@@ -74,30 +63,18 @@ class Collector:
             time.sleep(0.05)
         return self.trace(trace_id)
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if collector.hangs.is_set():
-                    collector._released.wait(120)
-                    self.close_connection = True
-                    return
-                if collector.status == 200:
-                    assert self.path == "/v1/traces"
-                    collector.bytes.append(body)
-                    collector.spans += _spans_of(body)
-                self.send_response(collector.status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Write nothing."""
-
-        return Handler
+    def answer_post(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        if self.hangs.is_set():
+            self._released.wait(120)
+            handler.close_connection = True
+            return
+        if self.status == 200:
+            assert handler.path == "/v1/traces"
+            self.bytes.append(body)
+            self.spans += _spans_of(body)
+        handler.send_response(self.status)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
 
 
 @contextmanager

@@ -14,10 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qsl
+
+from tests.servers.loopback import LoopbackServer
 
 SIGNING_SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 CLIENT_ID, CLIENT_SECRET = "1234.5678", "client secret"
@@ -75,7 +77,7 @@ class Trouble:
     done: bool = False
 
 
-class SlackServer:
+class SlackServer(LoopbackServer):
     """The Web API of some workspaces."""
 
     def __init__(self) -> None:
@@ -87,22 +89,11 @@ class SlackServer:
         self.before: Callable[[Call], None] | None = None
         self._numbers = count(1)
         self._lock = threading.RLock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        super().__init__()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/api/"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        return f"{super().url}/api/"
 
     def add(self, workspace: str, **fields: Any) -> Workspace:
         """Install our bot in a workspace."""
@@ -257,32 +248,22 @@ class SlackServer:
             "team": {"id": workspace.id, "name": workspace.name}, "is_enterprise_install": False,
         }  # fmt: skip
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                if server.down:
-                    # As a connection that breaks: nobody answers.
-                    self.close_connection = True
-                    return
-                method = self.path.removeprefix("/api/")
-                status, headers, document = server.answer(method, dict(self.headers), body)
-                content = json.dumps(document).encode()
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Type", "application/json; charset=utf-8")
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                with contextlib.suppress(ConnectionError):  # a client that was killed
-                    self.wfile.write(content)
-
-            def log_message(self, *arguments: object) -> None:
-                """Say nothing."""
-
-        return Handler
+    def answer_post(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        handler.close_connection = True
+        if self.down:
+            return  # as a connection that breaks
+        method = handler.path.removeprefix("/api/")
+        status, headers, document = self.answer(method, dict(handler.headers), body)
+        content = json.dumps(document).encode()
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Type", "application/json; charset=utf-8")
+        handler.send_header("Content-Length", str(len(content)))
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        with contextlib.suppress(ConnectionError):  # a client that was killed
+            handler.wfile.write(content)
 
 
 def _arguments(headers: Mapping[str, str], body: bytes) -> dict[str, Any]:

@@ -5,7 +5,6 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
 
 from tests.servers.llm import Answer, LLMServer, Request
 
@@ -58,15 +57,11 @@ class EchoServer(LLMServer):
     def gone(self) -> Iterator[None]:
         """Take no connections in the meantime."""
         address = self._server.server_address
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._close()
         try:
             yield
         finally:
-            self._server = ThreadingHTTPServer(address, self._handler())
-            self._server.daemon_threads = True
-            self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+            self._open(address)
             self._thread.start()
 
     def break_down(self, times: int) -> None:

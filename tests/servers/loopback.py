@@ -1,0 +1,50 @@
+"""An HTTP server on loopback, in a thread of this process, which a subclass lets answer."""
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+
+class LoopbackServer:
+    """Takes POST requests at a free port while its block runs."""
+
+    def __init__(self) -> None:
+        self._open(("127.0.0.1", 0))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close()
+
+    def answer_post(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        """Write the answer to a request with this body to the handler."""
+        raise NotImplementedError
+
+    def _open(self, address: Any) -> None:
+        """Take connections at an address, which are answered once the thread runs."""
+        ours = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                ours.answer_post(self, self.rfile.read(length))
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Write nothing."""
+
+        self._server = ThreadingHTTPServer(address, Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+
+    def _close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
