@@ -9,8 +9,8 @@ class and its code. `tenants.trace_export.ATTRIBUTES` has all that a span can ha
 """
 
 import functools
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from django.conf import settings
@@ -95,6 +95,23 @@ def request_span(scope: Mapping[str, Any]) -> AbstractContextManager[None]:
     parent = given[0].decode("latin-1") if len(given) == 1 else ""
     method = method_of(scope)
     return _tracing.span(method, SERVER, parent, "", {"method": method})
+
+
+@contextmanager
+def command_span(name: str) -> Iterator[None]:
+    """Trace a command, and export its spans when it ends, if the process does nothing else.
+
+    Args:
+        name: of the command. It forks no process: its children would share the export's thread.
+    """
+    is_alone = _tracing is None
+    start(f"command {name}")
+    try:
+        with span(f"command {name}"):
+            yield
+    finally:
+        if is_alone:
+            stop()
 
 
 def method_of(scope: Mapping[str, Any]) -> str:

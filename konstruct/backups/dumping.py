@@ -27,7 +27,7 @@ from konstruct.backups.files import (
 )
 from konstruct.backups.operators import dump_operators
 from konstruct.backups.postgres import ToolFailed, dump_schema, read_rows, tables_in
-from tenants import journal
+from tenants import journal, traces
 from tenants.context import public_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Domain, Job, Tenant, WorkspaceClaim
@@ -93,7 +93,8 @@ def back_up(
         }
         for number, tenant in enumerate(tenants, 1):
             try:
-                entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
+                with traces.span("backup tenant", tenant_id=tenant.pk):
+                    entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
             except (ToolFailed, DatabaseError, KonstructError, Tenant.DoesNotExist) as error:
                 if any(text in str(error) for text in _NO_ROOM):
                     raise BackupFailed(f"there is no room in {directory}: {error}") from error

@@ -28,7 +28,7 @@ from konstruct.backups.files import Manifest, dump_of, jobs_of, name_of
 from konstruct.backups.postgres import insert_rows, name_of_restore, restore_schema
 from konstruct.backups.replaying import note_open_requests
 from konstruct.backups.settling import Restored, close, reopen, settle
-from tenants import journal, transaction
+from tenants import journal, traces, transaction
 from tenants.audit.operator_log import record_command, state_of_tenant
 from tenants.audit.tombstones import write_tombstones
 from tenants.context import (
@@ -88,7 +88,11 @@ def restore(
     check_tenant(path, manifest, entry)
     refuse_a_pooled_owner()
     tenant, is_new = _registered(entry, slug=slug, server=server)
-    with server_scope(tenant.server), schema_lock(tenant.schema_name):
+    with (
+        traces.span("restore tenant", tenant_id=tenant.pk),
+        server_scope(tenant.server),
+        schema_lock(tenant.schema_name),
+    ):
         before = state_of_tenant(tenant)
         was_served = close(tenant)
         _end_killed_restores(tenant)

@@ -1,5 +1,6 @@
 """Base class of our commands: an error is one line; wrong arguments exit with status 2."""
 
+from contextlib import nullcontext
 from signal import SIGINT
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError, ProgrammingError
 from psycopg.errors import UndefinedTable
 
+from tenants import traces
 from tenants.exceptions import (
     InvalidTenant,
     InvalidTenantId,
@@ -47,6 +49,9 @@ class KonstructCommand(BaseCommand):
     What it changes it records in the same transaction, by `operator_name` and its own `name`.
     """
 
+    is_traced = False
+    """Whether it is a span of a trace, with those of its tenants."""
+
     @property
     def name(self) -> str:
         """The name of the command."""
@@ -60,7 +65,8 @@ class KonstructCommand(BaseCommand):
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
-            return super().execute(*args, **options)
+            with traces.command_span(self.name) if self.is_traced else nullcontext():
+                return super().execute(*args, **options)
         except WRONG_ARGUMENTS as error:
             raise UsageError(str(error)) from error
         except (KonstructError, OperationalError) as error:

@@ -34,7 +34,8 @@ def traced(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> It
         deployment = Deployment(home, llm, slugs=["oak", "elm"], slack=slack)
         deployment.environment |= {
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
-            "OTEL_TRACES_SAMPLER": "",
+            "OTEL_TRACES_SAMPLER": "parentbased_traceidratio",
+            "OTEL_TRACES_SAMPLER_ARG": "0.5",
         }
         with deployment.running():
             yield deployment
@@ -289,7 +290,7 @@ def test_an_extraction_is_in_the_trace_of_the_message(
 def test_two_tenants_with_the_same_ids_have_separate_traces(
     traced: Deployment, collector: Collector
 ) -> None:
-    messages = [tenant.send("Hello", thread_id="same") for tenant in traced.tenants]
+    messages = [send(tenant, new_trace()[1], thread_id="same") for tenant in traced.tenants]
     for tenant, message_id in zip(traced.tenants, messages, strict=True):
         tenant.wait_for(message_id)
 
@@ -342,6 +343,46 @@ def test_what_the_client_does_not_sample_is_not_traced(
     tenant.wait_for(send(tenant, headers))
     collector.wait_for(later, has("POST /api/v1/messages/", "job reply"))
     assert collector.trace(trace_id) == []
+
+
+def test_a_ratio_of_requests_is_traced_and_each_with_all_that_follows(
+    traced: Deployment, collector: Collector
+) -> None:
+    tenant, earlier = traced.tenants[0], {span.trace_id for span in collector.spans}
+    body = {"agent": "ada", "user_id": "maria", "content": "Hello"}
+    with tenant.client() as client:
+        sent = [
+            client.post("/api/v1/messages/", json={**body, "thread_id": f"sampled {number}"})
+            for number in range(12)
+        ]
+    for answer in sent:
+        tenant.wait_for(answer.json()["id"])
+    last, headers = new_trace()
+    tenant.wait_for(send(tenant, headers))
+    log = (traced.home / "web.log").read_text()
+    ids = set()
+    for answer in sent:
+        (line,) = re.findall(rf".*{answer.headers['X-Request-ID']} .*POST /api/v1/messages/.*", log)
+        ids |= set(re.findall(r"trace_id=(\w{32})", line))
+    assert len(ids) == len(sent)
+    # What OpenTelemetry specifies: the lower half of the id, below the ratio.
+    sampled = {each for each in ids if int(each[16:], 16) < 2**63}
+    for trace_id in {*sampled, last}:
+        spans = collector.wait_for(
+            trace_id,
+            lambda spans: (
+                len(named(spans, "embed")) == 2
+                and has("POST /api/v1/messages/", "job reply", "recall", "model")(spans)
+            ),
+        )
+        assert len(named(spans, "job reply")) == 1
+    assert {span.trace_id for span in collector.spans} & ids == sampled
+    of_work = {
+        each.trace_id
+        for name in ("job reply", "recall", "model", "embed")
+        for each in named(collector.spans, name)
+    }
+    assert of_work - earlier == {*sampled, last}
 
 
 def test_a_collector_that_hangs_or_refuses_holds_nothing_up(

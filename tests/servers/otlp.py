@@ -78,12 +78,13 @@ class Collector(LoopbackServer):
 
 
 @contextmanager
-def exporting() -> Iterator[Collector]:
-    """Let this process export its spans to a collector."""
+def exporting(sampler: str = "", ratio: str = "") -> Iterator[Collector]:
+    """Let this process export its spans to a collector; settings are empty as compose has them."""
     with Collector() as collector:
         environment = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
-            "OTEL_TRACES_SAMPLER": "",  # as compose passes it
+            "OTEL_TRACES_SAMPLER": sampler,
+            "OTEL_TRACES_SAMPLER_ARG": ratio,
         }
         with (
             mock.patch.dict(os.environ, environment),

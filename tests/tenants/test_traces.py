@@ -145,6 +145,75 @@ def test_a_malformed_parent_begins_a_trace(collector: Collector, parent: str) ->
     assert len({job.trace_id, outer.trace_id, TRACE}) == 3
 
 
+@pytest.mark.parametrize("sampler", ["parentbased_traceidratio", "traceidratio"])
+def test_a_ratio_takes_whole_traces_and_jobs_follow_their_request(sampler: str) -> None:
+    with exporting(sampler, "0.5") as collector:
+        sampled, others = set[str](), set[str]()
+        for _ in range(64):
+            if sampled and others:
+                break
+            with traces.span("request", traces.SERVER, parent=""):
+                stored, trace_id = traces.traceparent(), traces.trace_ids()["trace_id"]
+                (sampled if traces.is_recording() else others).add(trace_id)
+            traces.stop()
+            traces.start("worker")  # decides by the row of the job alone
+            with traces.span("job", traces.CONSUMER, parent=stored), traces.span("model"):
+                assert traces.trace_ids()["trace_id"] == trace_id
+                assert traces.is_recording() == (trace_id in sampled)
+            with traces.batch_span("embed", [stored]):
+                pass
+        traces.stop()
+    assert sampled
+    assert others
+    assert {span.trace_id for span in collector.spans} == sampled
+    for trace_id in sampled:
+        names = {span.name for span in collector.trace(trace_id)}
+        assert names == {"request", "job", "model", "embed"}
+
+
+@pytest.mark.parametrize(
+    ("sampler", "ratio", "flags", "is_sampled"),
+    [
+        ("parentbased_traceidratio", "0", "01", True),
+        ("parentbased_traceidratio", "1", "00", False),
+        ("traceidratio", "0", "01", False),
+        ("traceidratio", "1", "00", True),
+        ("parentbased_always_off", "", "", False),
+    ],
+)
+def test_a_client_decides_where_the_sampler_is_parent_based(
+    sampler: str, ratio: str, flags: str, *, is_sampled: bool
+) -> None:
+    parent = f"{PARENT[:-2]}{flags}" if flags else ""
+    with exporting(sampler, ratio) as collector:
+        with traces.span("request", traces.SERVER, parent=parent):
+            stored = traces.traceparent()
+        with traces.span("job", traces.CONSUMER, parent=stored):
+            assert traces.is_recording() == is_sampled
+        traces.stop()
+    assert {span.name for span in collector.spans} == ({"request", "job"} if is_sampled else set())
+
+
+def test_a_command_exports_its_spans_before_it_ends() -> None:
+    with exporting() as collector:
+        traces.stop()
+        with suppress(InvalidTenantId), traces.command_span("backup"):
+            with traces.span("backup tenant"):
+                pass
+            raise InvalidTenantId("what maria said")
+        assert traces.traceparent() == ""
+        tenant, command = collector.spans
+        assert (tenant.name, tenant.parent) == ("backup tenant", command.id)
+        assert (command.name, command.parent, command.is_error) == ("command backup", "", True)
+        assert command.process == "command backup"
+        traces.start("tests")
+        with traces.command_span("backup"):
+            pass
+        assert traces.traceparent() == ""
+        with traces.span("after"):
+            assert traces.is_recording()  # the process goes on tracing
+
+
 def test_a_batch_is_a_span_in_each_trace_of_its_jobs(collector: Collector) -> None:
     other = f"00-{'d' * 32}-{'e' * 16}-01"
     with traces.batch_span("embed", [PARENT, other, PARENT, ""], messages=4):

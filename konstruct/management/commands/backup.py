@@ -27,6 +27,8 @@ class Command(KonstructCommand):
         " is on the disk. Exit status 4 if some tenants could not be backed up."
     )
 
+    is_traced = True
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "directory", type=Path, metavar="DIRECTORY", help="Where the folder is made."

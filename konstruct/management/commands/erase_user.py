@@ -13,7 +13,7 @@ from konstruct.orchestrator.identities.erasure_requests import (
 )
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.privacy.erasure import carry_out
-from tenants import transaction
+from tenants import traces, transaction
 from tenants.audit.access_log import Actor, record_command
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action, ErasureRequest
@@ -30,6 +30,8 @@ class Command(KonstructCommand):
         " facts with their history, recall events, windows, sessions, outboxes; then looks whether"
         " anything is left, and leaves a receipt. Interrupted, it goes on when it is run again."
     )
+
+    is_traced = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose user it is.")
@@ -53,6 +55,7 @@ class Command(KonstructCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         user = options["user"]
+        traces.set_attributes(tenant_id=tenant.id)
         with tenant_scope(tenant.id):
             self._tell_who_it_is(user, tenant.slug)
             if not options["yes"]:

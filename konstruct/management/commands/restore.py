@@ -45,6 +45,8 @@ class Command(KonstructCommand):
         " to a moment. Exit status 4 if some tenants could not be restored."
     )
 
+    is_traced = True
+
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "path", type=Path, nargs="?", metavar="BACKUP", help="The folder of the backup."

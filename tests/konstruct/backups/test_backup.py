@@ -19,7 +19,7 @@ from konstruct.backups.files import MANIFEST, backups_in, remove_old
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.privacy import erasure
 from memory.models import Message
-from tenants import journal
+from tenants import journal, traces
 from tenants.context import fetch_value, tenant_scope
 from tenants.models import OperatorEvent, Tenant
 from tenants.moving.rows import run as run_on
@@ -27,6 +27,7 @@ from tenants.moving.rows import session_on
 from tenants.servers import MAIN
 from tests import database
 from tests.konstruct.backups.conftest import BY, owner_works, run, texts, without_room
+from tests.servers.otlp import exporting
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -472,3 +473,22 @@ def test_a_backup_of_an_older_version_is_migrated(
     with tenant_scope(tenant_a.id):
         assert fetch_value(applied) == newest.stem
     assert Tenant.objects.get(pk=tenant_a.pk).state == "active"
+
+
+def test_backup_and_restore_are_traces_with_a_span_of_each_tenant(
+    tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
+) -> None:
+    talk(tenant_a, "My dog is called Rex.")
+    with exporting() as collector:
+        made = backup("--tenant", tenant_a.slug)
+        run("restore", made, "--tenant", tenant_a.slug, "--yes")
+        traces.stop()
+    spans = {span.name: span for span in collector.spans}
+    for command, of_tenant in (("backup", "backup tenant"), ("restore", "restore tenant")):
+        whole, part = spans[f"command {command}"], spans[of_tenant]
+        assert (whole.parent, part.parent) == ("", whole.id)
+        assert part.attributes == {"konstruct.tenant.id": str(tenant_a.id)}
+        assert not whole.is_error
+    exported = b"".join(collector.bytes)
+    assert b"Rex" not in exported
+    assert tenant_a.slug.encode() not in exported

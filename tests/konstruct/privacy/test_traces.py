@@ -1,6 +1,9 @@
 """What the owner's process traces, and what an erasure leaves in traces and their columns."""
 
+import io
+
 import pytest
+from django.core.management import call_command
 
 from konstruct.privacy import jobs
 from tenants import traces
@@ -36,3 +39,20 @@ def test_an_erasure_is_in_the_trace_of_its_request_and_names_nobody(program_a: P
     assert b"secret" not in exported
     with tenant_scope(program_a.tenant.id):
         assert not Job.objects.filter(traceparent__contains=TRACE, kind="reply").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_command_that_erases_is_a_trace_and_names_nobody(program_a: Program) -> None:
+    program_a.send("My secret.")
+    tenant = program_a.tenant
+    with exporting() as collector, database.as_owner():
+        call_command(
+            "erase_user", "--tenant", tenant.slug, "--user", "maria", "--yes", stdout=io.StringIO()
+        )
+        traces.stop()
+    (command,) = [span for span in collector.spans if span.name == "command erase_user"]
+    assert command.attributes == {"konstruct.tenant.id": str(tenant.id)}
+    assert not command.is_error
+    exported = b"".join(collector.bytes)
+    assert b"maria" not in exported
+    assert b"secret" not in exported
