@@ -4,8 +4,9 @@
 
 For each layout: clients of two big and six small tenants, with an imported history, send
 messages (and wait, stream or poll for the reply), search, list, read pages of the admin and
-erase people, by REST, OpenAI's interface and MCP. The language model is a server on loopback.
-Clients, servers and model share the machine: compare the figures of one run, by ratios.
+erase people, by REST, OpenAI's interface, MCP and Slack. Slack and the language model, which is
+busy now and then, are servers on loopback. Clients, servers and model share the machine: compare
+the figures of one run, by ratios.
 
 After each step everything that was accepted is compared with what is stored: answered once, by
 its own reply. Exit status 1 if anything was lost, doubled, crossed or answered as it must not be
@@ -25,7 +26,7 @@ from benchmarks.load.deployment import (
     LoadDeployment,
     SlowEcho,
 )
-from benchmarks.load.traffic import SLUGS, Run, import_history, settle, traffic
+from benchmarks.load.traffic import SLUGS, Run, prepare, traffic
 
 # Less than this machine takes, so that clients meet the limits.
 LIMITED = {
@@ -76,8 +77,7 @@ def main() -> None:
         LoadDeployment(Path(home) / "home", model, SLUGS).running() as deployment,
     ):
         with deployment.serving(Layout("of the import")):
-            imported = import_history(deployment, options.history)
-            settle(deployment.tenants)
+            imported = prepare(deployment, options.history)
         print(f"{imported} messages of {len(SLUGS)} tenants are imported", flush=True)
         for name in options.layouts or LAYOUTS:
             layout, runs = LAYOUTS[name], list[Run]()

@@ -1,6 +1,7 @@
 """The deployment under load: Postgres, Valkey and each process by itself, so that each can end."""
 
 import secrets
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from cryptography.fernet import Fernet
 from tests.end_to_end.deployment import Deployment, Supervised, eventually
 from tests.servers.llm import Answer, Request, streamed
 from tests.servers.nginx import Nginx, free_ports
+from tests.servers.slack import SlackServer
 from tests.survival.llm import TOKEN, EchoServer
 from tests.survival.outages import BEAT, CELERY, Store
 
@@ -20,6 +22,9 @@ GUNICORN = ["-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
 ALL_QUEUES = ("replies", "deliveries", "embeddings", "extractions", "sweeps")
 THREE_WORKERS = (("replies",), ("embeddings", "extractions"), ("deliveries", "sweeps"))
 A_WORKER_EACH = (("replies",), ("deliveries",), ("embeddings", "extractions"), ("sweeps",))
+# Of messages with such a number the model is busy for all tries of the first attempt.
+BUSY_EVERY = 100
+TRIES = 3
 UNLIMITED = {
     f"{of}RATE_LIMIT_{what}": "1000000000"
     for of in ("", "KEY_", "UNVERIFIED_")
@@ -44,16 +49,23 @@ class Layout:
 
 
 class SlowEcho(EchoServer):
-    """Answers with the token of the question, after some seconds; in pieces if asked to stream."""
+    """Answers with the token of the question, after some seconds; in pieces if asked to stream.
+
+    Sometimes it is busy.
+    """
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
         self.seconds = seconds
+        self._refused = Counter[str]()
 
     def reply_to(self, request: Request) -> Answer:
         answer = super().reply_to(request)
+        found = TOKEN.search(request.question)
+        if found and int(found[3]) % BUSY_EVERY == 0 and self._refused[found[0]] < TRIES:
+            self._refused[found[0]] += 1
+            return Answer("busy", 503)
         if answer.status == 200 and request.body.get("stream"):
-            found = TOKEN.search(request.question)
             pieces = ("Heard ", found[0] if found else "nothing", ".")
             usage = {"prompt_tokens": 500, "completion_tokens": 5, "total_tokens": 505}
             answer = replace(
@@ -66,7 +78,8 @@ class LoadDeployment(Deployment):
     """Servers that stay, and processes of a layout that come and go."""
 
     def __init__(self, home: Path, llm: SlowEcho, slugs: Sequence[str], **settings: str) -> None:
-        super().__init__(home, llm, slugs)
+        self.workspaces = SlackServer()
+        super().__init__(home, llm, slugs, self.workspaces)
         self.echo = llm
         self.main = Store("postgres", "postgres", home / "main")
         self.valkey = Store("valkey", "valkey-server", home / "cache")
@@ -101,6 +114,7 @@ class LoadDeployment(Deployment):
             for store in (self.main, self.valkey):
                 stack.callback(store.kill)
                 store.start()
+            stack.enter_context(self.workspaces)
             self._run("manage.py", "migrate", **self.owner, PLAIN_HTTP="true")
             self.add_tenants(*self._slugs)
             yield self

@@ -1,11 +1,11 @@
 """Each process and server is killed under load: the alerts that fire, and losses.
 
-    python -m benchmarks.load.kills [web replies …] [--clients 8]
+    python -m benchmarks.load.kills [web replies … | --panels] [--clients 8]
 
 Nothing starts a killed process again before its alert fires. A real Prometheus (Debian's package)
 scrapes the deployment and evaluates deploy/prometheus/alerts.yml, with `for` of a second; then the
 process comes back, and the alert ends. In the end each query of deploy/grafana has to return
-series, every message that was accepted has one reply, and `verify_memory` finds nothing. Exit
+numbers, every message that was accepted has one reply, and `verify_memory` finds nothing. Exit
 status 1 if not.
 """
 
@@ -21,8 +21,7 @@ from pathlib import Path
 
 from benchmarks.load.deployment import A_WORKER_EACH, Layout, LoadDeployment, SlowEcho
 from benchmarks.load.prometheus import Prometheus
-from benchmarks.load.traffic import SLUGS, import_history, settle, traffic
-from tests.end_to_end.deployment import PROJECT
+from benchmarks.load.traffic import SLUGS, prepare, traffic
 
 LAYOUT = Layout("a process of each kind", workers=A_WORKER_EACH)
 # The killed processes, with the alert that fires and the process that it names.
@@ -37,10 +36,8 @@ KILLS = {
     "Postgres": ("KonstructPostgresDown", ""),
     "Valkey": ("KonstructCacheDown", ""),
 }
-ALERT_SECONDS = 90
-BACK_SECONDS = 120
-# Panels of what does not happen in this load.
-EMPTY = {"jobs: Deliveries", "jobs: Attempts that failed, jobs given up"}
+# Of traffic, until messages of which the model is busy have come.
+SECONDS_BEFORE = 60
 
 
 def main() -> None:
@@ -50,8 +47,17 @@ def main() -> None:
     )
     parser.add_argument("kills", nargs="*", metavar="KILL", help=f"of {', '.join(KILLS)}")
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=300,
+        help="seconds to wait for an alert, and for its end: more where the machine does much else",
+    )
+    parser.add_argument(
+        "--panels", action="store_true", help="kill nothing: only look for panels without data"
+    )
     options = parser.parse_args()
-    chosen = options.kills or list(KILLS)
+    chosen = [] if options.panels else options.kills or list(KILLS)
     if unknown := set(chosen) - set(KILLS):
         parser.error(f"nothing is called {', '.join(sorted(unknown))}")
     wrong = list[str]()
@@ -64,18 +70,17 @@ def main() -> None:
         ours.serving(LAYOUT),
         Prometheus(ours.home / "prometheus", f"127.0.0.1:{ours.metrics_port}").running() as watch,
     ):
-        import_history(ours, 8)
-        settle(ours.tenants)
+        prepare(ours, 8)
         ended = threading.Event()
-        seconds = 60 + len(chosen) * (ALERT_SECONDS + BACK_SECONDS)
+        seconds = 2 * SECONDS_BEFORE + len(chosen) * 2 * options.patience
         with traffic(
             ours, users=options.clients, seconds=seconds, may_answer=(0, 502, 504), until=ended
         ) as done:
-            time.sleep(20)
+            time.sleep(SECONDS_BEFORE)
             wrong += [f"before: {alert} fires" for alert in watch.firing()]
             for name in chosen:
-                wrong += kill(ours, watch, name)
-            wrong += empty_panels(watch)
+                wrong += kill(ours, watch, name, options.patience)
+            wrong += watch.panels_without_data()
             ended.set()
         (run,) = done
         print(
@@ -88,15 +93,15 @@ def main() -> None:
     sys.exit(bool(wrong))
 
 
-def kill(ours: LoadDeployment, watch: Prometheus, name: str) -> list[str]:
+def kill(ours: LoadDeployment, watch: Prometheus, name: str, patience: float) -> list[str]:
     """Kill it until its alert fires; return what was wrong."""
     wrong, began = list[str](), time.monotonic()
     with away(ours, name):
-        if not wait_for(lambda: KILLS[name] in watch.firing(), ALERT_SECONDS):
+        if not wait_for(lambda: KILLS[name] in watch.firing(), patience):
             wrong.append(f"{name}: {KILLS[name]} does not fire, but {watch.firing()}")
         fired, others = time.monotonic() - began, watch.firing() - {KILLS[name]}
     back = time.monotonic()
-    if not wait_for(lambda: KILLS[name] not in watch.firing(), BACK_SECONDS):
+    if not wait_for(lambda: KILLS[name] not in watch.firing(), patience):
         wrong.append(f"{name}: {KILLS[name]} does not end")
     names = ", ".join(sorted(f"{alert} {of}".strip() for alert, of in others)) or "-"
     print(
@@ -128,19 +133,6 @@ def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
     while not (is_met := condition()) and time.monotonic() < deadline:
         time.sleep(0.5)
     return is_met
-
-
-def empty_panels(watch: Prometheus) -> list[str]:
-    """Return the panels of deploy/grafana that have no series."""
-    empty = list[str]()
-    for path in sorted((PROJECT / "deploy" / "grafana").glob("*.json")):
-        for panel in json.loads(path.read_text())["panels"]:
-            of = f"{path.stem}: {panel['title']}"
-            for target in panel["targets"]:
-                expression = target["expr"].replace("$__rate_interval", "5m")
-                if not watch.query(expression) and of not in EMPTY:
-                    empty.append(f"{of} is empty: {expression}")
-    return empty
 
 
 if __name__ == "__main__":

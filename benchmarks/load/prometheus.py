@@ -1,10 +1,13 @@
 """A real Prometheus with the files of deploy/prometheus, which scrapes a deployment."""
 
+import json
+import math
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,8 @@ from tests.end_to_end.deployment import PROJECT, eventually
 from tests.servers.nginx import free_ports
 
 FILES = PROJECT / "deploy" / "prometheus"
+# Of a request to it, each of which may take 30 seconds.
+TRIES = 10
 PROMETHEUS, PROMTOOL = (shutil.which(name) for name in ("prometheus", "promtool"))
 
 
@@ -52,6 +57,7 @@ class Prometheus:
                 stderr=log,
             )
         try:
+            eventually(self._is_ready, "Prometheus does not start")
             eventually(lambda: self.query("konstruct_server_up"), "Prometheus has no figures")
             yield self
         finally:
@@ -60,20 +66,41 @@ class Prometheus:
 
     def query(self, expression: str) -> list[Any]:
         """Return the time series of an expression."""
-        with suppress(httpx.TransportError):
-            answer = httpx.get(f"{self.url}/api/v1/query", params={"query": expression}, timeout=30)
-            if answer.status_code == 503:
-                return []  # it is starting
-            document = answer.json()
-            assert document["status"] == "success", (expression, document)
-            return list(document["data"]["result"])
-        return []
+        return list(self._data("query", query=expression)["result"])
 
     def firing(self) -> set[tuple[str, str]]:
         """Return the alerts that fire, each with the process or server that it names."""
-        alerts = httpx.get(f"{self.url}/api/v1/alerts", timeout=30).json()["data"]["alerts"]
         return {
             (each["labels"]["alertname"], each["labels"].get("process", ""))
-            for each in alerts
+            for each in self._data("alerts")["alerts"]
             if each["state"] == "firing"
         }
+
+    def panels_without_data(self) -> list[str]:
+        """Return the queries of deploy/grafana that have no number, with their panels."""
+        return [
+            f"{path.stem}: {panel['title']} has no data: {target['expr']}"
+            for path in sorted((PROJECT / "deploy" / "grafana").glob("*.json"))
+            for panel in json.loads(path.read_text())["panels"]
+            for target in panel["targets"]
+            if not any(
+                math.isfinite(float(series["value"][1]))
+                for series in self.query(target["expr"].replace("$__rate_interval", "5m"))
+            )
+        ]
+
+    def _is_ready(self) -> bool:
+        with suppress(httpx.TransportError):
+            return httpx.get(f"{self.url}/-/ready", timeout=30).is_success
+        return False
+
+    def _data(self, path: str, **parameters: str) -> Any:
+        """Ask it; again where a machine that does too much lets it answer too late."""
+        for tried in range(TRIES):
+            with suppress(httpx.TransportError) if tried < TRIES - 1 else nullcontext():
+                answer = httpx.get(f"{self.url}/api/v1/{path}", params=parameters, timeout=30)
+                document = answer.json()
+                assert document["status"] == "success", (path, parameters, document)
+                return document["data"]
+            time.sleep(1)
+        raise AssertionError

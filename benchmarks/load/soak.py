@@ -21,7 +21,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.load.deployment import A_WORKER_EACH, Layout, LoadDeployment, SlowEcho
-from benchmarks.load.traffic import SLUGS, import_history, settle, traffic
+from benchmarks.load.traffic import SLUGS, prepare, traffic
 
 SAMPLE_SECONDS = 15.0
 MAX_GROWTH = 1.05
@@ -56,8 +56,7 @@ def main() -> None:
         LoadDeployment(Path(home) / "home", model, SLUGS).running() as deployment,
         deployment.serving(LAYOUT),
     ):
-        import_history(deployment, options.history)
-        settle(deployment.tenants)
+        prepare(deployment, options.history)
         began = time.monotonic()
         sampler = threading.Thread(target=sample)
         sampler.start()

@@ -28,6 +28,8 @@ from tests.survival.llm import TOKEN
 BIG = ("bigoak", "bigelm")
 SMALL = tuple(f"small{letter}" for letter in "abcdef")
 SLUGS = (*BIG, *SMALL)
+# Tenants with a workspace of Slack, in which each of their users talks to the agent.
+WORKSPACES = {slug: f"T{slug.upper()}" for slug in (BIG[0], SMALL[0])}
 USERS_OF_BIG, USERS_OF_SMALL = 40, 4
 # Numbers of tokens: those of imported messages are smaller than those of the first run.
 FIRST_NUMBER = 1_000_000
@@ -98,11 +100,33 @@ def name(number: int) -> str:
     return "u" + "".join(string.ascii_lowercase[digit] for digit in divmod(number, 26))
 
 
-def import_history(deployment: LoadDeployment, messages: int) -> int:
-    """Import conversations of so many messages for each user of a big tenant, some for others.
+def prepare(deployment: LoadDeployment, messages: int) -> int:
+    """Connect workspaces of Slack, and import what was said before; until all is embedded.
 
-    Returns how many messages there are. Their embeddings follow: `settle` waits for them.
+    Args:
+        messages: of each user of a big tenant; others have said less.
+
+    Returns:
+        How many messages there are.
     """
+    for slug, workspace in WORKSPACES.items():
+        users = {slack_id(user): user for tenant, user in end_users() if tenant == slug}
+        made = deployment.workspaces.add(workspace, users=users)
+        deployment.manage(
+            "connect_slack", "--tenant", slug, "--agent", "ada", "--workspace", workspace,
+            SLACK_BOT_TOKEN=made.token,
+        )  # fmt: skip
+    imported = _import_history(deployment, messages)
+    settle(deployment.tenants)
+    return imported
+
+
+def slack_id(user: str) -> str:
+    """Return the id of a user in Slack."""
+    return f"U{user.upper()}"
+
+
+def _import_history(deployment: LoadDeployment, messages: int) -> int:
     generator, imported = random.Random(2), 0
     for tenant in deployment.tenants:
         users = [user for slug, user in end_users() if slug == tenant.slug]
@@ -165,7 +189,10 @@ def traffic(
     port = deployment.url.rpartition(":")[2]
     plan = {
         "token": TOKEN.pattern,
-        "tenants": {t.slug: {"key": t.key, "eraser": t.eraser} for t in deployment.tenants},
+        "tenants": {
+            t.slug: {"key": t.key, "eraser": t.eraser, "workspace": WORKSPACES.get(t.slug)}
+            for t in deployment.tenants
+        },
         "users": end_users(),
         "first_number": FIRST_NUMBER * number,
         "report": str(report_file),
@@ -214,6 +241,8 @@ def traffic(
     if deployment.echo.crossed:
         run.losses["crossed"] += len(deployment.echo.crossed)
     compare(run, report, deployment.tenants, number)
+    compare_slack(run, report, deployment)
+    run.losses = +run.losses  # without those that are 0
     done.append(run)
 
 
@@ -233,6 +262,8 @@ def _waiting(tenant: Tenant) -> float:
         ((waiting,),) = tenant.rows(
             "SELECT (SELECT count(*) FROM orchestrator_pendingreply WHERE failed_at IS NULL)"
             " + (SELECT count(*) FROM memory_pendingembedding)"
+            " + (SELECT count(*) FROM tenants_job"
+            "    WHERE failed_at IS NULL AND kind IN ('arrival', 'delivery'))"
         )
     except psycopg.OperationalError:
         return math.inf
@@ -253,7 +284,20 @@ def compare(run: Run, report: Any, tenants: Sequence[Tenant], number: int) -> No
     for token in report["accepted"]:
         _count(run, token, rows.pop(token, []), is_certain=True)
     run.losses["unknown to clients"] += len(rows)
-    run.losses = +run.losses  # without those that are 0
+
+
+def compare_slack(run: Run, report: Any, deployment: LoadDeployment) -> None:
+    """Compare what was said in Slack with its posts: each message has one, in its workspace."""
+    shown = Counter[str]()
+    for slug, workspace in WORKSPACES.items():
+        for text in deployment.workspaces.posts(workspace):
+            shown[text] += 1
+            token = TOKEN.search(text)
+            run.losses["crossed in Slack"] += token is not None and token[1] != slug
+    for token in report["in_slack"]:
+        posts = shown[f"Heard {token}."]
+        run.losses["not shown in Slack"] += posts == 0
+        run.losses["shown more than once in Slack"] += posts > 1
 
 
 def _messages(tenant: Tenant, first: int, last: int) -> Iterator[tuple[str, list[str | None]]]:

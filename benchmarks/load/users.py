@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import time
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any
 
 import gevent
 from locust import FastHttpUser, between, events, task
+
+from tests.servers.slack import said, signed
 
 PLAN = json.loads(Path(os.environ["LOAD_PLAN"]).read_text())
 TOKEN = re.compile(PLAN["token"])
@@ -39,6 +42,8 @@ _accepted: dict[str, str] = {}
 _uncertain: set[str] = set()
 """Tokens of messages that may have been accepted: no answer came."""
 _erased: list[str] = []
+_in_slack: list[str] = []
+"""Accepted tokens that were said in Slack."""
 _violations: Counter[str] = Counter()
 _resent = itertools.count()
 
@@ -113,6 +118,29 @@ class EndUser(FastHttpUser):
             said = answer.json()["choices"][0]["message"]["content"]
             if said != f"Heard {token}.":
                 violation(f"OpenAI: {said!r} is no reply to {token}")
+
+    @task(2)
+    def say_in_slack(self) -> None:
+        """Send a direct message in Slack, which sends it to us until it is accepted."""
+        if self.tenant["workspace"] is None:
+            return
+        token = self.token()
+        number = token.rpartition("-")[2]
+        told = said(
+            self.tenant["workspace"], f"I say {token}.", user=f"U{self.user_id.upper()}",
+            channel=f"D{self.user_id.upper()}", channel_type="im",
+            ts=f"{int(time.time())}.{int(number) % 1_000_000:06}",
+        )  # fmt: skip
+        body = json.dumps({**told, "event_id": f"Ev{number}"}).encode()
+        headers = {
+            **signed(body), "Content-Type": "application/json", "Host": PLAN["host"],
+            "Idempotency-Key": token,
+        }  # fmt: skip
+        path = "/channels/slack/events/"
+        answer = self.call("Slack event", "POST", path, data=body, token=token, headers=headers)
+        if answer is not None:
+            _accepted[token] = ""
+            _in_slack.append(token)
 
     # --- Reads ------------------------------------------------------------------------------------
 
@@ -358,6 +386,7 @@ def write_report(environment: Any, **_: Any) -> None:
         "accepted": _accepted,
         "uncertain": sorted(_uncertain),
         "erased": _erased,
+        "in_slack": _in_slack,
         "violations": dict(_violations),
         "resent": next(_resent),
     }
