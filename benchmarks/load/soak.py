@@ -2,9 +2,10 @@
 
     python -m benchmarks.load.soak [--minutes 30] [--clients 6]
 
-The load is that of `python -m benchmarks.load`. PSS divides the pages that processes share. A
-process grows if the median of its last five samples is more than 5 % above that of the first five
-after `--warm-up` minutes. Exit status 1 if one grows, or if anything was lost or crossed.
+The load is that of `python -m benchmarks.load`. PSS divides the pages that processes share. What
+Valkey stores is not counted. A process grows if the median of its last five samples is more than
+5 % above that of the first five after `--warm-up` minutes. Exit status 1 if one grows, or if
+anything was lost or crossed.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+import redis
 
 from benchmarks.load.deployment import A_WORKER_EACH, Layout, LoadDeployment, SlowEcho
 from benchmarks.load.traffic import SLUGS, prepare, traffic
@@ -45,10 +47,11 @@ def main() -> None:
     def sample() -> None:
         while not ends.wait(SAMPLE_SECONDS):
             minutes = (time.monotonic() - began) / 60
-            for name, process in processes(deployment):
+            for name, process, stored in processes(deployment):
                 with suppress(psutil.NoSuchProcess):
                     held = process.memory_full_info()
-                    samples[name].append((minutes, held.pss / 2**20, held.rss / 2**20))
+                    pss, rss = ((each - stored) / 2**20 for each in (held.pss, held.rss))
+                    samples[name].append((minutes, pss, rss))
 
     with (
         tempfile.TemporaryDirectory(prefix="konstruct-soak-") as home,
@@ -75,16 +78,18 @@ def main() -> None:
     sys.exit(bool(grown) or not run.is_clean)
 
 
-def processes(deployment: LoadDeployment) -> Iterator[tuple[str, psutil.Process]]:
-    """Yield each process of the deployment with its name."""
+def processes(deployment: LoadDeployment) -> Iterator[tuple[str, psutil.Process, int]]:
+    """Yield each process of the deployment with its name, and how many bytes it stores."""
     for name, supervised in deployment.processes.items():
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(supervised.process.pid)
-            yield name, process
+            yield name, process, 0
             for number, child in enumerate(process.children(), 1):
-                yield f"{name}, child {number}", child
+                yield f"{name}, child {number}", child, 0
+    with redis.from_url(deployment.redis_url) as cache:
+        stored = int(cache.info("memory")["used_memory_dataset"])
     for process in deployment.valkey.processes():
-        yield "Valkey", process
+        yield "Valkey", process, stored
 
 
 def show(
