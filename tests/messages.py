@@ -8,6 +8,7 @@ from unittest import mock
 from django.db import connections
 from django.test.utils import CaptureQueriesContext
 
+from tenants.postgresql.base import DatabaseWrapper
 from tenants.postgresql.exchange import Exchange
 
 
@@ -49,4 +50,5 @@ def messages_to_postgres() -> Iterator[list[list[str]]]:
     with mock.patch.multiple(Exchange, __init__=begun, query=asked, query_prepared=asked_prepared):
         yield sent
         for each in connections.all(initialized_only=True):
-            each.send_queued()
+            if isinstance(each, DatabaseWrapper):
+                each.send_queued()

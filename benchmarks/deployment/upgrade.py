@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.load.deployment import A_WORKER_EACH, Layout, LoadDeployment, SlowEcho, is_ready
-from benchmarks.load.traffic import SLUGS, import_history, settle, traffic
+from benchmarks.load.traffic import SLUGS, prepare, settle, traffic
 from konstruct.local.embedded.postgres import binaries
 from tests.end_to_end.deployment import PROJECT, eventually
 
@@ -62,7 +62,7 @@ def main() -> None:
         ours.checkout = checkout_of(revision, Path(folder) / "old")
         with ours.running():
             with ours.serving(replace(LAYOUT, proxy=False)):
-                import_history(ours, 8)
+                prepare(ours, 8)
                 for tenant in ours.tenants:
                     tenant.send("I live in Porto.")
                 settle(ours.tenants)
