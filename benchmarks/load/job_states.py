@@ -10,6 +10,7 @@ import argparse
 import os
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from uuid import uuid4
 
 import psutil
@@ -76,10 +77,7 @@ def measure(owner: "psycopg.Connection[tuple[object, ...]]", url: str) -> None:
             if name.endswith("forced"):
                 reader.execute("SET enable_seqscan = off")
                 reader.execute("SET enable_bitmapscan = off")
-            reads = [
-                cpu_ms(reader, lambda sql=sql, reader=reader: reader.execute(sql).fetchall())
-                for sql in (_JOBS, _BACKLOGS)
-            ]
+            reads = [cpu_ms(reader, partial(reader.execute, sql)) for sql in (_JOBS, _BACKLOGS)]
         written = cpu_ms(owner, lambda: write_jobs(owner), repeats=1) / WRITTEN
         print(f"  {name:24}{reads[0]:10.0f}{reads[1]:11.0f}{written:9.3f}", flush=True)
 
