@@ -87,7 +87,7 @@ NO_PAGES = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def hebrew(standing_aurora: Aurora, django_db_blocker: Any) -> Tenant:
     """A tenant with a row of each model, all of it by Noa, who writes Hebrew."""
     with django_db_blocker.unblock():
