@@ -191,7 +191,8 @@ def _of_data() -> Iterator[tuple[Text, str]]:
         "roles of messages": (*Role.values, "system", "tool", "review required"),
         "scopes of keys": KeyScope.values,
         "tiers of models": ModelTier.values,
-        "kinds of jobs": (*KINDS,),
+        # A kind registers itself, also those of tests in the same process.
+        "kinds of jobs": [name for name in KINDS if not name.endswith("-in-tests")],
         "purposes of calls": PURPOSES,
         "ways of recall": (*MODES, *PRESETS),
         "reasons for a review": doubts,
