@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 # A month of the years 2000 to 2999.
 MONTH: Final = r"^2[0-9]{3}-(0[1-9]|1[0-2])\Z"
+_MONTH: Final = re.compile(MONTH)
 PURPOSES: Final = ("reply", "extraction", "dry run", "saved questions", "asking again")
 COLUMNS: Final = (
     *("tenant", "month", "messages", "replies", "memories", "storage_bytes"),
@@ -31,7 +32,7 @@ _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 def month_of(text: str) -> date:
     """Return the first day of a month such as 2026-11. Raises ValueError."""
-    if re.match(MONTH, text) is None:
+    if _MONTH.match(text) is None:
         raise ValueError(text)
     return date.fromisoformat(f"{text}-01")
 
