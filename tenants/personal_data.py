@@ -9,8 +9,9 @@ Conditions and statements are SQL, with these parameters:
 ========== ================================================ =====================================
 use        parameters                                       meaning
 ========== ================================================ =====================================
-erasure    tenant, users, agent, scopes, threads, sessions  all ids of the person; the one agent
-                                                            or NULL; numbers of their scopes
+erasure    tenant, users, agent, scopes, threads,           all ids of the person; the one agent
+           sessions, named                                  or NULL; numbers of their scopes; keys
+                                                            of rows that name the person
 export     user, threads, model                             one user's id or NULL
 merge      from, to, by, and see `Merge`                    the old and the new id of the user
 retention  agent, before, users                             an agent, and the oldest time to keep
@@ -115,6 +116,10 @@ class PersonalData:
     """Which rows are a person's, where `subject` does not say so."""
     derived: str = ""
     """Which rows rest on the messages %(ids)s alone, and are removed together with them."""
+    named_in: tuple[str, ...] = ()
+    """Columns with texts of the team: an erasure deletes a row that names the person in one."""
+    named_by: str = ""
+    """Column with the key of a row that names the person, together with which rows are deleted."""
     before: tuple[str, ...] = ()
     """Tables that `where` reads, which are therefore deleted from later. Foreign keys are known."""
     key: str = ""
@@ -135,11 +140,16 @@ class PersonalData:
     @property
     def of_person(self) -> str:
         """The condition on rows of a person; empty where only their messages lead to the rows."""
-        if self.where or not self.subject:
+        if self.where:
             return self.where
-        users = " OR ".join(f"{subject} = ANY(%(users)s)" for subject in self.subjects)
-        agent = f" OR {self.agent} = %(agent)s" if self.agent else ""
-        return f"tenant_id = %(tenant)s AND ({users}) AND (%(agent)s::uuid IS NULL{agent})"
+        conditions = []
+        if self.subject:
+            users = " OR ".join(f"{subject} = ANY(%(users)s)" for subject in self.subjects)
+            agent = f" OR {self.agent} = %(agent)s" if self.agent else ""
+            conditions.append(f"({users}) AND (%(agent)s::uuid IS NULL{agent})")
+        if named := self.named_by or (self.key if self.named_in else ""):
+            conditions.append(f"{named} = ANY(%(named)s::uuid[])")
+        return f"tenant_id = %(tenant)s AND ({' OR '.join(conditions)})" if conditions else ""
 
 
 @dataclass(frozen=True, slots=True)

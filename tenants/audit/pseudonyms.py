@@ -90,7 +90,7 @@ def candidates(event: str, *, user_fields: Iterable[str] = ()) -> list[Candidate
             is_field = stop - start == len(text) and name in of_users
             is_searched = stop - start == len(text) and name in _SEARCH_FIELDS
             for id in _readings(text[start:stop]):
-                if is_field or is_searched or _is_distinctive(id):
+                if is_field or is_searched or is_distinctive(id):
                     found[Candidate(id, offset + start, offset + stop, is_field)] = None
         if len(found) > MAX_CANDIDATES:
             raise ValueError(f"an event has more than {MAX_CANDIDATES} parts to check for ids")
@@ -165,7 +165,8 @@ def _readings(raw: str) -> Iterator[str]:
         yield unquote_plus(text)
 
 
-def _is_distinctive(id: str) -> bool:
+def is_distinctive(id: str) -> bool:
+    """Return whether an id is long enough to be recognised in texts."""
     return len(id) >= (MIN_DIGITS if id.isdecimal() else MIN_CHARACTERS)
 
 

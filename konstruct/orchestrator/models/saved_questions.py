@@ -35,6 +35,7 @@ class SavedQuestion(TenantModel):
         subject="user_id",
         agent="agent_id",
         key="id",
+        named_in=("content", "expected"),
         export=Export(kind="saved_questions", position=25),
     )
 
@@ -98,6 +99,7 @@ class QuestionAnswer(TenantModel):
         agent="agent_id",
         key="id",
         derived="message_ids && %(ids)s::uuid[]",
+        named_by="question_id",
         # Another run replaces the answer of a version.
         export=Export(
             kind="question_answers",

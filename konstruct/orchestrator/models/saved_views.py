@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from tenants.models import TenantModel
-from tenants.personal_data import NoPersonalData
+from tenants.personal_data import PersonalData
 
 
 class SavedView(TenantModel):
@@ -30,7 +30,7 @@ class SavedView(TenantModel):
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was saved.")
 
-    personal_data = NoPersonalData("filters of lists without a user's id or search words")
+    personal_data = PersonalData(key="id", named_in=("name", "query"))
 
     class Meta:
         verbose_name = "saved view"

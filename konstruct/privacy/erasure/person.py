@@ -1,6 +1,6 @@
 """The person whom an erasure removes. Their rows are found by exact values, never by words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 from uuid import UUID
@@ -8,8 +8,9 @@ from uuid import UUID
 from django.apps import apps
 from django.db import models
 
-from konstruct.orchestrator.identities.linked_ids import linked_ids
+from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.orchestrator.identities.person_threads import threads_of
+from konstruct.privacy.erasure.naming import Naming, naming_rows, unique_names
 from memory.scopes import scope_number
 from tenants.audit.models import ErasureRequest
 from tenants.context import fetch_column
@@ -32,7 +33,7 @@ def ids_sql() -> str:
     return " UNION ALL ".join(
         f"SELECT {of.key}::text AS id FROM {table} WHERE {of.of_person}"
         for table, of in personal_tables().items()
-        if of.subject and of.key and table in uuids
+        if (of.subject or of.named_in) and of.key and table in uuids
     )
 
 
@@ -65,6 +66,10 @@ class Person:
     """Number of their threads in which others spoke too."""
     sessions_left: int = 0
     """Number of their threads with a session that is not theirs, or not theirs alone."""
+    names: tuple[str, ...] | None = None
+    """Names that only they have, as folded words, read before the first round."""
+    named: tuple[str, ...] = ()
+    """Ids of rows of the team that name them."""
 
     @classmethod
     def of(cls, request: ErasureRequest, earlier: Mapping[str, Any]) -> Self:
@@ -85,14 +90,25 @@ class Person:
         agents = set(fetch_column(_agents_sql(), person.parameters()))
         shared = sum(thread.spoke and thread.others_spoke for thread in threads)
         left = sum(thread.has_session and thread.thread_id not in sessions for thread in threads)
+        names: Sequence[str] | None = earlier.get("names")
+        if names is None and is_known(person.user_ids):
+            names = unique_names(person.user_ids)
+        if names is not None:
+            person = replace(person, names=tuple(names))
         return replace(
             person,
+            named=tuple(naming_rows(person.is_named, person.agent_id)),
             agents=tuple(sorted(agents.union(map(UUID, earlier.get("agents", ()))))),
             threads=tuple(sorted((own | sessions).union(earlier.get("threads", ())))),
             sessions=tuple(sorted(sessions.union(earlier.get("sessions", ())))),
             shared_threads=max(shared, earlier.get("shared_threads", 0)),
             sessions_left=max(left, earlier.get("sessions_left", 0)),
         )
+
+    @property
+    def is_named(self) -> Naming:
+        """Whether a text names them. An id without any row may be any word, and names nobody."""
+        return Naming(() if self.names is None else self.user_ids, self.names or ())
 
     def fields(self) -> dict[str, Any]:
         """Return what `of` takes in the next round, as JSON."""
@@ -103,6 +119,7 @@ class Person:
             "sessions": list(self.sessions),
             "shared_threads": self.shared_threads,
             "sessions_left": self.sessions_left,
+            "names": self.names,
         }
 
     def parameters(self, **more: Any) -> dict[str, Any]:
@@ -116,5 +133,6 @@ class Person:
             ],
             "threads": list(self.threads),
             "sessions": list(self.sessions),
+            "named": list(self.named),
             **more,
         }

@@ -12,6 +12,7 @@ from urllib.parse import quote, quote_plus
 from django.contrib.admin.models import LogEntry
 
 from konstruct.api.models import IdempotencyRecord
+from konstruct.privacy.erasure.naming import stream, subjects_with_texts
 from konstruct.privacy.erasure.person import IDS, OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
 from konstruct.privacy.erasure.traces import ERASED
@@ -54,6 +55,11 @@ _EVENTS: Final = f"""
       SELECT FROM unnest(%(written)s::text[]) AS id
       WHERE strpos(concat_ws(' ', detail, subject_id, request_id), id) > 0
     )
+"""
+# JSON escapes quotes and line breaks.
+_WITH_TEXTS: Final = r"""
+    SELECT id, regexp_replace(detail::text, '\\[bfnrt"]', ' ', 'g')
+    FROM audit_accessevent WHERE subject = ANY(%(subjects)s)
 """
 _KNOWN: Final = f"""
     SELECT EXISTS ({IDS}) OR EXISTS (
@@ -130,6 +136,9 @@ def _events(person: Person, names: Sequence[str]) -> dict[int, bool]:
         _EVENTS, person.parameters(users=users, written=sorted(written))
     ):
         about[id] = about.get(id, False) or is_theirs
+    # Rows that named the person and were deleted before.
+    is_named, subjects = person.is_named, {"subjects": subjects_with_texts()}
+    about |= {id: True for id, text in stream(_WITH_TEXTS, subjects, BATCH) if is_named(text)}
     return about
 
 

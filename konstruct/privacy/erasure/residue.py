@@ -6,7 +6,6 @@ text, JSON or bytes in the catalogue, and counts the values that hold an id or s
 """
 
 import hmac
-import json
 import re
 import time
 from collections import Counter
@@ -15,10 +14,10 @@ from typing import Any, Final
 
 from django.utils.crypto import salted_hmac
 
+from konstruct.privacy.erasure.naming import holds_name, pattern_of_ids, stream, words
 from konstruct.privacy.erasure.person import OF_PERSON, Person
-from tenants import transaction
 from tenants.audit.models import ErasureRequest
-from tenants.context import connection, fetch_all, fetch_column, fetch_value, tenant_connection
+from tenants.context import fetch_all, fetch_column, fetch_value, tenant_connection
 
 RECEIPTS = ErasureRequest._meta.db_table
 # Messages that sequences are chosen from, by the digests of their ids, and how many of each.
@@ -54,7 +53,6 @@ _OF_OTHERS: Final = """
     SELECT content FROM memory_message WHERE user_id <> ALL(%(users)s) AND role = 'user'
 """
 _ESCAPES: Final = re.compile(r'\\[bfnrt"\\/]')
-_WORD: Final = re.compile(r"[^\W_]+")
 
 
 def left_of(person: Person) -> dict[str, int]:
@@ -76,26 +74,26 @@ def choose_sequences(person: Person, request: ErasureRequest) -> dict[str, Any]:
     Returns:
         `messages`: how many of their messages they are from; `digests`: of the sequences.
     """
-    theirs = [_words(content) for content in fetch_column(_THEIRS, person.parameters())]
+    theirs = [words(content) for content in fetch_column(_THEIRS, person.parameters())]
     frequency = Counter(
         word
         for (text,) in fetch_all(
             f"{_OF_OTHERS} ORDER BY number DESC LIMIT {MAX_SAMPLED}", person.parameters()
         )
-        for word in set(_words(text))
+        for word in set(words(text))
     )
     candidates = [
         sorted(
-            dict.fromkeys(_sequences(words)),
+            dict.fromkeys(_sequences(spoken)),
             key=lambda sequence: sum(1 / (1 + frequency[word]) for word in sequence.split()),
             reverse=True,
         )[:CANDIDATES_PER_MESSAGE]
-        for words in theirs
+        for spoken in theirs
     ]
     common = {sequence for each in candidates for sequence in each}
     rare = set(common)
-    for content, *_ in _stream(_OF_OTHERS, person.parameters(), BATCH):
-        rare.difference_update(_sequences(_words(content)))
+    for content, *_ in stream(_OF_OTHERS, person.parameters(), BATCH):
+        rare.difference_update(_sequences(words(content)))
     chosen = [
         [each for each in message if each in rare][:SEQUENCES_PER_MESSAGE] for message in candidates
     ]
@@ -110,15 +108,14 @@ def scan(person: Person, request: ErasureRequest, chosen: dict[str, Any]) -> dic
     Rows of the person's own, which an erasure by one agent leaves to others, are passed over.
 
     Returns:
-        `ids`: rows that mention an id, by table. `words`: values that hold a chosen sequence, by
+        `ids`: rows that mention an id, by table. `names`: values that hold a name that only the
+        person had, by table and column. `words`: values that hold a chosen sequence, by
         table and column. `messages` and `sequences`: how many were chosen. `values`: how many were
         read. `seconds`: how long it took.
     """
     began, key, digests = time.monotonic(), _key(request), set(chosen["digests"])
-    ids, words, values = Counter[str](), Counter[str](), 0
-    written = {each for id in person.user_ids for each in (id, json.dumps(id)[1:-1])}
-    written |= {json.dumps(id, ensure_ascii=False)[1:-1] for id in person.user_ids}
-    is_id = re.compile("|".join(rf"(?<![^\W_]){re.escape(each)}(?![^\W_])" for each in written))
+    ids, names, found, values = Counter[str](), Counter[str](), Counter[str](), 0
+    is_id, called = pattern_of_ids(person.user_ids), person.names or ()
     for (schema, table), columns in _tables().items():
         read = [
             name for name, kind in columns.items() if kind in (*TEXT_TYPES, *JSON_TYPES, "bytea")
@@ -128,7 +125,7 @@ def scan(person: Person, request: ErasureRequest, chosen: dict[str, Any]) -> dic
         shown = [f'"{name}"' + ("" if columns[name] == "bytea" else "::text") for name in read]
         where = "WHERE tenant_id = %(tenant)s" if schema == "public" else ""
         has_bytes = "bytea" in columns.values()
-        rows = _stream(
+        rows = stream(
             f'SELECT {", ".join(shown)} FROM "{schema}"."{table}" {where}',
             person.parameters(),
             BATCH_OF_BYTES if has_bytes else BATCH,
@@ -146,13 +143,15 @@ def scan(person: Person, request: ErasureRequest, chosen: dict[str, Any]) -> dic
                 has_id = has_id or is_id.search(text) is not None
                 # JSON escapes quotes and line breaks.
                 text = _ESCAPES.sub(" ", text) if columns[name] in JSON_TYPES else text
-                sequences = _sequences(_words(text)) if digests else ()
-                if any(_digest(key, each) in digests for each in sequences):
-                    words[f"{table}.{name}"] += 1
+                spoken = words(text) if digests or called else []
+                names[f"{table}.{name}"] += holds_name(spoken, called)
+                if digests and any(_digest(key, each) in digests for each in _sequences(spoken)):
+                    found[f"{table}.{name}"] += 1
             ids[table] += has_id
     return {
         "ids": dict(+ids),
-        "words": dict(words),
+        "names": dict(+names),
+        "words": dict(found),
         "messages": chosen["messages"],
         "sequences": len(digests),
         "values": values,
@@ -186,21 +185,8 @@ def _are_theirs(columns: dict[str, str]) -> list[str]:
     return conditions
 
 
-def _stream(statement: str, values: dict[str, Any], batch: int) -> Iterator[tuple[Any, ...]]:
-    """Rows of a statement, of which one batch is in memory at a time."""
-    # Only in a transaction does Postgres keep the rows that wait.
-    with transaction.atomic(), connection.chunked_cursor() as cursor:
-        cursor.execute(statement, values)
-        while rows := cursor.fetchmany(batch):
-            yield from rows
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
-
-
-def _sequences(words: list[str]) -> Iterator[str]:
-    return (" ".join(words[start : start + WORDS]) for start in range(len(words) - WORDS + 1))
+def _sequences(spoken: list[str]) -> Iterator[str]:
+    return (" ".join(spoken[start : start + WORDS]) for start in range(len(spoken) - WORDS + 1))
 
 
 def _key(request: ErasureRequest) -> bytes:

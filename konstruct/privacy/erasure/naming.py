@@ -1,0 +1,113 @@
+"""Texts of the team that name an erased person, such as saved questions: found by whole words.
+
+A person is named by an id, or by a name that nobody else in the tenant has.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+from urllib.parse import unquote_plus
+from uuid import UUID
+
+from django.apps import apps
+from django.db.models import Q
+
+from konstruct.orchestrator.models import ChannelIdentity
+from memory.conversations.names import fold
+from memory.models import PersonName
+from tenants import transaction
+from tenants.audit.pseudonyms import is_distinctive
+from tenants.context import connection
+from tenants.personal_data import PersonalData, personal_tables
+
+# Rows that are in memory together.
+BATCH: Final = 200
+# Shorter names are words of many texts.
+MIN_NAME_CHARACTERS: Final = 3
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+def unique_names(user_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of a person that no other person of the tenant has, as folded words."""
+    accounts, known = ChannelIdentity.objects.exclude(name=""), PersonName.objects.all()
+    of_person = Q(user_id__in=user_ids) | Q(own_id__in=user_ids)
+    own = known.filter(user_id__in=user_ids).values_list("name", flat=True)
+    own_accounts = accounts.filter(of_person).values_list("name", flat=True)
+    names = {fold(name) for name in (*own, *own_accounts)}
+    others = known.filter(folded__in=names).exclude(user_id__in=user_ids)
+    names.difference_update(others.values_list("folded", flat=True))
+    names.difference_update(map(fold, accounts.exclude(of_person).values_list("name", flat=True)))
+    spoken = {" ".join(words(name)) for name in names}
+    return tuple(sorted(name for name in spoken if len(name) >= MIN_NAME_CHARACTERS))
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text without case and accents."""
+    return _WORD.findall(text.casefold() if text.isascii() else fold(text))
+
+
+def holds_name(spoken: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether words hold one of these names, which are folded words."""
+    text = f" {' '.join(spoken)} " if names else ""
+    return any(f" {name} " in text for name in names)
+
+
+def pattern_of_ids(user_ids: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that finds an id as a word, also as JSON escapes it."""
+    written = {each for id in user_ids for each in (id, json.dumps(id)[1:-1])}
+    written |= {json.dumps(id, ensure_ascii=False)[1:-1] for id in user_ids}
+    return re.compile("|".join(rf"(?<![^\W_]){re.escape(each)}(?![^\W_])" for each in written))
+
+
+class Naming:
+    """Tells whether a text names a person."""
+
+    def __init__(self, user_ids: Iterable[str], names: Sequence[str]) -> None:
+        ids = [id for id in user_ids if is_distinctive(id)]
+        self._ids = pattern_of_ids(ids) if ids else None
+        self._names = names
+
+    def __call__(self, text: str) -> bool:
+        """Return whether the text holds an id or a name, also as an address encodes it."""
+        return any(
+            (self._ids is not None and self._ids.search(reading))
+            or holds_name(words(reading), self._names)
+            for reading in {text, unquote_plus(text)}
+        )
+
+
+def subjects_with_texts() -> list[str]:
+    """Return how the access log calls the rows of the tables that declare such texts."""
+    return [
+        str(model._meta.verbose_name_raw)
+        for model in apps.get_models()
+        if isinstance(of := getattr(model, "personal_data", None), PersonalData) and of.named_in
+    ]
+
+
+def naming_rows(is_named: Naming, agent_id: UUID | None) -> Iterator[str]:
+    """Yield the ids of the rows whose texts name a person, in tables that declare such texts.
+
+    Args:
+        is_named: the person.
+        agent_id: rows of this agent alone; None: of all agents, and of none.
+    """
+    for table, of in personal_tables().items():
+        if not of.named_in or (agent_id is not None and not of.agent):
+            continue
+        where = f"{of.agent} = %(agent)s" if agent_id is not None else "true"
+        texts = ", ".join(f"{column}::text" for column in of.named_in)
+        statement = f"SELECT {of.key}::text, concat_ws(' ', {texts}) FROM {table} WHERE {where}"
+        for key, text in stream(statement, {"agent": agent_id}, BATCH):
+            if is_named(text):
+                yield key
+
+
+def stream(statement: str, values: dict[str, Any], batch: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a statement, of which one batch is in memory at a time."""
+    # Only in a transaction does Postgres keep the rows that wait.
+    with transaction.atomic(), connection.chunked_cursor() as cursor:
+        cursor.execute(statement, values)
+        while rows := cursor.fetchmany(batch):
+            yield from rows

@@ -1,0 +1,133 @@
+"""Saved questions and saved views that name an erased person are deleted with the person."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from konstruct.orchestrator.identities import channel_identities
+from konstruct.orchestrator.identities.erasure_requests import request_erasure
+from konstruct.orchestrator.models import Agent, QuestionAnswer, SavedQuestion, SavedView
+from konstruct.orchestrator.saved_questions import save_question
+from konstruct.privacy.erasure import carry_out
+from memory.models import Message
+from tenants.audit.access_log import Actor, record_access
+from tenants.audit.changes import RowState
+from tenants.audit.models import AccessEvent, Action, ActorKind
+from tenants.context import tenant_scope
+from tenants.models import Tenant
+from tests import database
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("files_left_alone"),
+]
+
+MARIA = "U07:maria%"
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+NAMING = ["What does José Lopez like?", "Ask jOSÉ   LOPEZ.", f"Who is {MARIA}?", "Call Pepa!"]
+OTHERS = ["Who is Ana?", "Is Joséphine Lopez in?", "José likes Lopez.", "Pepaland, U07:maria"]
+
+
+def save(agent: Agent, tenant: Tenant) -> None:
+    """Save questions and views, of which some name Maria."""
+    for content in [*NAMING, *OTHERS]:
+        question = save_question(agent, content=content)
+        QuestionAnswer.objects.create(
+            question=question, agent_id=agent.pk, version=1, content="Yes."
+        )
+        record_access(
+            Action.CREATE, "saved question", by=EVA, subject_id=question.pk,
+            after=RowState({"content": content}, {}),
+        )  # fmt: skip
+    save_question(agent, content="Who is it?", expected=["Pepa"])
+    for name, query in (("Of Pepa", "o=1"), ("x", "name=Jos%C3%A9+Lopez"), ("All", "o=1")):
+        SavedView.objects.create(page="memory.message", name=name, query=query, owner_id=1)
+
+
+def kept() -> tuple[set[str], set[str]]:
+    questions = SavedQuestion.objects.values_list("content", flat=True)
+    return set(questions), set(SavedView.objects.values_list("name", flat=True))
+
+
+@pytest.fixture
+def said(tenant_a: Tenant, talk: Callable[..., Message]) -> None:
+    """Maria under two names, one of an account, and Ana under a name that Maria has, too."""
+    talk("Hello.", MARIA, "t1", name="José Lopez")
+    talk("Hello.", MARIA, "t2", name="Ana")
+    talk("Hello.", MARIA, "t2", name="Bo")
+    talk("Hello.", "ana", "t3", name="ÁNA")
+    with tenant_scope(tenant_a.id):
+        identity = channel_identities.identity_of("slack", "T1", "U1", name="Pepa")
+        channel_identities.link(identity, MARIA, by="eva")
+
+
+def test_what_names_the_person_is_deleted_in_this_tenant_alone(
+    tenant_a: Tenant, tenant_b: Tenant, agent: Agent, said: None
+) -> None:
+    with tenant_scope(tenant_b.id):
+        save(Agent.objects.create(name="ada"), tenant_b)
+        every = kept()
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        save(agent, tenant_a)
+        receipt: Any = carry_out(request_erasure(MARIA, by=EVA)).receipt
+        assert kept() == (set(OTHERS), {"All"})
+        assert set(
+            QuestionAnswer.objects.values_list("question__content", flat=True)
+        ) == set(OTHERS)  # fmt: skip
+        tables = receipt["tables"]
+        assert tables["orchestrator_savedquestion"]["removed"] == 5
+        assert tables["orchestrator_questionanswer"]["removed"] == 4
+        assert tables["orchestrator_savedview"]["removed"] == 2
+        events = AccessEvent.objects.filter(subject="saved question").order_by("pk")
+        texts = [event.detail["after"]["content"] for event in events]
+        assert texts == ["(erased)"] * 4 + OTHERS
+    with tenant_scope(tenant_b.id):
+        assert kept() == every
+
+
+def test_entries_about_deleted_questions_lose_the_names(
+    tenant_a: Tenant, agent: Agent, said: None
+) -> None:
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        for content in ("Who\nPepa is?", "Who is Rex?"):
+            before = RowState({"content": content}, {})
+            record_access(
+                Action.DELETE, "saved question", by=EVA, subject_id=agent.pk, before=before
+            )
+        carry_out(request_erasure(MARIA, by=EVA))
+        events = AccessEvent.objects.filter(subject="saved question").order_by("pk")
+        texts = [event.detail["before"]["content"] for event in events]
+        assert texts == ["(erased)", "Who is Rex?"]
+
+
+def test_an_erasure_by_one_agent_leaves_views_and_the_questions_to_others(
+    tenant_a: Tenant, agent: Agent, said: None
+) -> None:
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        other = Agent.objects.create(name="bo")
+        save(other, tenant_a)
+        save_question(agent, content="Who is Pepa?")
+        carry_out(request_erasure(MARIA, by=EVA, agent_id=agent.pk))
+        assert not SavedQuestion.objects.filter(agent_id=agent.pk).exists()
+        assert SavedQuestion.objects.filter(agent_id=other.pk).count() == 9
+        assert SavedView.objects.count() == 3
+
+
+def test_the_search_for_residue_counts_the_names(
+    tenant_a: Tenant, agent: Agent, said: None, talk: Callable[..., Message]
+) -> None:
+    talk("I met pepa and Ana.", "ana", "t3")
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        save(agent, tenant_a)
+        receipt: Any = carry_out(request_erasure(MARIA, by=EVA)).receipt
+    assert receipt["residue"]["names"]["memory_message.content"] == 1
+    assert not [each for each in receipt["residue"]["names"] if "orchestrator_saved" in each]
+
+
+def test_an_unknown_id_takes_no_question_along(tenant_a: Tenant, agent: Agent) -> None:
+    with database.as_owner(), tenant_scope(tenant_a.id):
+        save_question(agent, content="Which agent are you?")
+        carry_out(request_erasure("agent", by=EVA))
+        assert SavedQuestion.objects.count() == 1
