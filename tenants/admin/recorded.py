@@ -1,5 +1,6 @@
 """The base of a model's pages in both admins: what they show and change is recorded."""
 
+from datetime import datetime
 from typing import Any
 
 from django.apps import apps
@@ -13,9 +14,10 @@ from unfold.admin import ModelAdmin
 
 from tenants import transaction
 from tenants.admin.permissions import PermissionsField
+from tenants.admin.row_forms import row_form
 from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import NOTHING, RowState, row_state
-from tenants.context import reading_replica
+from tenants.context import execute, reading_replica
 
 
 class PossiblyOldChangeList(ChangeList):
@@ -36,11 +38,16 @@ class RecordedAdmin(ModelAdmin):
 
     add_leads_on = False
     """Whether saving a new row opens its page: then the form has one button to save it."""
+    change_form_before_template = "konstruct/form_state.html"
 
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
         """Log an action on a row, or on the list."""
+        raise NotImplementedError
+
+    def last_change(self, row: Any) -> tuple[str, datetime] | None:
+        """Return who changed a row last, by the log, and when; None if that is not known."""
         raise NotImplementedError
 
     def state_of(self, row: Model) -> RowState:
@@ -60,10 +67,18 @@ class RecordedAdmin(ModelAdmin):
             self.record(request, action, asked=request.GET.dict())
         return response
 
+    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        """Return the form; of a row that exists, with the check for lost updates."""
+        if kwargs.get("change"):
+            base: Any = kwargs.get("form", self.form)
+            kwargs["form"] = row_form(base, self.last_change)
+        return super().get_form(request, obj, **kwargs)
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Show the form, with the buttons that apply."""
+        context["row_version"] = getattr(context["adminform"].form, "row_version", "")
         if kwargs.get("add") and self.add_leads_on:
             context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
         response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
@@ -105,7 +120,12 @@ class RecordedAdmin(ModelAdmin):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Model | None:
-        """Return the row; of a POST request, with the values before the change as `was`."""
+        """Return the row; of a POST request, with the values before the change as `was`.
+
+        A second POST request for the row waits for the first one, and sees what that has saved.
+        """
+        if request.method == "POST":
+            one_at_a_time(f"{self.opts.label_lower} {object_id}")
         found: Any = super().get_object(request, object_id, from_field)
         if found is not None and request.method == "POST":
             found.was = self.state_of(found)
@@ -160,6 +180,14 @@ class RecordedPeopleAdmin(UserAdmin):
         with transaction.atomic():
             response: HttpResponse = super().user_change_password(request, id, form_url)
         return self.seen(request, response)
+
+
+def one_at_a_time(key: str) -> None:
+    """Wait for other transactions that have called this with the same key.
+
+    Rows are locked later, in the order that each service chooses.
+    """
+    execute("SELECT public.wait_for_tenant_lock(%s)", [f"form {key}"])
 
 
 def _without(listed: list[Any], beginnings: tuple[str, ...]) -> list[Any]:

@@ -1,5 +1,6 @@
 """Operators' admin of tenants with their sizes, of domains, and of the operators themselves."""
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -133,6 +134,13 @@ class OperatorAdmin(RecordedAdmin):
     ) -> None:
         """Write down what was done with a row, or with the list of them."""
         record_by_person(request, action, row or self.opts.verbose_name_raw, **detail)
+
+    def last_change(self, row: Any) -> tuple[str, datetime] | None:
+        """Return who changed a row last, by the operators' log, and when."""
+        events = OperatorEvent.objects.filter(
+            subject=self.opts.verbose_name_raw, subject_id=str(row.pk)
+        ).exclude(action=OperatorEvent.Action.VIEW)
+        return events.order_by("-pk").values_list("actor", "created_at").first()
 
 
 class TenantAdmin(OperatorAdmin):
