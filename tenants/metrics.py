@@ -11,6 +11,7 @@ a killed process has counted stays. Without it a process counts in its memory, f
 import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -131,12 +132,26 @@ def state(name: str, text: str, **labels: Collection[str]) -> Metric:
     return Metric(name, "gauge", text, labels)
 
 
+def _begin_at_zero() -> None:
+    """Create all series of the counters that have a list of the values of each label.
+
+    A series that begins at 1 has no increase in Prometheus, so that the first count of it would be
+    in no graph, and fire no alert.
+    """
+    for metric in list(METRICS.values()):
+        known = metric.labels.values()
+        if metric.kind == "counter" and not any(isinstance(each, AtMost) for each in known):
+            for values_of_labels in list(product(*known)):
+                metric.of(**dict(zip(metric.labels, values_of_labels, strict=True)))
+
+
 def registry(*others: Collector) -> CollectorRegistry:
     """Return what to give to Prometheus: the counts of all processes of METRICS_DIR.
 
     Args:
         others: give more, such as states.
     """
+    _begin_at_zero()
     found = CollectorRegistry()
     if IN_FILES:
         forget_dead()

@@ -1,5 +1,6 @@
 """Processes: threads of the web, Celery's broker, workers and beat, and the logs of all."""
 
+import ssl
 import sys
 from pathlib import Path
 
@@ -51,6 +52,10 @@ if CELERY_BROKER_URL.startswith("unix:"):
         "konstruct: Celery does not know unix://. Set CELERY_BROKER_URL to"
         " redis+socket:///PATH?virtual_host=NUMBER, with the path and the number of the database."
     )
+# Without options of TLS in the URL kombu would accept each certificate.
+CELERY_BROKER_USE_SSL = (
+    {"ssl_cert_reqs": ssl.CERT_REQUIRED} if CELERY_BROKER_URL.startswith("rediss:") else None
+)
 # Called before a connection is opened; starts the embedded Valkey where there is no URL.
 BROKER_BEFORE_CONNECT = "konstruct.local.embedded.ensure_valkey" if EMBEDDED_CACHE else None
 # Data alone: a writer to the broker must not run code in the worker.

@@ -30,6 +30,21 @@ with helm_python.Chart.load(sys.argv[1]) as chart:
             rendered.append(str(error))
 print(json.dumps(rendered))
 """
+KUBERNETES = ("1.27", "1.36")
+# What has a schema of its own, which Kubernetes does not have.
+CUSTOM = {"ScaledObject", "PodMonitor", "PrometheusRule"}
+VALIDATE = """
+import json, sys
+import kubernetes_validate
+for manifest in json.load(sys.stdin):
+    for version in sys.argv[1:]:
+        kubernetes_validate.validate(manifest, version, strict=True)
+        print(version, manifest["kind"])
+"""
+NOT_CHECKED = {
+    "CKV_K8S_11": "a limit of CPU slows embeddings, which use all cores; the values take one",
+    "CKV_K8S_35": "settings are environment variables; the Secrets are named by reference",
+}
 # The least that the chart needs.
 LEAST: dict[str, Any] = {
     "image": {"repository": "images.example.com/konstruct", "digest": f"sha256:{'0' * 64}"},
@@ -116,3 +131,25 @@ def write_manifests(manifests: dict[str, Any], folder: Path) -> Path:
     path = folder / "manifests.yaml"
     path.write_text(yaml.safe_dump_all(manifests.values()))
     return path
+
+
+def assert_valid(run_check: Callable[..., str], manifests: dict[str, Any]) -> None:
+    """Fail if Kubernetes does not know the manifests, in its oldest and newest version of ours."""
+    known = [each for each in manifests.values() if each["kind"] not in CUSTOM]
+    validated = run_check("python", "-c", VALIDATE, *KUBERNETES, data=json.dumps(known))
+    assert len(validated.splitlines()) == len(KUBERNETES) * len(known)
+
+
+def failed_checks(
+    run_check: Callable[..., str], manifests: dict[str, Any], folder: Path
+) -> set[str]:
+    """Return the ids of checkov's checks that some manifest does not pass."""
+    path = write_manifests(manifests, folder)
+    report = json.loads(
+        run_check(
+            "checkov", "--file", str(path), "--framework", "kubernetes", "--skip-download",
+            "--output", "json", "--soft-fail",
+        )
+    )  # fmt: skip
+    assert report["summary"]["passed"] > 500
+    return {each["check_id"] for each in report["results"]["failed_checks"]}

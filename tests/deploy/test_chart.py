@@ -1,6 +1,5 @@
 """The Helm chart: rendered by Helm's own library, valid, secure, and complete in its settings."""
 
-import json
 import re
 import tomllib
 from collections.abc import Callable
@@ -13,28 +12,13 @@ import yaml
 
 from konstruct.heartbeats import WORKERS
 from tenants.jobs import KINDS
-from tests.deploy.conftest import CHART, LEAST, write_manifests
+from tests.deploy.conftest import CHART, LEAST, NOT_CHECKED, assert_valid, failed_checks
 from tests.konstruct.running import PROJECT
 from tests.konstruct.test_metrics import declare_all
 
 pytestmark = pytest.mark.slow
 
 PROCESSES = ("web", *WORKERS, "beat", "owner")
-KUBERNETES = ("1.27", "1.36")
-# What has a schema of its own, which Kubernetes does not have.
-CUSTOM = {"ScaledObject", "PodMonitor", "PrometheusRule"}
-VALIDATE = """
-import json, sys
-import kubernetes_validate
-for manifest in json.load(sys.stdin):
-    for version in sys.argv[1:]:
-        kubernetes_validate.validate(manifest, version, strict=True)
-        print(version, manifest["kind"])
-"""
-NOT_CHECKED = {
-    "CKV_K8S_11": "a limit of CPU slows embeddings, which use all cores; the values take one",
-    "CKV_K8S_35": "settings are environment variables; the Secrets are named by reference",
-}
 
 
 def container(manifests: dict[str, Any], process: str) -> dict[str, Any]:
@@ -189,27 +173,14 @@ def test_nothing_reaches_a_pod_or_is_reached_but_by_a_named_policy(least: dict[s
 def test_it_is_valid_for_kubernetes(
     run_check: Callable[..., str], least: dict[str, Any], everything: dict[str, Any]
 ) -> None:
-    manifests = [
-        each for each in (*least.values(), *everything.values()) if each["kind"] not in CUSTOM
-    ]
-    data = json.dumps(manifests)
-    validated = run_check("python", "-c", VALIDATE, *KUBERNETES, data=data).splitlines()
-    assert len(validated) == len(KUBERNETES) * len(manifests)
+    for manifests in (least, everything):
+        assert_valid(run_check, manifests)
 
 
 def test_checkov_finds_nothing_that_has_no_reason(
     run_check: Callable[..., str], everything: dict[str, Any], tmp_path: Path
 ) -> None:
-    path = write_manifests(everything, tmp_path)
-    report = json.loads(
-        run_check(
-            "checkov", "--file", str(path), "--framework", "kubernetes", "--skip-download",
-            "--output", "json", "--soft-fail",
-        )
-    )  # fmt: skip
-    failed = {(each["check_id"], each["resource"]) for each in report["results"]["failed_checks"]}
-    assert {check for check, _ in failed} == set(NOT_CHECKED)
-    assert report["summary"]["passed"] > 500
+    assert failed_checks(run_check, everything, tmp_path) == set(NOT_CHECKED)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,12 @@
 """A worker survives the loss of its broker, whatever it still has to say on the lost connection."""
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +18,9 @@ from kombu.common import ignore_errors
 
 from konstruct.celery import Scheduler, app
 from konstruct.heartbeats import BEAT, has_heartbeat
-from tests.konstruct.running import forget_heartbeats
+from tests.konstruct.running import PROJECT, forget_heartbeats
+from tests.servers.tls import tls_in_front
+from tests.servers.valkey import free_port, own_valkey
 
 QUEUE = "test-of-the-broker"
 logger = logging.getLogger(__name__)
@@ -78,3 +84,48 @@ def test_beat_logs_a_lost_broker_once_and_has_no_heartbeat(
     assert line.getMessage().startswith("No task can be sent: SchedulingError: ")
     assert line.exc_info is None
     assert not has_heartbeat(BEAT)
+
+
+CONNECT = """
+import django
+
+django.setup()
+from django_redis import get_redis_connection
+
+from konstruct.celery import app
+
+for connect in (get_redis_connection, lambda: app.connection_for_write().default_channel.client):
+    try:
+        print(connect().ping())
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+@pytest.mark.slow
+def test_tls_to_cache_and_broker_verifies_the_certificate(tmp_path: Path) -> None:
+    """Without options of TLS in the URL kombu would accept each certificate."""
+
+    def connect(url: str) -> list[str]:
+        environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "konstruct.settings"}
+        ran = subprocess.run(
+            [sys.executable, "-c", CONNECT],
+            env={**environment, "REDIS_URL": url, "CELERY_BROKER_URL": ""},
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return ran.stdout.splitlines()
+
+    port = free_port()
+    with own_valkey(tmp_path, port=port), tls_in_front(port, tmp_path) as tls:
+        trusted = f"ssl_ca_certs={tmp_path}/certificate.pem"
+        assert connect(f"rediss://localhost:{tls}/0?{trusted}") == ["True", "True"]
+        assert connect(f"rediss://localhost:{tls}/0?ssl_cert_reqs=none") == ["True", "True"]
+        for url in (
+            f"rediss://localhost:{tls}/0",  # by the certificates of this machine
+            f"rediss://127.0.0.1:{tls}/0?{trusted}",  # not the host of the certificate
+        ):
+            refused = connect(url)
+            assert ["certificate verify failed: " in each for each in refused] == [True, True]

@@ -3,13 +3,15 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import promql_parser
 import pytest
 import yaml
+from prometheus_client import generate_latest
 
-from tenants.metrics import METRICS, OTHER
+from tenants.metrics import METRICS, OTHER, registry
 from tests.konstruct.running import PROJECT
 from tests.konstruct.test_metrics import declare_all
 
@@ -65,6 +67,25 @@ def test_a_query_asks_for_what_is_given(of: str, query: str) -> None:
             known = {*metric.labels[matcher.name], OTHER}
             values = matcher.value.split("|") if "Re" in str(matcher.op) else [matcher.value]
             assert set(values) <= known, (of, matcher.value)
+
+
+def test_a_counter_whose_increase_is_an_alert_has_each_series_before_it_counts() -> None:
+    """In Prometheus a series that begins at 1 and stays there has no increase."""
+    declare_all()
+    given = generate_latest(registry()).decode()
+    names = {
+        selector.name
+        for rule in ALERTS
+        if "increase(" in rule["expr"]
+        for selector in selectors(promql_parser.parse(rule["expr"]))
+    }
+    assert len(names) == 4
+    for each in (METRICS[name] for name in names):
+        for values in product(*each.labels.values()):
+            labels = ",".join(
+                sorted(f'{n}="{v}"' for n, v in zip(each.labels, values, strict=True))
+            )
+            assert f"\n{each.name}{{{labels}}} " in given
 
 
 def test_each_metric_is_on_a_dashboard_or_in_an_alert() -> None:

@@ -1,8 +1,18 @@
 """An HTTP server on loopback, in a thread of this process, which a subclass lets answer."""
 
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print a traceback, but not for a client that was killed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class LoopbackServer:
@@ -40,8 +50,7 @@ class LoopbackServer:
             def log_message(self, format: str, *args: Any) -> None:
                 """Write nothing."""
 
-        self._server = ThreadingHTTPServer(address, Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(address, Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     def _close(self) -> None:

@@ -2,23 +2,18 @@
 
 import json
 import socket
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from redis import Redis
-from redis.exceptions import ConnectionError as NotYet
 
 from konstruct.heartbeats import BEAT, OWNER, QUEUES, write_heartbeat
-from konstruct.local.embedded.valkey import server
 from tests import database
-from tests.konstruct.running import eventually, forget_heartbeats
+from tests.konstruct.running import forget_heartbeats
 
 # However busy the machine is: these tests are about answers.
 PATIENT = 120
@@ -88,31 +83,3 @@ def silent_server() -> Iterator[int]:
         listening.shutdown(socket.SHUT_RDWR)
         for each in kept:
             each.close()
-
-
-def free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port: int = free.getsockname()[1]
-    return port
-
-
-@contextmanager
-def own_valkey(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """Run a Valkey with these options; yield its process and its URL."""
-    port = free_port()
-    command = [server(), "--port", str(port), "--bind", "127.0.0.1", "--dir", folder, *options]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        eventually(lambda: _answers(port))
-        yield process, f"redis://127.0.0.1:{port}/0"
-    finally:
-        process.kill()
-        process.wait()
-
-
-def _answers(port: int) -> bool:
-    with closing(Redis(port=port)) as client:
-        try:
-            return bool(client.ping())
-        except NotYet:
-            return False

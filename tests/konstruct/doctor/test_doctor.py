@@ -23,12 +23,11 @@ from tests.konstruct.doctor.conftest import (
     PATIENT,
     Examine,
     cache_at,
-    free_port,
-    own_valkey,
     silent_server,
     told,
 )
 from tests.konstruct.running import PROJECT, forget_heartbeats
+from tests.servers.valkey import free_port, own_valkey
 
 NO_BACKUP = ["No backup is recorded."]
 

@@ -18,8 +18,9 @@ from tenants.context import connection, tenant_connection, tenant_scope
 from tenants.models import Tenant
 from tenants.servers import servers
 from tests import database
-from tests.konstruct.doctor.conftest import Examine, free_port, silent_server, told
+from tests.konstruct.doctor.conftest import Examine, silent_server, told
 from tests.servers import pooler
+from tests.servers.valkey import free_port
 
 AsOwner = Callable[[], AbstractContextManager[None]]
 pytestmark = pytest.mark.of_one_server(reason="it makes faults of the main server")
