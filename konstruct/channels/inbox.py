@@ -1,10 +1,10 @@
 """The inbox: events of channels, stored before the channel's request is answered."""
 
 import hashlib
-import logging
 import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -14,10 +14,8 @@ from psycopg.types.json import Jsonb
 from konstruct.channels.models import Arrival
 from tenants import transaction
 from tenants.context import execute, fetch_row, tenant_scope
-from tenants.jobs import JobKind, Lease, LeaseLost
+from tenants.jobs import JobKind, Lease
 from tenants.traces import traceparent
-
-logger = logging.getLogger(__name__)
 
 # The task is given by name: it imports the handlers of channels, which import this module.
 ARRIVALS = JobKind(
@@ -105,7 +103,8 @@ def process(*, tenant_id: UUID, channel: str, workspace: str, handler: Handler) 
     with tenant_scope(tenant_id):
         # Ends: each iteration processes an event; after MAX_TURN_SECONDS the sweep wakes a worker.
         while time.monotonic() < until and (arrival := _oldest(channel, workspace)) is not None:
-            if not _process(arrival, tenant_id, handler):
+            handle = partial(_handle, arrival, tenant_id, handler)
+            if ARRIVALS.run(arrival.job_key, handle, lane=_lane(channel, workspace)) is None:
                 return
 
 
@@ -136,35 +135,9 @@ def _lane(channel: str, workspace: str) -> UUID:
     return UUID(bytes=hashlib.sha256(f"{channel}\x1f{workspace}".encode()).digest()[:16])
 
 
-def _process(arrival: Arrival, tenant_id: UUID, handler: Handler) -> bool:
-    """Count an attempt, handle the event and remove it, or record the failure.
-
-    Returns:
-        False if the workspace is another worker's.
-    """
-    key = arrival.job_key
-    try:
-        with ARRIVALS.leased(key, _lane(arrival.channel, arrival.workspace)) as lease:
-            if lease is None:
-                return False
-            try:
-                lease.refuse_lost()
-                with transaction.atomic():
-                    handler(tenant_id, arrival.event)
-                    _finish(arrival, lease)
-            except LeaseLost:
-                raise
-            except Exception as error:  # any error is for people to read
-                with lease.transaction():
-                    ARRIVALS.record_failure(key, error)
-    except LeaseLost as error:
-        logger.warning("%s", error)
-        return False
-    return True
-
-
-def _finish(arrival: Arrival, lease: Lease) -> None:
-    """Remove the event and its job, or raise LeaseLost."""
-    values = {"id": arrival.pk, "key": lease.key, "token": lease.token}
-    if not execute(_FINISH, values):
-        raise lease.lost()
+def _handle(arrival: Arrival, tenant_id: UUID, handler: Handler, lease: Lease) -> None:
+    with transaction.atomic():
+        handler(tenant_id, arrival.event)
+        values = {"id": arrival.pk, "key": lease.key, "token": lease.token}
+        if not execute(_FINISH, values):
+            raise lease.lost()

@@ -1,6 +1,5 @@
 """Saved questions: an agent is asked them again after each change, by dry runs."""
 
-import logging
 from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
@@ -13,9 +12,7 @@ from konstruct.orchestrator.handoff.detection import phrase_in
 from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.pipeline.dry_run import DryReply, DryThread, dry_run
 from tenants import transaction
-from tenants.jobs import Lease, LeaseLost
-
-logger = logging.getLogger(__name__)
+from tenants.jobs import Lease
 
 PURPOSE: Final = "saved questions"
 # Each run asks the language model for each question, some times if it uses tools.
@@ -61,27 +58,19 @@ def ask_questions(agent_id: UUID) -> None:
     A question that the version has answered is asked again. A worker that is killed leaves the
     answers so far.
     """
-    try:
-        with QUESTIONS.leased(agent_id) as lease:
-            if lease is None:
-                return
-            try:
-                agent = Agent.objects.get(pk=agent_id)
-                questions = SavedQuestion.objects.filter(agent_id=agent_id).order_by("created_at")
-                version = version_of(agent_id)
-                for question in questions[:MAX_QUESTIONS]:
-                    _ask(question, agent, version, lease)
-                with lease.transaction():
-                    # The agent, or its questions, changed meanwhile.
-                    if not QUESTIONS.finish(agent_id, unless_requeued=True):
-                        QUESTIONS.requeue(agent_id)
-            except LeaseLost:
-                raise
-            except Exception as error:
-                with lease.transaction():
-                    QUESTIONS.record_failure(agent_id, error, unless_requeued=True)
-    except LeaseLost as error:
-        logger.warning("%s", error)
+
+    def ask(lease: Lease) -> None:
+        agent = Agent.objects.get(pk=agent_id)
+        questions = SavedQuestion.objects.filter(agent_id=agent_id).order_by("created_at")
+        version = version_of(agent_id)
+        for question in questions[:MAX_QUESTIONS]:
+            _ask(question, agent, version, lease)
+        with lease.transaction():
+            # The agent, or its questions, changed meanwhile.
+            if not QUESTIONS.finish(agent_id, unless_requeued=True):
+                QUESTIONS.requeue(agent_id)
+
+    QUESTIONS.run(agent_id, ask)
 
 
 def version_of(agent_id: UUID) -> int:

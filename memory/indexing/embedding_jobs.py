@@ -24,7 +24,7 @@ from memory.models import Message, PendingEmbedding, RecallEvent
 from tenants import traces, transaction
 from tenants.context import asynchronous, connection, known_tenant, required_tenant_id, tenant_scope
 from tenants.exceptions import reason_of
-from tenants.jobs import GRACE
+from tenants.jobs import GRACE, Lease
 from tenants.metrics import counter, histogram
 from tenants.models import Job, JobQuerySet
 
@@ -158,17 +158,14 @@ def _store_batch(message_ids: Sequence[UUID]) -> int:
 
 def _store_alone(message_id: UUID) -> int:
     """Count an attempt and store this one; return 1, or 0 if it failed or is gone."""
-    with EMBEDDINGS.leased(message_id) as lease:
-        if lease is None:
-            return 0
-        try:
-            lease.refuse_lost()
-            return _store([message_id])
-        except Exception as error:
-            if not connection.is_usable():
-                raise
-            EMBEDDINGS.record_failure(message_id, error)
-            return 0
+    stored = 0
+
+    def store(lease: Lease) -> None:
+        nonlocal stored
+        stored = _store([message_id])
+
+    EMBEDDINGS.run(message_id, store)
+    return stored
 
 
 def _store(message_ids: Sequence[UUID]) -> int:

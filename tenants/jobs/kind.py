@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -29,7 +30,7 @@ from tenants import traces, transaction
 from tenants.context import connection, current_server, required_tenant_id, tenant_connection
 from tenants.exceptions import KonstructError, code_of, detail_of, reason_of
 from tenants.jobs import metrics
-from tenants.jobs.lease import Lease, WorkerLost
+from tenants.jobs.lease import Lease, LeaseLost, WorkerLost
 from tenants.jobs.worker import this_worker
 from tenants.models import Job, JobQuerySet
 from tenants.outages import is_outage
@@ -128,6 +129,15 @@ def on_given_up(watcher: Callable[[UUID], None]) -> None:
 INTERRUPTED = frozenset({WorkerLost.code})
 
 
+class Outcome(StrEnum):
+    """Results of an attempt."""
+
+    DONE = "done"
+    FAILED = "failed"
+    """It will be tried again."""
+    GIVEN_UP = "given_up"
+
+
 def _once() -> int:
     return 1
 
@@ -211,6 +221,48 @@ class JobKind:
             except BaseException:
                 lease.abandon()
                 raise
+
+    def run(
+        self,
+        key: UUID,
+        work: Callable[[Lease], object],
+        *,
+        lane: UUID | None = None,
+        on_failure: Callable[[Exception], bool] | None = None,
+    ) -> Outcome | None:
+        """Lease a job, do it, and record why where it fails. Call it outside of a transaction.
+
+        Args:
+            key: of the job.
+            work: does the job with its lease, and finishes or postpones it.
+            lane: as in `begin`.
+            on_failure: records the error in a transaction of the lease, and returns whether the job
+                was given up. By default it is `record_failure`, unless the job was requeued.
+
+        Returns:
+            None if another worker has the job or its lane, or the job is gone: nothing was written.
+
+        Raises:
+            DatabaseError: the failure could not be recorded. The lease has ended.
+        """
+        try:
+            with self.leased(key, lane) as lease:
+                if lease is None:
+                    return None
+                try:
+                    lease.refuse_lost()
+                    work(lease)
+                except LeaseLost:
+                    raise
+                except Exception as error:  # any error is for people to read, at the job
+                    record = on_failure or partial(self.record_failure, key, unless_requeued=True)
+                    with lease.transaction():
+                        is_given_up = record(error)
+                    return Outcome.GIVEN_UP if is_given_up else Outcome.FAILED
+        except LeaseLost as error:
+            logger.warning("%s", error)
+            return None
+        return Outcome.DONE
 
     def begin(self, key: UUID, lane: UUID | None = None) -> Lease | None:
         """Lease a job and count an attempt, before the work.
@@ -316,7 +368,7 @@ class JobKind:
                 last_error=reason_of(error),
                 **when,
             )
-            outcome = "given_up" if is_given_up else "failed"
+            outcome = Outcome.GIVEN_UP if is_given_up else Outcome.FAILED
             transaction.on_commit(partial(metrics.count, self.name, outcome))
             if is_given_up:
                 for watcher in _watchers:
@@ -336,10 +388,17 @@ class JobKind:
 
     # --- Later, never, again ---------------------------------------------------------------------
 
-    def postpone(self, key: UUID, pause: timedelta) -> None:
-        """Do the job, which went well, once more after a pause. Its lease ends."""
+    def postpone(self, key: UUID, pause: timedelta, *, note: str = "") -> None:
+        """Do the job later, without counting the attempt. Its lease ends.
+
+        Args:
+            key: of the job.
+            pause: time until it is due.
+            note: for people, such as that today's tokens are used.
+        """
         later = Now() + pause
-        self.jobs([key]).update(**_RESET, **NOT_BEGUN, due_at=later, sweep_at=later)
+        when = {"failed_at": None, "due_at": later, "sweep_at": later}
+        self.jobs([key]).update(**NOT_BEGUN, attempts=0, error_code="", last_error=note, **when)
 
     def requeue(self, key: UUID) -> None:
         """Let another worker claim the job at once."""

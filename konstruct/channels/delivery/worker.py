@@ -5,7 +5,6 @@ intent looks in the channel for the post, by its mark, before it posts again. No
 while the channel is asked.
 """
 
-import logging
 from typing import Final
 from uuid import UUID
 
@@ -16,16 +15,14 @@ from konstruct.channels.exceptions import ChannelBusy, ChannelRefused, PostGone
 from konstruct.channels.models import Delivery
 from tenants import traces
 from tenants.context import tenant_scope
-from tenants.jobs import Lease, LeaseLost
+from tenants.jobs import Lease, Outcome
 from tenants.metrics import counter
-
-logger = logging.getLogger(__name__)
 
 DELIVERIES: Final = counter(
     "konstruct_deliveries_total",
     "Attempts to show a message in its channel, by what came of them.",
     channel=channels,
-    outcome=("done", "failed", "given_up"),
+    outcome=list(Outcome),
 )
 
 
@@ -51,32 +48,20 @@ def bring_up_to_date(delivery: Delivery) -> bool:
     Returns:
         False if the delivery is another worker's.
     """
-    try:
-        with queue.DELIVERIES.leased(delivery.pk) as lease:
-            if lease is None:
-                return False
-            try:
-                lease.refuse_lost()
-                traces.set_attributes(channel=delivery.channel)
-                adapter = adapter_of(delivery.channel)
-                view = view_of(delivery.message_id, can_edit=adapter.can_edit)
-                for number, part in enumerate(parts_of(view, delivery, adapter)):
-                    show(delivery, number, part, adapter, lease)
-                with lease.transaction():
-                    queue.finish(delivery)
-                DELIVERIES.of(channel=delivery.channel, outcome="done").inc()
-            except LeaseLost:
-                raise
-            except Exception as error:  # any error is for people to read
-                with lease.transaction():
-                    is_given_up = queue.DELIVERIES.record_failure(
-                        delivery.pk, error, unless_requeued=True
-                    )
-                outcome = "given_up" if is_given_up else "failed"
-                DELIVERIES.of(channel=delivery.channel, outcome=outcome).inc()
-    except LeaseLost as error:
-        logger.warning("%s", error)
+
+    def show_parts(lease: Lease) -> None:
+        traces.set_attributes(channel=delivery.channel)
+        adapter = adapter_of(delivery.channel)
+        view = view_of(delivery.message_id, can_edit=adapter.can_edit)
+        for number, part in enumerate(parts_of(view, delivery, adapter)):
+            show(delivery, number, part, adapter, lease)
+        with lease.transaction():
+            queue.finish(delivery)
+
+    outcome = queue.DELIVERIES.run(delivery.pk, show_parts)
+    if outcome is None:
         return False
+    DELIVERIES.of(channel=delivery.channel, outcome=outcome).inc()
     return True
 
 

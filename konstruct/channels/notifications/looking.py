@@ -4,8 +4,8 @@ One statement for each event compares the row with all recipients, by the row's 
 are unique by recipient, event, row and time, so that a look can be repeated.
 """
 
-import logging
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,11 +16,9 @@ from konstruct.channels.notifications.items import quota_id
 from konstruct.orchestrator import usage
 from konstruct.orchestrator.models import Event, NotificationRecipient
 from tenants.context import fetch_value, required_tenant_id
-from tenants.jobs import JobKind, LeaseLost
+from tenants.jobs import JobKind, Lease
 from tenants.limits.quotas import Quota
 from tenants.traces import traceparent
-
-logger = logging.getLogger(__name__)
 
 # The tasks are given by name: they import this module.
 LOOKS: Final = JobKind(
@@ -140,37 +138,24 @@ def look(key: UUID) -> None:
 
     Safe to run twice: a recipient is notified once of each event. One worker at a time.
     """
-    try:
-        with LOOKS.leased(key) as lease:
-            if lease is None:
-                return
-            try:
-                lease.refuse_lost()
-                with lease.transaction():
-                    _look(key)
-            except LeaseLost:
-                raise
-            except Exception as error:  # any error is for people to read
-                with lease.transaction():
-                    LOOKS.record_failure(key, error, unless_requeued=True)
-    except LeaseLost as error:
-        logger.warning("%s", error)
+    LOOKS.run(key, partial(_look, key))
 
 
-def _look(key: UUID) -> None:
-    pauses = [
-        pause
-        for event, (source, waits) in _SOURCES.items()
-        if (pause := _queue(event, key, source, "wait_minutes" if waits else "0")) is not None
-    ]
-    if key == required_tenant_id():
-        _queue_reviews(key)
-        _queue_quotas()
-    SENDING.wake_on_commit()
-    if pauses and not LOOKS.jobs([key]).filter(begun_at__isnull=True).exists():
-        LOOKS.postpone(key, min(pauses))
-    else:
-        LOOKS.finish(key, unless_requeued=True)
+def _look(key: UUID, lease: Lease) -> None:
+    with lease.transaction():
+        pauses = [
+            pause
+            for event, (source, waits) in _SOURCES.items()
+            if (pause := _queue(event, key, source, "wait_minutes" if waits else "0")) is not None
+        ]
+        if key == required_tenant_id():
+            _queue_reviews(key)
+            _queue_quotas()
+        SENDING.wake_on_commit()
+        if pauses and not LOOKS.jobs([key]).filter(begun_at__isnull=True).exists():
+            LOOKS.postpone(key, min(pauses))
+        else:
+            LOOKS.finish(key, unless_requeued=True)
 
 
 def _queue(event: Event, key: UUID, source: str, wait: str) -> timedelta | None:

@@ -5,9 +5,9 @@ with a batch sends the same batch again: another may have been killed after it h
 it looks for the post first. A mail may be sent twice then, with the same Message-ID.
 """
 
-import logging
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -27,9 +27,7 @@ from konstruct.orchestrator.models import (
     Notification,
     NotificationRecipient,
 )
-from tenants.jobs import Lease, LeaseLost
-
-logger = logging.getLogger(__name__)
+from tenants.jobs import Lease
 
 # Notifications of a digest.
 MAX_BATCH: Final = 200
@@ -56,20 +54,7 @@ def has_recipients(event: Event = Event.ESCALATION_OPENED) -> bool:
 
 def send(recipient_id: UUID) -> None:
     """Send the recipient a digest, or find out when to. Safe to run twice; one worker at a time."""
-    try:
-        with SENDING.leased(recipient_id) as lease:
-            if lease is None:
-                return
-            try:
-                lease.refuse_lost()
-                _send(recipient_id, lease)
-            except LeaseLost:
-                raise
-            except Exception as error:  # any error is for people to read
-                with lease.transaction():
-                    SENDING.record_failure(recipient_id, error)
-    except LeaseLost as error:
-        logger.warning("%s", error)
+    SENDING.run(recipient_id, partial(_send, recipient_id))
 
 
 def _send(recipient_id: UUID, lease: Lease) -> None:

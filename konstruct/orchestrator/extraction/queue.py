@@ -12,15 +12,13 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Count, Q
-from django.db.models.functions import Now
 from django.utils import timezone
 
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ExtractionCursor
 from tenants.context import tenant_connection
-from tenants.jobs import JobKind, Lease
-from tenants.jobs.kind import NOT_BEGUN
+from tenants.jobs import JobKind
 from tenants.traces import traceparent
 
 EXTRACTIONS: Final = JobKind(
@@ -100,26 +98,6 @@ def enqueue(tenant_id: UUID, threads: Collection[Thread]) -> None:
             "threads": [each.thread_id for each in threads],
             "traceparent": traceparent(),
         },
-    )
-
-
-def postpone(lease: Lease, pause: timedelta, note: str = "") -> None:
-    """Do the job later, without counting the attempt. Call it in a transaction of the lease.
-
-    Args:
-        lease: of the job.
-        pause: time until it is due.
-        note: for people, such as that today's tokens are used.
-    """
-    later = Now() + max(pause, timedelta(0))
-    EXTRACTIONS.jobs([lease.key]).update(
-        **NOT_BEGUN,
-        attempts=0,
-        error_code="",
-        last_error=note,
-        failed_at=None,
-        due_at=later,
-        sweep_at=later,
     )
 
 

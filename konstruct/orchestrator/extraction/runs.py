@@ -6,7 +6,6 @@ all of it or nothing, and the next one marks its run as failed. While the langua
 neither a transaction nor a connection is held.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, timedelta
@@ -48,9 +47,7 @@ from memory.facts import Author
 from memory.facts import lifecycle as facts
 from memory.models import MemoryEntry, Message
 from tenants import transaction
-from tenants.jobs import Lease, LeaseLost
-
-logger = logging.getLogger(__name__)
+from tenants.jobs import Lease
 
 # Messages before the first new one, which it may refer to.
 MAX_CONTEXT_MESSAGES: Final = 6
@@ -75,29 +72,35 @@ def extract(cursor_id: UUID) -> None:
     if cursor is None:
         queue.EXTRACTIONS.finish(cursor_id)  # it was erased, or merged into another user's
         return
-    of_user = Thread(cursor.agent_id, cursor.user_id, "")
-    run: ExtractionRun | None = None
+    work = _Extraction(cursor)
+    lane = Thread(cursor.agent_id, cursor.user_id, "").lane
+    queue.EXTRACTIONS.run(cursor_id, work.extract, lane=lane, on_failure=work.record_failure)
+
+
+@dataclass
+class _Extraction:
+    """One attempt: what of it is known where it fails."""
+
+    cursor: ExtractionCursor
     batch: Batch | None = None
-    try:
-        with queue.EXTRACTIONS.leased(cursor_id, of_user.lane) as lease:
-            if lease is None:
-                return
-            try:
-                lease.refuse_lost()
-                batch = _next_batch(cursor, lease)
-                if batch is None:
-                    return
-                with lease.transaction():
-                    run = _create_run(batch)
-                output = ask(batch, run)
-                _apply(batch, run, output, lease=lease, cursor=cursor)
-            except LeaseLost:
-                raise
-            except Exception as error:  # any error is for people to read, at the run
-                with lease.transaction():
-                    _record_failure(cursor, batch, run, error, lease)
-    except LeaseLost as error:
-        logger.warning("%s", error)
+    run: ExtractionRun | None = None
+
+    def extract(self, lease: Lease) -> None:
+        self.batch = batch = _next_batch(self.cursor, lease)
+        if batch is None:
+            return
+        with lease.transaction():
+            self.run = run = _create_run(batch)
+        _apply(batch, run, ask(batch, run), lease=lease, cursor=self.cursor)
+
+    def record_failure(self, error: Exception) -> bool:
+        if self.run is not None:
+            end(self.run, RunState.FAILED, error=str(error))
+        is_given_up = queue.EXTRACTIONS.record_failure(self.cursor.pk, error)
+        if is_given_up and self.batch is not None and isinstance(error, ExtractionFailed):
+            _advance(self.cursor, self.batch)
+            queue.EXTRACTIONS.postpone(self.cursor.pk, timedelta(0))
+        return is_given_up
 
 
 def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
@@ -108,7 +111,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
             lease.finish()
             return None
         if not agent.extracts_facts:
-            queue.postpone(lease, timedelta(days=1), SWITCHED_OFF)
+            queue.EXTRACTIONS.postpone(cursor.pk, timedelta(days=1), note=SWITCHED_OFF)
             return None
         # A run of an earlier lease was interrupted.
         ExtractionRun.objects.filter(**_of(cursor), state=RunState.RUNNING, requested_by="").update(
@@ -126,7 +129,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
             return None
         pause = queue.until_quiet(agent, max(message.created_at for message in new))
         if pause and len(new) < agent.extraction_batch_size:
-            queue.postpone(lease, pause)
+            queue.EXTRACTIONS.postpone(cursor.pk, pause)
             return None
         new = up_to_limit(new)
         before = of_thread.filter(number__lt=new[0].number).order_by("-number")
@@ -135,7 +138,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         try:
             check_limit(batch)
         except ExtractionLimitReached as error:
-            queue.postpone(lease, _until_tomorrow(), str(error))
+            queue.EXTRACTIONS.postpone(cursor.pk, _until_tomorrow(), note=str(error))
             return None
         return batch
 
@@ -144,21 +147,6 @@ def _until_tomorrow() -> timedelta:
     now = timezone.now().astimezone(UTC)
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     return midnight + timedelta(days=1) - now
-
-
-def _record_failure(
-    cursor: ExtractionCursor,
-    batch: Batch | None,
-    run: ExtractionRun | None,
-    error: Exception,
-    lease: Lease,
-) -> None:
-    if run is not None:
-        end(run, RunState.FAILED, error=str(error))
-    is_given_up = queue.EXTRACTIONS.record_failure(cursor.pk, error)
-    if is_given_up and batch is not None and isinstance(error, ExtractionFailed):
-        _advance(cursor, batch)
-        queue.postpone(lease, timedelta(0))
 
 
 def _advance(cursor: ExtractionCursor, batch: Batch) -> None:
@@ -201,7 +189,7 @@ def _apply(
                 **batch.thread.named, number__gt=batch.messages[-1].number
             )
             if later.exists():
-                queue.postpone(lease, timedelta(0))
+                queue.EXTRACTIONS.postpone(cursor.pk, timedelta(0))
             else:
                 lease.finish()
 

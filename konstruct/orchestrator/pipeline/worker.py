@@ -5,8 +5,8 @@ turns in the window), and the message waits in its queue until the last step is 
 language model is asked, the worker holds a lease, and neither a transaction nor a connection.
 """
 
-import logging
 import time
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -18,10 +18,8 @@ from konstruct.orchestrator.pipeline.snapshot import Snapshot, oldest_ready, thr
 from konstruct.orchestrator.replies import queue, reply_wait
 from konstruct.orchestrator.tools import tool_calls
 from tenants.context import tenant_scope
-from tenants.jobs import LeaseLost
+from tenants.jobs import Lease, Outcome
 from tenants.metrics import histogram
-
-logger = logging.getLogger(__name__)
 
 # Messages of a thread that one task answers before those of other threads have their turn.
 THREAD_TURN = 10
@@ -72,27 +70,25 @@ def answer(snapshot: Snapshot) -> bool:
     Returns:
         False if the thread is another worker's: nothing more is to be done in it.
     """
-    message, is_tried_again = snapshot.message, False
-    try:
-        with queue.REPLIES.leased(message.id, snapshot.thread.lane) as lease:
-            if lease is None:
-                return False
-            try:
-                lease.refuse_lost()
-                reply = snapshot.reply or respond(snapshot, lease)
-                if reply is not None:
-                    write.write_reply(snapshot, reply, lease)
-                    if message.created_at is not None:
-                        waited = timezone.now() - message.created_at
-                        REPLY_SECONDS.of().observe(waited.total_seconds())
-            except LeaseLost:
-                raise
-            except Exception as error:  # any error is for people to read, on the message
-                is_tried_again = not write.record_failure(message, error, lease)
-    except LeaseLost as error:
-        logger.warning("%s", error)
+    message = snapshot.message
+
+    def reply(lease: Lease) -> None:
+        written = snapshot.reply or respond(snapshot, lease)
+        if written is not None:
+            write.write_reply(snapshot, written, lease)
+            if message.created_at is not None:
+                waited = timezone.now() - message.created_at
+                REPLY_SECONDS.of().observe(waited.total_seconds())
+
+    outcome = queue.REPLIES.run(
+        message.id,
+        reply,
+        lane=snapshot.thread.lane,
+        on_failure=partial(write.record_failure, message),
+    )
+    if outcome is None:
         return False
     # A program that sent the message by REST fetches the reply itself, and waits for it.
-    if not is_tried_again:
+    if outcome is not Outcome.FAILED:
         reply_wait.announce(message.tenant_id, message.id)
     return True

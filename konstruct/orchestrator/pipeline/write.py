@@ -336,26 +336,21 @@ def guest_of(reply: Message) -> UUID | None:
 # --- No reply -------------------------------------------------------------------------------------
 
 
-def record_failure(message: KonstructMessage, error: Exception, lease: Lease) -> bool:
+def record_failure(message: KonstructMessage, error: Exception) -> bool:
     """Record a failed attempt; open an escalation if the agent's rule wants one by now.
 
-    Returns:
-        Whether the reply was given up.
-
-    Raises:
-        LeaseLost: another worker has the message. Nothing was written.
+    Call it in a transaction of the lease. Returns whether the reply was given up.
     """
-    with lease.transaction():
-        given_up = queue.REPLIES.record_failure(message.id, error)
-        if given_up and escalations.reached_failure_limit(message):
-            escalations.open_escalation(
-                Thread.of(message),
-                opened_by=OpenedBy.RULE,
-                reason=f"The agent could not answer: {reason_of(error)}",
-                channel=message.channel,
-                message_id=message.id,
-            )
-            # Its reply says that a person will answer, for which nothing need be asked.
-            queue.retry(message.id)
-        delivery_hooks.changed(message)
+    given_up = queue.REPLIES.record_failure(message.id, error)
+    if given_up and escalations.reached_failure_limit(message):
+        escalations.open_escalation(
+            Thread.of(message),
+            opened_by=OpenedBy.RULE,
+            reason=f"The agent could not answer: {reason_of(error)}",
+            channel=message.channel,
+            message_id=message.id,
+        )
+        # Its reply says that a person will answer, for which nothing need be asked.
+        queue.retry(message.id)
+    delivery_hooks.changed(message)
     return given_up

@@ -18,7 +18,9 @@ from memory.models import Message
 from tenants.audit.access_log import Actor
 from tenants.audit.models import ActorKind
 from tenants.context import connection, tenant_scope
+from tenants.jobs import WorkerLost
 from tests import database
+from tests.jobs import expire_leases
 from tests.konstruct.conftest import Program
 from tests.konstruct.privacy.erasure.conftest import files_left_alone  # noqa: F401
 from tests.servers.llm import Answer, LLMServer
@@ -86,6 +88,19 @@ def test_a_question_that_is_saved_during_the_work_is_asked_too(
     ask_questions(ada.pk)
     assert QuestionAnswer.objects.count() == 2
     assert not QUESTIONS.jobs().exists()
+
+
+def test_questions_that_kill_their_workers_are_given_up(ada: Agent, settings: Any) -> None:
+    settings.EXTRACTION_MAX_ATTEMPTS = 2
+    save_question(ada, content="Which theme do I like?")
+    enqueue_questions(ada.pk)
+    for _ in range(2):
+        assert QUESTIONS.begin(ada.pk) is not None
+        expire_leases()
+    ask_questions(ada.pk)
+    job = QUESTIONS.jobs([ada.pk]).get()
+    assert (job.attempts, job.failed_at is None, job.error_code) == (2, False, WorkerLost.code)
+    assert not QuestionAnswer.objects.exists()
 
 
 def test_questions_are_bounded(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> None:

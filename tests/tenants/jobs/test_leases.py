@@ -14,7 +14,7 @@ from django.db import OperationalError, ProgrammingError, connections
 from django.utils import timezone
 
 from tenants.context import connection, public_scope, tenant_scope
-from tenants.jobs import JobKind, LeaseLost, WorkerLost, lease, worker
+from tenants.jobs import JobKind, Lease, LeaseLost, Outcome, WorkerLost, lease, worker
 from tenants.models import Job, Tenant
 from tenants.servers import servers
 from tests import database
@@ -157,6 +157,42 @@ def test_an_error_ends_the_lease_and_the_attempt_counts(tenant_a: Tenant) -> Non
         with pytest.raises(WorkerLost):
             third.refuse_lost()
         assert Job.objects.get().attempts == 2
+
+
+def test_a_run_says_what_came_of_the_attempt(tenant_a: Tenant) -> None:
+    key, other = put(tenant_a, 2)
+
+    def fail(held: Lease) -> None:
+        raise ValueError("broken")
+
+    def give_up(error: Exception) -> bool:
+        KIND.give_up(key, code="", reason="own words")
+        return True
+
+    with tenant_scope(tenant_a.id):
+        assert KIND.run(key, fail, lane=LANE) is Outcome.FAILED
+        job = KIND.jobs([key]).get()
+        assert (job.attempts, job.begun_at, job.leased_until) == (1, None, None)
+        assert "ValueError" in job.last_error
+        assert KIND.run(key, fail, on_failure=give_up) is Outcome.GIVEN_UP
+        assert KIND.jobs([key]).get().last_error == "own words"
+        assert KIND.run(key, fail) is None
+        assert KIND.run(other, lambda held: held.finish()) is Outcome.DONE
+        assert KIND.run(other, fail) is None
+
+
+def test_a_run_that_has_lost_its_lease_records_nothing(tenant_a: Tenant) -> None:
+    (key,) = put(tenant_a)
+
+    def lose(held: Lease) -> None:
+        expire_leases()
+        assert KIND.begin(key) is not None
+        raise ValueError("broken")
+
+    with tenant_scope(tenant_a.id):
+        assert KIND.run(key, lose) is None
+        job = KIND.jobs([key]).get()
+        assert (job.attempts, job.last_error, job.leased_until is None) == (2, "", False)
 
 
 def test_a_lease_that_cannot_be_ended_is_ended_when_the_server_is_back(
