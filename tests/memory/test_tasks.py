@@ -158,7 +158,7 @@ def test_a_message_that_kills_its_worker_is_found_out(
 
     worker, killed = start(), 0
     try:
-        for _ in range(900):
+        for _ in range(3000):
             if waiting(tenant_a.id) == ["This is poison."]:
                 break
             if worker.poll() is not None:
