@@ -14,6 +14,7 @@ from django.utils.translation import gettext
 from django_tenants.models import DomainMixin, TenantMixin
 
 from tenants.exceptions import InvalidTenant
+from tenants.fields import count, json_object, optional_id, optional_text, optional_time
 from tenants.naming import schema_name_of
 from tenants.personal_data import PUBLIC, NoPersonalData, PersonalData
 from tenants.postgresql.expressions import CurrentTenant
@@ -173,15 +174,11 @@ class Tenant(TenantMixin):
         help_text="As of when its last backup is; empty: there is none.",
     )
 
-    quotas = models.JSONField(
-        default=dict,
-        db_default=models.Value({}, output_field=models.JSONField()),
+    quotas = json_object(
         editable=False,
         help_text="Its limits by quota: soft, hard or both. Without them: unlimited.",
     )
-    usage = models.JSONField(
-        default=dict,
-        db_default=models.Value({}, output_field=models.JSONField()),
+    usage = json_object(
         editable=False,
         help_text="What it used when that was measured last, and the limits it reached.",
     )
@@ -352,12 +349,7 @@ class OperatorEvent(models.Model):
     address = models.GenericIPAddressField(
         null=True, blank=True, help_text="Where the request came from."
     )
-    detail = models.JSONField(
-        default=dict,
-        db_default=models.Value({}, output_field=models.JSONField()),
-        blank=True,
-        help_text="What was asked for; of a change, before and after.",
-    )
+    detail = json_object(blank=True, help_text="What was asked for; of a change, before and after.")
 
     personal_data = NoPersonalData("what operators did with tenants")
 
@@ -410,35 +402,20 @@ class JobQuerySet(models.QuerySet[Any]):
 class JobColumns(models.Model):
     """When a job is due, how often it was begun, and why it failed. No personal data."""
 
-    attempts = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="How often it was begun."
-    )
-    begun_at = models.DateTimeField(
-        null=True, blank=True, help_text="When a worker began with it; empty when none is at work."
-    )
-    error_code = models.TextField(
-        blank=True, default="", db_default="", help_text="Why it failed last, for programs."
-    )
-    last_error = models.TextField(
-        blank=True, default="", db_default="", help_text="Why it failed last."
-    )
+    attempts = count(help_text="How often it was begun.")
+    begun_at = optional_time(help_text="When a worker began with it; empty when none is at work.")
+    error_code = optional_text(help_text="Why it failed last, for programs.")
+    last_error = optional_text(help_text="Why it failed last.")
     due_at = models.DateTimeField(
         db_default=Now(), help_text="From when on it may be tried (again)."
     )
-    sweep_at = models.DateTimeField(
-        null=True,
-        blank=True,
+    sweep_at = optional_time(
         db_default=Now(),
         help_text="From when on a worker may claim it; empty while it waits for a person.",
     )
-    failed_at = models.DateTimeField(
-        null=True, blank=True, help_text="When it was given up; empty while it is still tried."
-    )
-    held_for = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="Whom it waits for, such as a person; empty while it is tried.",
+    failed_at = optional_time(help_text="When it was given up; empty while it is still tried.")
+    held_for = optional_text(
+        help_text="Whom it waits for, such as a person; empty while it is tried."
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was put here.")
 
@@ -458,28 +435,12 @@ class Job(JobColumns):
     kind = models.TextField(help_text="What is to be done: reply …")
     key = models.UUIDField(help_text="With what: the id of a message, for most kinds.")
 
-    worker = models.UUIDField(null=True, blank=True, help_text="Worker process that leases it.")
-    lease = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="How often it was leased: the token of a lease."
-    )
-    leased_until = models.DateTimeField(
-        null=True, blank=True, help_text="When another worker may lease it in any case."
-    )
-    lane = models.UUIDField(
-        null=True, blank=True, help_text="Of leased jobs of one lane there is one."
-    )
-    traceparent = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The span that enqueued it, as W3C writes it.",
-    )
-    attempt_traceparent = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The span of its last attempt, as W3C writes it.",
-    )
+    worker = optional_id(help_text="Worker process that leases it.")
+    lease = count(help_text="How often it was leased: the token of a lease.")
+    leased_until = optional_time(help_text="When another worker may lease it in any case.")
+    lane = optional_id(help_text="Of leased jobs of one lane there is one.")
+    traceparent = optional_text(help_text="The span that enqueued it, as W3C writes it.")
+    attempt_traceparent = optional_text(help_text="The span of its last attempt, as W3C writes it.")
 
     # The receipt of an erasure has the keys of replies, from PendingReply.
     personal_data = PersonalData(message="key", schema=PUBLIC)

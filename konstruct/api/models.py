@@ -1,9 +1,6 @@
 """Tables of the API: the keys of programs, and what they created with an Idempotency-Key."""
 
-import uuid
-
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.functions import RandomUUID
 from django.core.validators import (
     MaxLengthValidator,
     ProhibitNullCharactersValidator,
@@ -14,6 +11,7 @@ from django.db.models.functions import Now
 
 from konstruct.orchestrator.models import Agent
 from memory.ids import UNSEEN
+from tenants.fields import optional_text, optional_time, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, OnErasure, PersonalData
 
@@ -49,9 +47,7 @@ class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
 class ApiKey(TenantModel):
     """A program's access to its tenant's API. The key itself is shown once and never stored."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     name = models.CharField(
         max_length=120,
         validators=[ProhibitNullCharactersValidator()],
@@ -84,25 +80,17 @@ class ApiKey(TenantModel):
     created_at = models.DateTimeField(
         db_default=Now(), editable=False, help_text="Time of creation."
     )
-    created_by = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
+    created_by = optional_text(
         editable=False,
         help_text="Id of the person who made it. Empty: an operator's command made it.",
     )
-    last_used_at = models.DateTimeField(
-        null=True,
-        blank=True,
-        editable=False,
-        help_text="When it was last used, to within a few minutes.",
+    last_used_at = optional_time(
+        editable=False, help_text="When it was last used, to within a few minutes."
     )
-    expires_at = models.DateTimeField(
-        null=True, blank=True, help_text="From then on it opens nothing. Empty: it does not expire."
+    expires_at = optional_time(
+        help_text="From then on it opens nothing. Empty: it does not expire."
     )
-    revoked_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="When it was revoked."
-    )
+    revoked_at = optional_time(editable=False, help_text="When it was revoked.")
 
     objects = ApiKeyQuerySet.as_manager()
 

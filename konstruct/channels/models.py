@@ -4,8 +4,6 @@ import uuid
 from typing import Any, Self
 
 from django.conf import settings
-from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models import OuterRef
 from django.db.models.functions import Now
@@ -13,6 +11,14 @@ from django.utils.translation import gettext
 
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from memory.models import Message
+from tenants.fields import (
+    json_list,
+    optional_number,
+    optional_text,
+    optional_time,
+    random_id,
+    text_list,
+)
 from tenants.models import TenantModel, has_due_job
 from tenants.personal_data import NoPersonalData, PersonalData
 
@@ -35,15 +41,11 @@ class SlackInstallation(TenantModel):
         CONNECTED = "connected"
         DISCONNECTED = "disconnected"
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     workspace = models.CharField(
         max_length=255, help_text="Slack's id of the workspace, such as T024BE7LD."
     )
-    name = models.TextField(
-        blank=True, default="", db_default="", help_text="The workspace's name in Slack."
-    )
+    name = optional_text(help_text="The workspace's name in Slack.")
     agent = models.ForeignKey(
         Agent,
         on_delete=models.PROTECT,
@@ -54,21 +56,12 @@ class SlackInstallation(TenantModel):
     bot_user_id = models.CharField(
         max_length=255, help_text="Slack's id of our bot there, by which it is mentioned."
     )
-    encrypted_token = models.TextField(
+    encrypted_token = optional_text(
         db_column="sealed_token",
-        blank=True,
-        default="",
-        db_default="",
         editable=False,
         help_text="The bot's token, encrypted; empty once it is disconnected.",
     )
-    scopes = ArrayField(
-        models.TextField(),
-        default=list,
-        db_default=models.Value([], output_field=ArrayField(models.TextField())),
-        blank=True,
-        help_text="What Slack lets the bot do.",
-    )
+    scopes = text_list(blank=True, help_text="What Slack lets the bot do.")
     state = models.TextField(
         choices=State,
         default=State.CONNECTED,
@@ -77,10 +70,8 @@ class SlackInstallation(TenantModel):
     )
     installed_by = models.TextField(help_text="Who connected it.")
     installed_at = models.DateTimeField(db_default=Now(), help_text="When it was connected (last).")
-    ended_at = models.DateTimeField(null=True, blank=True, help_text="When it was disconnected.")
-    ended_because = models.TextField(
-        blank=True, default="", db_default="", help_text="By whom, or by what."
-    )
+    ended_at = optional_time(help_text="When it was disconnected.")
+    ended_because = optional_text(help_text="By whom, or by what.")
 
     objects = SlackInstallationQuerySet.as_manager()
 
@@ -108,15 +99,11 @@ class SlackInstallation(TenantModel):
 class SlackUser(TenantModel):
     """The name of a person in a Slack workspace, refreshed now and then."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     workspace = models.CharField(max_length=255, help_text="Slack's id of the workspace.")
     slack_id = models.CharField(max_length=255, help_text="Slack's id of the user.")
     user_id = models.TextField("user", help_text="Whose memory what they say becomes.")
-    name = models.TextField(
-        blank=True, default="", db_default="", help_text="What they are called there."
-    )
+    name = optional_text(help_text="What they are called there.")
     looked_up_at = models.DateTimeField(db_default=Now(), help_text="When Slack was asked.")
 
     # A name in a workspace belongs to no one agent. It is not exported: Slack is asked again.
@@ -133,9 +120,7 @@ class SlackUser(TenantModel):
 class SlackMember(TenantModel):
     """Which member of the team a Slack user is, so that they can answer users from Slack."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     installation = models.ForeignKey(
         SlackInstallation,
         on_delete=models.CASCADE,
@@ -249,22 +234,15 @@ class Delivery(TenantModel):
     )
     channel = models.TextField(help_text="slack …")
     address = models.JSONField(help_text="Where it is shown, in the channel's own terms.")
-    posted = models.JSONField(
-        default=list,
-        db_default=models.Value([], output_field=models.JSONField()),
-        blank=True,
-        help_text="The posts that show it: their ids, and digests of what they show.",
+    posted = json_list(
+        blank=True, help_text="The posts that show it: their ids, and digests of what they show."
     )
-    intent = models.PositiveIntegerField(
-        null=True,
-        blank=True,
-        help_text="The post that was about to be made: it may stand though we do not know its id.",
+    intent = optional_number(
+        help_text="The post that was about to be made: it may stand though we do not know its id."
     )
-    delivered_at = models.DateTimeField(
-        null=True,
-        blank=True,
+    delivered_at = optional_time(
         help_text="Since when the channel shows the message's present state. Empty: a job is to"
-        " show it.",
+        " show it."
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When the message was accepted.")
 

@@ -1,6 +1,5 @@
 """Tables of a tenant's memory. Append-only ones say so, and Postgres enforces it by grants."""
 
-import uuid
 from typing import Final
 
 from django.contrib.postgres.functions import RandomUUID
@@ -13,6 +12,7 @@ from memory.fields import IdentityField, RealField, packed
 from memory.models.facts import MemoryAttribute as MemoryAttribute
 from memory.models.facts import MemoryEntry as MemoryEntry
 from memory.models.querysets import MessageQuerySet, ScopedQuerySet
+from tenants.fields import json_list, optional_id, optional_text, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import OF_MESSAGES_OF_USER, OF_USER, Export, Merge, PersonalData
 
@@ -44,18 +44,14 @@ class AgentUserModel(TenantModel):
 class Message(AgentUserModel):
     """One turn of the transcript, verbatim, written before anything else happens. Append-only."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     number = IdentityField(unique=True, help_text="Order of insertion.")
     thread_id = models.TextField(
         "thread", help_text="The conversation's id in the channel. Memory spans all conversations."
     )
     channel = models.TextField(help_text="The source: rest, slack, import …")
     role = models.TextField(choices=Role, help_text="Who spoke.")
-    name = models.TextField(
-        blank=True, default="", db_default="", help_text="The speaker's display name."
-    )
+    name = optional_text(help_text="The speaker's display name.")
     content = models.TextField(help_text="The text, verbatim.")
     created_at = models.DateTimeField(
         db_default=server_now(),
@@ -81,10 +77,8 @@ class Message(AgentUserModel):
         related_name="reply",
         help_text="The message that this one answers. A message gets one reply.",
     )
-    answered_by_id = models.UUIDField(
+    answered_by_id = optional_id(
         "answered by",
-        null=True,
-        blank=True,
         help_text="The agent that wrote this reply: another than the message's where the thread "
         "was handed over. Empty: a person, an import, or a reply from before this was kept.",
     )
@@ -95,13 +89,10 @@ class Message(AgentUserModel):
     usage = models.JSONField(
         null=True, blank=True, help_text="Tokens that the language model has reported of a reply."
     )
-    finish_reason = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
+    finish_reason = optional_text(
         help_text="Why the language model ended a reply, by OpenAI's names: stop, length or "
         "content_filter. Empty: no language model wrote it, or it was written before this was "
-        "kept.",
+        "kept."
     )
 
     objects = MessageQuerySet.as_manager()
@@ -190,12 +181,9 @@ class ConversationEmbedding(AgentUserModel):
     embedding = VectorField(
         dimensions=EMBEDDING_DIMENSIONS, help_text="all-MiniLM-L6-v2, 384 dimensions."
     )
-    embedding_model = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
+    embedding_model = optional_text(
         help_text="Model and digest of its weights: only vectors of one model can be compared."
-        " Empty: its writer did not say, and it is taken for the current one's.",
+        " Empty: its writer did not say, and it is taken for the current one's."
     )
     quantized = models.GeneratedField(
         expression=models.Func("embedding", function="binary_quantize"),
@@ -518,10 +506,8 @@ class RecallEvent(AgentUserModel):
     hits = models.JSONField(help_text="What was found, with the score of every channel.")
     cut = models.JSONField(help_text="What was found but left out, and why.")
     injected = models.JSONField(help_text="The memories in the prompt, verbatim.")
-    facts = models.JSONField(
-        default=list,
-        db_default=models.Value([], output_field=models.JSONField()),
-        help_text="Facts that were found, with their similarity, and why some were not given.",
+    facts = json_list(
+        help_text="Facts that were found, with their similarity, and why some were not given."
     )
     prompt = models.JSONField(
         null=True,

@@ -1,22 +1,18 @@
 """What recall leaves out: messages, and words of messages, that state a corrected fact."""
 
-import uuid
-
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.utils.translation import gettext
 
 from memory.models.conversations import AgentUserModel, Message
 from memory.models.facts import AuthorKind, server_clock
+from tenants.fields import optional_id, optional_number, random_id
 from tenants.personal_data import Export, PersonalData
 
 
 class RecallExclusion(AgentUserModel):
     """A message, or some words of it, that recall leaves out until the exclusion is removed."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     message = models.ForeignKey(
         Message,
         on_delete=models.PROTECT,
@@ -24,19 +20,13 @@ class RecallExclusion(AgentUserModel):
         db_index=False,
         help_text="The message.",
     )
-    start = models.PositiveIntegerField(
-        null=True,
-        blank=True,
-        help_text="First character of the excluded words. Empty: the whole message is excluded.",
+    start = optional_number(
+        help_text="First character of the excluded words. Empty: the whole message is excluded."
     )
-    end = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Position after the last character of the excluded words."
-    )
+    end = optional_number(help_text="Position after the last character of the excluded words.")
     # No foreign key: the words stay excluded when the corrected fact is deleted.
-    memory_id = models.UUIDField(
+    memory_id = optional_id(
         "corrected fact",
-        null=True,
-        blank=True,
         help_text="The corrected fact, or its old version. Empty: the message was excluded by "
         "itself.",
     )

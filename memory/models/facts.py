@@ -4,7 +4,6 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.utils.translation import gettext
 from pgvector.django import HnswIndex, VectorField
@@ -14,6 +13,7 @@ from memory.conf import EMBEDDING_DIMENSIONS
 from memory.fields import DigestField, IdentityField, RealField
 from memory.models.attributes import Attribute
 from memory.models.fact_querysets import MemoryEntryQuerySet
+from tenants.fields import flag, json_object, optional_id, optional_text, optional_time, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import OF_USER, Export, Merge, PersonalData
 
@@ -95,23 +95,14 @@ WITHOUT_OTHER_EVIDENCE: Final = (
 class MemoryEntry(TenantModel):
     """A fact. An update keeps its id, and puts what was known before beside it as a version."""
 
-    memory_id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
-    agent_id = models.UUIDField(
-        "agent", null=True, blank=True, help_text="The agent that knows it; none: all agents do."
-    )
+    memory_id = random_id()
+    agent_id = optional_id("agent", help_text="The agent that knows it; none: all agents do.")
     user_id = models.TextField(  # noqa: DJ001  (null: no user; '' would be a user)
         "user", null=True, blank=True, help_text="The user whom it is about; none: nobody's."
     )
     content = models.TextField(help_text="The fact, in words.")
     content_digest = DigestField("content")
-    metadata = models.JSONField(
-        default=dict,
-        db_default=models.Value({}, output_field=models.JSONField()),
-        blank=True,
-        help_text="What searches can be narrowed by.",
-    )
+    metadata = json_object(blank=True, help_text="What searches can be narrowed by.")
     embedding = VectorField(
         dimensions=EMBEDDING_DIMENSIONS, help_text="all-MiniLM-L6-v2, 384 dimensions."
     )
@@ -127,50 +118,29 @@ class MemoryEntry(TenantModel):
     valid_from = models.DateTimeField(
         db_default=server_clock(), help_text="Since when it has been so."
     )
-    valid_to = models.DateTimeField(
-        null=True, blank=True, help_text="Until when it was so; open while it is."
-    )
-    expires_at = models.DateTimeField(
-        null=True, blank=True, help_text="Searches do not find it from this time on."
-    )
-    supersedes = models.UUIDField(
-        null=True, blank=True, editable=False, help_text="The version that this one replaced."
-    )
-    version_of = models.UUIDField(
-        null=True, blank=True, editable=False, help_text="The entry that this is an old version of."
-    )
+    valid_to = optional_time(help_text="Until when it was so; open while it is.")
+    expires_at = optional_time(help_text="Searches do not find it from this time on.")
+    supersedes = optional_id(editable=False, help_text="The version that this one replaced.")
+    version_of = optional_id(editable=False, help_text="The entry that this is an old version of.")
 
     # About whom or what, which of their attributes, and its value.
-    subject = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The name of the person or thing that the fact is about.",
+    subject = optional_text(help_text="The name of the person or thing that the fact is about.")
+    slot = optional_text(
+        help_text="The attribute of the subject, in snake_case, such as home_city. Empty: none."
     )
-    slot = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The attribute of the subject, in snake_case, such as home_city. Empty: none.",
-    )
-    is_multi_valued = models.BooleanField(
+    is_multi_valued = flag(
         "multi-valued",
         default=True,
-        db_default=True,
         help_text="Whether several values of the slot can be valid at once.",
     )
-    value = models.TextField(
-        blank=True, default="", db_default="", help_text="The value of the slot, such as Oslo."
-    )
+    value = optional_text(help_text="The value of the slot, such as Oslo.")
     kind = models.TextField(
         choices=FactKind,
         default=FactKind.ENTERED,
         db_default=FactKind.ENTERED,
         help_text="Whether it was stated in a message, concluded, or entered.",
     )
-    asserter = models.TextField(
-        blank=True, default="", db_default="", help_text="Who stated it, by name."
-    )
+    asserter = optional_text(help_text="Who stated it, by name.")
     state = models.TextField(
         choices=FactState,
         default=FactState.ACTIVE,
@@ -191,33 +161,22 @@ class MemoryEntry(TenantModel):
         db_default=Precision.MOMENT,
         help_text="How exactly “valid until” is known.",
     )
-    learned_at = models.DateTimeField(
-        null=True,
-        blank=True,
-        help_text="When the earliest message of its evidence was sent. Empty: when it was stored.",
+    learned_at = optional_time(
+        help_text="When the earliest message of its evidence was sent. Empty: when it was stored."
     )
-    retracted_at = models.DateTimeField(null=True, blank=True, help_text="When it was retracted.")
-    replaces = models.UUIDField(
-        null=True,
-        blank=True,
+    retracted_at = optional_time(help_text="When it was retracted.")
+    replaces = optional_id(
         editable=False,
         help_text="The fact that this one supersedes, or would supersede if it is confirmed.",
     )
     confidence = RealField(
         null=True, blank=True, help_text="Confidence of the language model, 0 to 1."
     )
-    review_reason = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="Why a person must review it, such as conflict or health.",
+    review_reason = optional_text(
+        help_text="Why a person must review it, such as conflict or health."
     )
-    run_id = models.UUIDField(
-        "extraction run",
-        null=True,
-        blank=True,
-        editable=False,
-        help_text="The extraction run that proposed it.",
+    run_id = optional_id(
+        "extraction run", editable=False, help_text="The extraction run that proposed it."
     )
 
     # Set by a search: the cosine similarity to what was asked.
@@ -362,9 +321,7 @@ OF_FACTS_OF_USER: Final = f"memory_id IN (SELECT memory_id FROM memory_memoryent
 class FactEvidence(TenantModel):
     """A quote from a message as the evidence of a fact. Never changed."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     memory = models.ForeignKey(
         MemoryEntry,
         on_delete=models.CASCADE,
@@ -384,9 +341,7 @@ class FactEvidence(TenantModel):
     source_digest = models.BinaryField(
         help_text="Keyed digest of the message's user, time and text: copies have the same."
     )
-    run_id = models.UUIDField(
-        "extraction run", null=True, blank=True, help_text="The extraction run that found it."
-    )
+    run_id = optional_id("extraction run", help_text="The extraction run that found it.")
     created_at = models.DateTimeField(db_default=server_clock(), help_text="When it was stored.")
 
     personal_data = PersonalData(
@@ -462,9 +417,7 @@ SYSTEM: Final = Author(AuthorKind.SYSTEM)
 class FactEvent(TenantModel):
     """A change of a fact's state, and its author. Never changed, and deleted with the fact."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     number = IdentityField(unique=True, help_text="Order of insertion.")
     memory = models.ForeignKey(
         MemoryEntry,
@@ -480,9 +433,7 @@ class FactEvent(TenantModel):
     )
     author_name = models.TextField(blank=True, default="", help_text="Name of the author.")
     reason = models.TextField(blank=True, default="", help_text="The author's reason.")
-    other_id = models.UUIDField(
-        null=True, blank=True, help_text="The fact that superseded this one, or was superseded."
-    )
+    other_id = optional_id(help_text="The fact that superseded this one, or was superseded.")
     created_at = models.DateTimeField(db_default=server_clock(), help_text="When it happened.")
 
     personal_data = PersonalData(

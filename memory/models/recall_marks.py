@@ -1,13 +1,11 @@
 """Marks of reviewers on recalled memories: whether a memory was relevant to the question."""
 
-import uuid
-
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.utils.translation import gettext
 
 from memory.models.conversations import AgentUserModel, Message
 from memory.models.facts import AuthorKind, server_clock
+from tenants.fields import random_id
 from tenants.personal_data import Export, PersonalData
 
 
@@ -22,9 +20,7 @@ class Relevance(models.TextChoices):
 class RecallMark(AgentUserModel):
     """A reviewer's mark on a memory that was recalled for a reply, given or left out."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     reply = models.ForeignKey(
         Message,
         on_delete=models.PROTECT,

@@ -3,14 +3,22 @@
 import uuid
 from typing import Any, Final, Self
 
-from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext, ngettext
 
 from tenants import transaction
 from tenants.audit.pseudonyms import pseudonyms
+from tenants.fields import (
+    flag,
+    json_object,
+    optional_id,
+    optional_number,
+    optional_text,
+    optional_time,
+    random_id,
+    text_list,
+)
 from tenants.jobs import owner_kind
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, NoPersonalData, OnErasure, PersonalData
@@ -69,27 +77,19 @@ class AccessEvent(TenantModel):
     actor = models.TextField(help_text="Their name at that time.")
     action = models.TextField(choices=Action, help_text="What they did.")
     subject = models.TextField(help_text="With what: conversation, memories, fact, API key …")
-    subject_id = models.TextField(
-        blank=True, default="", db_default="", help_text="Which one, if it was one."
-    )
-    agent_id = models.UUIDField(
-        "agent", null=True, blank=True, help_text="Whose memory, if it was one agent's."
-    )
+    subject_id = optional_text(help_text="Which one, if it was one.")
+    agent_id = optional_id("agent", help_text="Whose memory, if it was one agent's.")
     user_id = models.TextField(  # noqa: DJ001  (null: no one user's; '' would be a user)
         "user", null=True, blank=True, help_text="Of whom, if it was one user."
     )
-    detail = models.JSONField(
-        default=dict,
-        db_default=models.Value({}, output_field=models.JSONField()),
+    detail = json_object(
         blank=True,
         help_text="What was asked for, and how much came of it; of a change, before and after.",
     )
     address = models.GenericIPAddressField(
         null=True, blank=True, help_text="Where the request came from."
     )
-    request_id = models.TextField(
-        blank=True, default="", db_default="", help_text="As in the log lines of the request."
-    )
+    request_id = optional_text(help_text="As in the log lines of the request.")
 
     # After a merge, the memory of which it tells is the other user's.
     personal_data = PersonalData(
@@ -136,22 +136,13 @@ class ErasureRequestQuerySet(models.QuerySet["ErasureRequest"]):
 class RetentionRule(TenantModel):
     """How long conversations are kept: of one agent, or of all that have no rule of their own."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
-    agent_id = models.UUIDField(
-        "agent", null=True, blank=True, help_text="Of one agent; none: of all others."
-    )
+    id = random_id()
+    agent_id = optional_id("agent", help_text="Of one agent; none: of all others.")
     days = models.PositiveIntegerField(help_text="What is older is removed every hour.")
-    next_days = models.PositiveIntegerField(
-        null=True,
-        blank=True,
-        editable=False,
-        help_text="Fewer days that wait; empty: no change waits.",
+    next_days = optional_number(
+        editable=False, help_text="Fewer days that wait; empty: no change waits."
     )
-    effective_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="When these days take effect."
-    )
+    effective_at = optional_time(editable=False, help_text="When these days take effect.")
     created_at = models.DateTimeField(db_default=Now(), help_text="Since when it has been so.")
 
     personal_data = NoPersonalData("numbers of days")
@@ -183,16 +174,12 @@ class RetentionRule(TenantModel):
 class Erasure(TenantModel):
     """A request to erase something. Only the owner's process can do it, and writes the receipt."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
-    reason = models.TextField(blank=True, default="", db_default="", help_text="Reason.")
+    id = random_id()
+    reason = optional_text(help_text="Reason.")
     requested_by = models.TextField(help_text="Who asked for it.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was requested.")
-    last_error = models.TextField(
-        blank=True, default="", db_default="", help_text="Why it could not be finished yet."
-    )
-    done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done.")
+    last_error = optional_text(help_text="Why it could not be finished yet.")
+    done_at = optional_time(help_text="When it was done.")
 
     class Meta:
         abstract = True
@@ -207,27 +194,16 @@ class ErasureRequest(Erasure):
     user_id = models.TextField(
         "user", help_text="Who is to be forgotten. Once it is done, a keyed digest of the id."
     )
-    user_ids = ArrayField(
-        models.TextField(),
-        default=list,
-        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+    user_ids = text_list(
         blank=True,
         editable=False,
         help_text="All ids of the person, as they were linked when it began; in the end, digests.",
     )
-    by_bound_key = models.BooleanField(
-        default=False,
-        db_default=False,
-        editable=False,
-        help_text="A key of one agent or one user asked for it.",
+    by_bound_key = flag(
+        default=False, editable=False, help_text="A key of one agent or one user asked for it."
     )
-    agent_id = models.UUIDField(
-        "agent", null=True, blank=True, help_text="The one agent that forgets; none: all of them."
-    )
-    threads = ArrayField(
-        models.TextField(),
-        default=list,
-        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+    agent_id = optional_id("agent", help_text="The one agent that forgets; none: all of them.")
+    threads = text_list(
         blank=True,
         help_text="Sessions of graphs that are the user's, beside those that the transcript knows.",
     )
@@ -290,9 +266,7 @@ class MessageErasure(Erasure):
     agent_id = models.UUIDField("agent", help_text="The agent that forgets it.")
     user_id = models.TextField("user", help_text="The user whose conversation it is.")
     thread_id = models.TextField("thread", help_text="The conversation.")
-    message_id = models.UUIDField(
-        "message", null=True, blank=True, help_text="The message; none: the whole conversation."
-    )
+    message_id = optional_id("message", help_text="The message; none: the whole conversation.")
     receipt = models.JSONField(
         null=True, blank=True, help_text="How much was removed from where, with digests of the ids."
     )

@@ -1,11 +1,9 @@
 """Table of a tenant's activity by day, agent and channel, for charts."""
 
-import uuid
-
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 
+from tenants.fields import count, optional_id, optional_text, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import NoPersonalData
 
@@ -16,28 +14,16 @@ class DailyActivity(TenantModel):
     A day that was counted also has a row without an agent, with zeros.
     """
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     day = models.DateField(help_text="The day (UTC).")
-    agent_id = models.UUIDField("agent", null=True, blank=True, help_text="The agent.")
-    channel = models.TextField(blank=True, default="", db_default="", help_text="The channel.")
-    messages = models.PositiveIntegerField(default=0, db_default=0, help_text="Users' messages.")
-    replies = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Replies of agents that have a recall event."
-    )
-    from_facts = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Replies with facts in their prompt."
-    )
-    from_memories = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Replies with recalled messages and without facts."
-    )
-    from_turns = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Replies with recent turns alone."
-    )
-    from_nothing = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Replies without any of them."
-    )
+    agent_id = optional_id("agent", help_text="The agent.")
+    channel = optional_text(help_text="The channel.")
+    messages = count(help_text="Users' messages.")
+    replies = count(help_text="Replies of agents that have a recall event.")
+    from_facts = count(help_text="Replies with facts in their prompt.")
+    from_memories = count(help_text="Replies with recalled messages and without facts.")
+    from_turns = count(help_text="Replies with recent turns alone.")
+    from_nothing = count(help_text="Replies without any of them.")
     prompt_tokens = models.BigIntegerField(
         default=0, db_default=0, help_text="Tokens sent, as the language model reported them."
     )

@@ -1,13 +1,10 @@
 """Table of the versions of agents: the settings after each change, with their author."""
 
-import uuid
-
-from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
+from tenants.fields import optional_number, optional_text, random_id, text_list
 from tenants.models import TenantModel
 from tenants.personal_data import Export, NoPersonalData
 
@@ -15,31 +12,19 @@ from tenants.personal_data import Export, NoPersonalData
 class AgentVersion(TenantModel):
     """The settings of an agent after a change. Never changed."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     agent_id = models.UUIDField("agent", help_text="The agent.")
     number = models.PositiveIntegerField(help_text="1 for the first version of the agent.")
     settings = models.JSONField(help_text="All settings of the agent, by the names of its columns.")
-    changed = ArrayField(
-        models.TextField(),
-        default=list,
-        db_default=models.Value([], output_field=ArrayField(models.TextField())),
-        blank=True,
-        help_text="Names of the settings that differ from the version before.",
+    changed = text_list(
+        blank=True, help_text="Names of the settings that differ from the version before."
     )
-    restores = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Number of the version that this one restores."
-    )
-    note = models.TextField(
-        blank=True, default="", db_default="", help_text="The author's note on the change."
-    )
+    restores = optional_number(help_text="Number of the version that this one restores.")
+    note = optional_text(help_text="The author's note on the change.")
     author = models.TextField(
         help_text="Kind and id of the author, such as person:7; system: for the platform."
     )
-    author_name = models.TextField(
-        blank=True, default="", db_default="", help_text="Name of the author at that time."
-    )
+    author_name = optional_text(help_text="Name of the author at that time.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When the agent changed.")
 
     personal_data = NoPersonalData(

@@ -1,13 +1,11 @@
 """Tables of agents and of pending replies, and the checks of an agent's fields."""
 
 import re
-import uuid
 from collections.abc import Iterable
 from typing import Any, Protocol, Self
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.functions import RandomUUID
 from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from django.db import models
@@ -18,6 +16,15 @@ from konstruct.orchestrator.tool_catalog import refuse_unknown_tools
 from memory.exceptions import InvalidArgument
 from memory.models import Message, server_now
 from memory.recall.policy import PRESETS, RecallPolicy, RecallWeights
+from tenants.fields import (
+    flag,
+    json_object,
+    optional_char,
+    optional_number,
+    optional_text,
+    random_id,
+    text_list,
+)
 from tenants.models import JobColumns, JobQuerySet, TenantModel
 from tenants.personal_data import PUBLIC, Export, NoPersonalData, PersonalData
 
@@ -169,37 +176,19 @@ class HeldFor(models.TextChoices):
 class Agent(TenantModel):
     """An AI agent of a tenant: who it is, which model speaks for it, and how it remembers."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     name = models.CharField(
         max_length=120,
         validators=[ProhibitNullCharactersValidator()],
         help_text="The name for programs and people. Unique in the tenant, and not a UUID.",
     )
-    system_prompt = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The agent's purpose and instructions. Every prompt begins with them.",
+    system_prompt = optional_text(
+        help_text="The agent's purpose and instructions. Every prompt begins with them."
     )
-    identity = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The agent's identity: “You are Ada, the librarian …”",
-    )
-    persona = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The agent's style: tone, language, manners.",
-    )
-    model = models.CharField(
+    identity = optional_text(help_text="The agent's identity: “You are Ada, the librarian …”")
+    persona = optional_text(help_text="The agent's style: tone, language, manners.")
+    model = optional_char(
         max_length=200,
-        blank=True,
-        default="",
-        db_default="",
         help_text="Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier.",
     )
     model_tier = models.CharField(
@@ -209,25 +198,20 @@ class Agent(TenantModel):
         db_default=ModelTier.FAST,
         help_text="fast: short contexts and low cost. reasoning: long contexts.",
     )
-    accepts_client_instructions = models.BooleanField(
+    accepts_client_instructions = flag(
         "accepts instructions of applications",
         default=True,
-        db_default=True,
         help_text="Follow the system and developer messages that an application sends through "
         "OpenAI's interface, after the agent's own instructions. Those of a bound key are never "
         "followed.",
     )
-    max_completion_tokens = models.PositiveIntegerField(
+    max_completion_tokens = optional_number(
         "most tokens of an answer",
-        null=True,
-        blank=True,
         help_text="Maximum number of tokens in one answer of the language model. An application "
         "may ask for fewer. Blank: only the model's own limit.",
     )
-    is_active = models.BooleanField(
-        default=True,
-        db_default=True,
-        help_text="An inactive agent accepts no messages; its memory stays.",
+    is_active = flag(
+        default=True, help_text="An inactive agent accepts no messages; its memory stays."
     )
     recall_mode = models.CharField(
         max_length=20,
@@ -241,9 +225,8 @@ class Agent(TenantModel):
         blank=True,
         help_text="Maximum number of memories in a prompt, 1 to 100. Blank: as measured (10).",
     )
-    recall_gate = models.BooleanField(
+    recall_gate = flag(
         default=True,
-        db_default=True,
         help_text="Leave out memories that are probably irrelevant, all of them if necessary.",
     )
     recall_preset = models.CharField(
@@ -277,18 +260,12 @@ class Agent(TenantModel):
         default=dict,
         help_text='Weights of the ranking that differ from the measured ones, such as {"time": 1}.',
     )
-    tools = ArrayField(
-        models.TextField(),
-        default=list,
-        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+    tools = text_list(
         blank=True,
         help_text="Tools that the agent may use: remember_fact stores a fact about the user, who "
         "is asked first.",
     )
-    escalate_on = ArrayField(
-        models.TextField(),
-        default=list,
-        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+    escalate_on = text_list(
         blank=True,
         help_text="Words or phrases in a message that call for a person, in addition to plain "
         "requests such as “talk to a human”.",
@@ -307,33 +284,23 @@ class Agent(TenantModel):
         help_text="Agents to which the language model may hand a conversation, with the tool "
         "hand_to_agent.",
     )
-    hand_over_on = models.JSONField(
-        default=dict,
-        db_default=models.Value({}, output_field=models.JSONField()),
+    hand_over_on = json_object(
         blank=True,
         help_text="Words or phrases in a message that hand the conversation to another agent, each "
         'with that agent\'s id: {"invoice": "0b6ef0bd-…"}.',
     )
-    hand_back_on = ArrayField(
-        models.TextField(),
-        default=list,
-        db_default=models.Value([], output_field=ArrayField(models.TextField())),
+    hand_back_on = text_list(
         blank=True,
         help_text="Words or phrases in a message that return a conversation to the previous agent.",
     )
-    extracts_facts = models.BooleanField(
+    extracts_facts = flag(
         "extracts facts",
         default=False,
-        db_default=False,
         help_text="Extract facts from idle conversations, with a language model, or with a few "
         "rules if there is none.",
     )
-    extraction_model = models.CharField(
-        max_length=200,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="Model that extracts facts. Blank: the agent's model.",
+    extraction_model = optional_char(
+        max_length=200, help_text="Model that extracts facts. Blank: the agent's model."
     )
     extraction_idle_seconds = models.PositiveIntegerField(
         default=600,
@@ -346,10 +313,8 @@ class Agent(TenantModel):
         help_text="Maximum number of messages in one request to the language model, 1 to 200. A "
         "conversation with this many new messages is processed at once.",
     )
-    extraction_max_tokens_per_day = models.PositiveIntegerField(
+    extraction_max_tokens_per_day = optional_number(
         "maximum tokens for facts a day",
-        null=True,
-        blank=True,
         help_text="Maximum number of tokens that extraction may use for this agent in a day "
         "(UTC). Blank: no limit.",
     )
@@ -361,10 +326,8 @@ class Agent(TenantModel):
         db_default=FactReview.DOUBTFUL,
         help_text="Which extracted facts a person confirms before agents use them.",
     )
-    fact_review_by_slot = models.JSONField(
+    fact_review_by_slot = json_object(
         "review by slot",
-        default=dict,
-        db_default=models.Value({}, output_field=models.JSONField()),
         blank=True,
         help_text='Different rules for single slots, such as {"diet": "all", "hobby": "none"}.',
     )

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from memory.models import Message
+from tenants.fields import text_list
 from tenants.models import TenantModel
 from tenants.personal_data import PersonalData
 
@@ -39,11 +39,8 @@ class AnswerOptions(TenantModel):
     options = models.JSONField(
         help_text="By the names of OpenAI's API: tools, response_format, temperature, max_tokens …"
     )
-    instructions = ArrayField(
-        models.TextField(),
-        default=list,
-        db_default=models.Value([], output_field=ArrayField(models.TextField())),
-        help_text="The program's system and developer messages, in their order.",
+    instructions = text_list(
+        help_text="The program's system and developer messages, in their order."
     )
 
     objects = AnswerOptionsManager()

@@ -1,14 +1,13 @@
 """Table of escalations: threads in which a person or another agent answers."""
 
-import uuid
 from typing import Final, Self
 
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from memory.models import AgentUserModel
+from tenants.fields import optional_id, optional_text, optional_time, random_id
 from tenants.personal_data import Export, Merge, PersonalData
 
 
@@ -66,54 +65,30 @@ class Escalation(AgentUserModel):
         HANDED_BACK = "handed_back", "handed back to the agent before"
         TO_PERSON = "to_person", "a person was asked for"
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     thread_id = models.TextField("thread", help_text="The conversation's id in the channel.")
     channel = models.TextField(help_text="The channel: rest, slack …")
-    message_id = models.UUIDField(
+    message_id = optional_id(
         "message",
-        null=True,
-        blank=True,
         help_text="The message that caused the escalation. Its reply announces that a person "
         "will answer.",
     )
-    to_agent_id = models.UUIDField(
-        "to agent",
-        null=True,
-        blank=True,
-        help_text="The agent that answers instead; empty if a person answers.",
+    to_agent_id = optional_id(
+        "to agent", help_text="The agent that answers instead; empty if a person answers."
     )
-    from_agent_id = models.UUIDField(
-        "from agent",
-        null=True,
-        blank=True,
-        help_text="The previous agent, which can get the conversation back.",
+    from_agent_id = optional_id(
+        "from agent", help_text="The previous agent, which can get the conversation back."
     )
     opened_by = models.TextField(choices=OpenedBy, help_text="On whose account.")
-    opened_by_name = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The name of the program or person.",
-    )
+    opened_by_name = optional_text(help_text="The name of the program or person.")
     reason = models.TextField(help_text="The reason.")
     opened_at = models.DateTimeField(db_default=Now(), help_text="When it was opened.")
-    assigned_to = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="Username of the colleague to whom it is assigned; empty: unassigned.",
+    assigned_to = optional_text(
+        help_text="Username of the colleague to whom it is assigned; empty: unassigned."
     )
-    resolved_at = models.DateTimeField(
-        null=True, blank=True, help_text="When it was resolved; empty while it is open."
-    )
-    resolved_by = models.TextField(
-        blank=True, default="", db_default="", help_text="Who resolved it."
-    )
-    note = models.TextField(
-        blank=True, default="", db_default="", help_text="Note on the outcome, for the record."
-    )
+    resolved_at = optional_time(help_text="When it was resolved; empty while it is open.")
+    resolved_by = optional_text(help_text="Who resolved it.")
+    note = optional_text(help_text="Note on the outcome, for the record.")
     outcome = models.TextField(
         choices=Outcome,
         blank=True,

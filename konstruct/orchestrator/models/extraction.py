@@ -1,15 +1,22 @@
 """Tables of fact extraction: how far conversations are processed, runs, and calls of models."""
 
-import uuid
 from typing import Final, Self
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from memory.models import AgentUserModel, Message
+from tenants.fields import (
+    count,
+    json_list,
+    json_object,
+    optional_id,
+    optional_text,
+    optional_time,
+    random_id,
+)
 from tenants.models import TenantModel, job_columns
 from tenants.personal_data import Export, Merge, NoPersonalData, PersonalData
 
@@ -59,14 +66,12 @@ class ExtractionCursor(AgentUserModel):
     The job of the kind "extraction" has its id as a key.
     """
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     thread_id = models.TextField("thread", help_text="The conversation.")
     last_number = models.BigIntegerField(
         default=0, db_default=0, help_text="Number of the last message that was processed."
     )
-    processed_at = models.DateTimeField(null=True, blank=True, help_text="When the last run ended.")
+    processed_at = optional_time(help_text="When the last run ended.")
 
     objects = ExtractionCursorQuerySet.as_manager()
 
@@ -106,9 +111,7 @@ class RunState(models.TextChoices):
 class ExtractionRun(AgentUserModel):
     """One request for the facts of a part of a conversation, with its answer and its result."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     thread_id = models.TextField("thread", help_text="The conversation.")
     state = models.TextField(
         choices=RunState,
@@ -119,48 +122,27 @@ class ExtractionRun(AgentUserModel):
     message_ids = ArrayField(
         models.UUIDField(), help_text="The messages that were processed, in their order."
     )
-    replay_of = models.UUIDField(null=True, blank=True, help_text="The run that this one replays.")
-    requested_by = models.TextField(
-        blank=True, default="", db_default="", help_text="Who requested it. Empty: the platform."
+    replay_of = optional_id(help_text="The run that this one replays.")
+    requested_by = optional_text(help_text="Who requested it. Empty: the platform.")
+    model = optional_text(help_text="The language model. Empty: the rules.")
+    endpoint = optional_text(help_text="Address of the language model.")
+    response_format = optional_text(
+        help_text="json_schema, json_object or text: what the endpoint supports."
     )
-    model = models.TextField(
-        blank=True, default="", db_default="", help_text="The language model. Empty: the rules."
-    )
-    endpoint = models.TextField(
-        blank=True, default="", db_default="", help_text="Address of the language model."
-    )
-    response_format = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="json_schema, json_object or text: what the endpoint supports.",
-    )
-    prompt_digest = models.TextField(
-        blank=True, default="", db_default="", help_text="SHA-256 of the instructions."
-    )
-    output = models.TextField(
-        blank=True, default="", db_default="", help_text="The answer of the model, verbatim."
-    )
-    prompt_tokens = models.PositiveIntegerField(default=0, db_default=0, help_text="Tokens sent.")
-    completion_tokens = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Tokens received."
-    )
+    prompt_digest = optional_text(help_text="SHA-256 of the instructions.")
+    output = optional_text(help_text="The answer of the model, verbatim.")
+    prompt_tokens = count(help_text="Tokens sent.")
+    completion_tokens = count(help_text="Tokens received.")
     cost = models.DecimalField(
         max_digits=12, decimal_places=6, default=0, db_default=0, help_text="Cost, by LLM_PRICE_…."
     )
-    result = models.JSONField(
-        default=dict,
-        db_default=models.Value({}, output_field=models.JSONField()),
-        help_text="Counts: proposed, active, confirmed, superseded, and refused by reason.",
+    result = json_object(
+        help_text="Counts: proposed, active, confirmed, superseded, and refused by reason."
     )
-    candidates = models.JSONField(
-        default=list,
-        db_default=models.Value([], output_field=models.JSONField()),
-        help_text="Each candidate with its outcome and the fact that it led to.",
-    )
-    error = models.TextField(blank=True, default="", db_default="", help_text="Why it failed.")
+    candidates = json_list(help_text="Each candidate with its outcome and the fact that it led to.")
+    error = optional_text(help_text="Why it failed.")
     created_at = models.DateTimeField(db_default=Now(), help_text="Time of the first message.")
-    ended_at = models.DateTimeField(null=True, blank=True, help_text="When it ended.")
+    ended_at = optional_time(help_text="When it ended.")
 
     # The answer quotes messages: the run is deleted with any of them.
     personal_data = PersonalData(
@@ -206,10 +188,8 @@ class CallOutcome(models.TextChoices):
 class ModelCall(TenantModel):
     """A request to a language model, recorded before it is sent: the meter of tokens and money."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
-    agent_id = models.UUIDField("agent", null=True, blank=True, help_text="The agent.")
+    id = random_id()
+    agent_id = optional_id("agent", help_text="The agent.")
     purpose = models.TextField(help_text="What the call is for, such as reply or extraction.")
     model = models.TextField(blank=True, default="", help_text="The language model.")
     requests = models.PositiveSmallIntegerField(
@@ -224,10 +204,8 @@ class ModelCall(TenantModel):
         db_default=CallOutcome.UNKNOWN,
         help_text="Empty: the process ended before the answer came.",
     )
-    prompt_tokens = models.PositiveIntegerField(default=0, db_default=0, help_text="Tokens sent.")
-    completion_tokens = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Tokens received."
-    )
+    prompt_tokens = count(help_text="Tokens sent.")
+    completion_tokens = count(help_text="Tokens received.")
     cost = models.DecimalField(
         max_digits=12, decimal_places=6, default=0, db_default=0, help_text="Cost, by LLM_PRICE_…."
     )

@@ -1,12 +1,11 @@
 """Tables of identities: the users that ids of channels belong to."""
 
-import uuid
 from typing import Self
 
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 
+from tenants.fields import json_object, optional_text, optional_time, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import Export, Merge, PersonalData
 
@@ -22,15 +21,10 @@ class ChannelIdentityQuerySet(models.QuerySet["ChannelIdentity"]):
 class ChannelIdentity(TenantModel):
     """An account of a channel, and the user that owns its memory."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     channel = models.TextField(help_text="slack …")
-    workspace = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The workspace in the channel, if the channel has workspaces.",
+    workspace = optional_text(
+        help_text="The workspace in the channel, if the channel has workspaces."
     )
     native_id = models.TextField("id", help_text="The sender's id in the channel.")
     own_id = models.TextField(
@@ -38,16 +32,10 @@ class ChannelIdentity(TenantModel):
         help_text="The identity's own user id; no other identity has the same.",
     )
     user_id = models.TextField("user", help_text="The user that the identity belongs to.")
-    name = models.TextField(
-        blank=True, default="", db_default="", help_text="The sender's name in the channel."
-    )
+    name = optional_text(help_text="The sender's name in the channel.")
     created_at = models.DateTimeField(db_default=Now(), help_text="Time of the first message.")
-    linked_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the identity was linked to another user."
-    )
-    linked_by = models.TextField(
-        blank=True, default="", db_default="", help_text="Who linked them."
-    )
+    linked_at = optional_time(help_text="When the identity was linked to another user.")
+    linked_by = optional_text(help_text="Who linked them.")
 
     objects = ChannelIdentityQuerySet.as_manager()
 
@@ -89,23 +77,14 @@ class HistoryMergeQuerySet(models.QuerySet["HistoryMerge"]):
 class HistoryMerge(TenantModel):
     """A request to move the memory of one user to another. The owner's process does it."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     from_user = models.TextField(help_text="As whom it was said.")
     user_id = models.TextField("user", help_text="Whose it becomes.")
     requested_by = models.TextField(help_text="Who linked the two.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When that was.")
-    moved = models.JSONField(
-        default=dict,
-        db_default=models.Value({}, output_field=models.JSONField()),
-        blank=True,
-        help_text="How much was moved, by table.",
-    )
-    last_error = models.TextField(
-        blank=True, default="", db_default="", help_text="Why it could not be finished yet."
-    )
-    done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done.")
+    moved = json_object(blank=True, help_text="How much was moved, by table.")
+    last_error = optional_text(help_text="Why it could not be finished yet.")
+    done_at = optional_time(help_text="When it was done.")
 
     objects = HistoryMergeQuerySet.as_manager()
 

@@ -1,17 +1,16 @@
 """Tables of notifications: who gets what, and what was sent or is to be sent."""
 
-import uuid
 from datetime import datetime, time, timedelta
 from typing import Final, Self
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
+from tenants.fields import flag, optional_char, optional_id, optional_text, optional_time, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import NoPersonalData, PersonalData
 
@@ -53,9 +52,7 @@ class NotificationRecipient(TenantModel):
     The job of the kind "notification" has its id as a key.
     """
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     destination = models.TextField(
         choices=Destination,
         default=Destination.MEMBER,
@@ -75,19 +72,10 @@ class NotificationRecipient(TenantModel):
     email = models.EmailField(
         "address", blank=True, default="", db_default="", help_text="The address."
     )
-    workspace = models.CharField(
-        max_length=50,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="Slack's id of a connected workspace.",
-    )
-    slack_channel = models.CharField(
+    workspace = optional_char(max_length=50, help_text="Slack's id of a connected workspace.")
+    slack_channel = optional_char(
         "Slack channel",
         max_length=50,
-        blank=True,
-        default="",
-        db_default="",
         help_text="Slack's id of the channel, such as C024BE7LR. Invite the bot to it.",
     )
     events = ArrayField(models.TextField(choices=Event), help_text="What is notified.")
@@ -120,19 +108,14 @@ class NotificationRecipient(TenantModel):
     time_zone = models.TextField(
         default="UTC", db_default="UTC", help_text="Of these times, such as Europe/Berlin."
     )
-    includes_question = models.BooleanField(
+    includes_question = flag(
         "include the question",
         default=False,
-        db_default=False,
         help_text="Include what the user wrote last. Otherwise there is a link, and nothing of a"
         " conversation.",
     )
-    is_active = models.BooleanField(
-        "active", default=True, db_default=True, help_text="Whether anything is sent."
-    )
-    last_sent_at = models.DateTimeField(
-        null=True, blank=True, editable=False, help_text="When a notification was sent last."
-    )
+    is_active = flag("active", default=True, help_text="Whether anything is sent.")
+    last_sent_at = optional_time(editable=False, help_text="When a notification was sent last.")
     created_at = models.DateTimeField(
         db_default=Now(), editable=False, help_text="Since when. Jobs that failed before are not"
         " notified.",
@@ -213,24 +196,18 @@ class Notification(TenantModel):
     Notifications that are sent together have one `batch`, which is assigned before they are sent.
     """
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     recipient = models.ForeignKey(
         NotificationRecipient, on_delete=models.CASCADE, db_index=False, help_text="Who."
     )
     event = models.TextField(choices=Event, help_text="Of what.")
     subject_id = models.UUIDField(help_text="The escalation, tool call, job or erasure.")
     occurred_at = models.DateTimeField(help_text="When it began.")
-    agent_id = models.UUIDField("agent", null=True, blank=True, help_text="The agent.")
-    user_id = models.TextField(
-        "user", blank=True, default="", db_default="", help_text="The user that it is about."
-    )
+    agent_id = optional_id("agent", help_text="The agent.")
+    user_id = optional_text("user", help_text="The user that it is about.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was noticed.")
-    batch = models.UUIDField(
-        null=True, blank=True, help_text="Those that are sent together. Empty: not yet begun."
-    )
-    sent_at = models.DateTimeField(null=True, blank=True, help_text="When it was sent.")
+    batch = optional_id(help_text="Those that are sent together. Empty: not yet begun.")
+    sent_at = optional_time(help_text="When it was sent.")
 
     objects = NotificationQuerySet.as_manager()
 

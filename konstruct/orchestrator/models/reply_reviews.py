@@ -1,13 +1,11 @@
 """Table of reviewers' marks on replies."""
 
-import uuid
-
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from memory.models import AgentUserModel, Message
+from tenants.fields import optional_text, random_id
 from tenants.personal_data import Export, PersonalData
 
 
@@ -22,9 +20,7 @@ class ReplyMark(models.TextChoices):
 class ReplyReview(AgentUserModel):
     """A reviewer's mark on a reply. A reviewer has one mark on each reply."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     reply = models.ForeignKey(
         Message,
         on_delete=models.PROTECT,
@@ -33,9 +29,7 @@ class ReplyReview(AgentUserModel):
         help_text="The reply.",
     )
     mark = models.TextField(choices=ReplyMark, help_text="right, wrong or unsure.")
-    note = models.TextField(
-        blank=True, default="", db_default="", help_text="The reviewer's note; may be empty."
-    )
+    note = optional_text(help_text="The reviewer's note; may be empty.")
     reviewer_kind = models.TextField(help_text="person, or program with an API key.")
     reviewer_id = models.TextField(help_text="Id of the person, or of the API key.")
     reviewer_name = models.TextField(help_text="Their name at that time.")

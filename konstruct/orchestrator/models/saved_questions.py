@@ -1,12 +1,10 @@
 """Tables of saved questions: what an agent is asked after each change, and what it answers."""
 
-import uuid
-
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 
+from tenants.fields import count, optional_text, random_id, text_list
 from tenants.models import TenantModel
 from tenants.personal_data import Export, PersonalData
 
@@ -14,20 +12,14 @@ from tenants.personal_data import Export, PersonalData
 class SavedQuestion(TenantModel):
     """A question that an agent is asked again after each change."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     agent_id = models.UUIDField("agent", help_text="The agent that is asked.")
     user_id = models.TextField(  # noqa: DJ001  (null: no one user's; '' would be a user)
         "person", null=True, blank=True, help_text="The person who asks. Empty: none."
     )
     content = models.TextField("question", help_text="The message.")
-    expected = ArrayField(
-        models.TextField(),
-        default=list,
-        db_default=models.Value([], output_field=ArrayField(models.TextField())),
-        blank=True,
-        help_text="Words or phrases that the answer should have, all of them.",
+    expected = text_list(
+        blank=True, help_text="Words or phrases that the answer should have, all of them."
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was saved.")
 
@@ -50,9 +42,7 @@ class SavedQuestion(TenantModel):
 class QuestionAnswer(TenantModel):
     """What an agent answers to a saved question in one of its versions."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     question = models.ForeignKey(
         SavedQuestion,
         on_delete=models.CASCADE,
@@ -67,18 +57,9 @@ class QuestionAnswer(TenantModel):
     version = models.PositiveIntegerField(
         help_text="Number of the agent's version. 0: before its first version."
     )
-    content = models.TextField(
-        "answer", blank=True, default="", db_default="", help_text="The answer; may be empty."
-    )
-    steps = ArrayField(
-        models.TextField(),
-        default=list,
-        db_default=models.Value([], output_field=ArrayField(models.TextField())),
-        help_text="The decision and its reason.",
-    )
-    problem = models.TextField(
-        blank=True, default="", db_default="", help_text="Why there is no answer."
-    )
+    content = optional_text("answer", help_text="The answer; may be empty.")
+    steps = text_list(help_text="The decision and its reason.")
+    problem = optional_text(help_text="Why there is no answer.")
     is_expected = models.BooleanField(
         null=True, help_text="Whether it has all expected words. Empty: none are expected."
     )
@@ -88,9 +69,7 @@ class QuestionAnswer(TenantModel):
         db_default=models.Value([], output_field=ArrayField(models.UUIDField())),
         help_text="The messages in the prompt: recalled ones and recent turns.",
     )
-    source_count = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Recalled messages and facts in the prompt."
-    )
+    source_count = count(help_text="Recalled messages and facts in the prompt.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was answered.")
 
     # The answer quotes messages: it is deleted with any of them.

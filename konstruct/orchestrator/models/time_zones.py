@@ -1,10 +1,8 @@
 """Table of time zones in which members of the team read times."""
 
-import uuid
-
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 
+from tenants.fields import random_id
 from tenants.models import TenantModel
 from tenants.personal_data import NoPersonalData
 
@@ -12,9 +10,7 @@ from tenants.personal_data import NoPersonalData
 class TeamTimeZone(TenantModel):
     """The time zone of a member of the team, or of all who have chosen none."""
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     member_id = models.BigIntegerField(
         null=True, blank=True, help_text="Id of the member of the team. Empty: of all others."
     )

@@ -3,12 +3,12 @@
 import uuid
 from typing import Self
 
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from memory.models import AgentUserModel, Message
+from tenants.fields import optional_id, optional_text, optional_time, random_id
 from tenants.personal_data import Export, PersonalData
 
 
@@ -55,9 +55,7 @@ class ToolCall(AgentUserModel):
     The truth of it: what the cache has of it (`pending_tool_confirm_key`) is a copy.
     """
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     message = models.ForeignKey(
         Message,
         on_delete=models.PROTECT,
@@ -66,10 +64,8 @@ class ToolCall(AgentUserModel):
         help_text="The message that it is to help to answer.",
     )
     thread_id = models.TextField("thread", help_text="The conversation of the message.")
-    asked_by_id = models.UUIDField(
+    asked_by_id = optional_id(
         "asked by",
-        null=True,
-        blank=True,
         help_text="The agent that requested the call, if the thread was handed to another agent. "
         "The call is executed for that agent.",
     )
@@ -77,36 +73,21 @@ class ToolCall(AgentUserModel):
         help_text="Which answer of the language model asked for it, from 0."
     )
     position = models.PositiveSmallIntegerField(help_text="Its place in that answer, from 0.")
-    content = models.TextField(
+    content = optional_text(
         "text before",
-        blank=True,
-        default="",
-        db_default="",
         help_text="The agent's text before the call; with the first call of an answer.",
     )
     call_id = models.TextField(help_text="What the language model calls it.")
     name = models.TextField("tool", help_text="The tool.")
     arguments = models.JSONField(help_text="What it is to be done with, as it was asked for.")
-    question = models.TextField(
-        blank=True, default="", db_default="", help_text="The question to the user."
-    )
+    question = optional_text(help_text="The question to the user.")
     state = models.TextField(choices=ToolCallState, help_text="How far it is.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was requested.")
     expires_at = models.DateTimeField(help_text="Deadline for the consent or the program's result.")
-    decided_at = models.DateTimeField(null=True, blank=True, help_text="When it was decided.")
-    decided_by = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="Who decided it, and through which channel.",
-    )
-    done_at = models.DateTimeField(null=True, blank=True, help_text="When it was done, or failed.")
-    result = models.TextField(
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The result that the language model received.",
-    )
+    decided_at = optional_time(help_text="When it was decided.")
+    decided_by = optional_text(help_text="Who decided it, and through which channel.")
+    done_at = optional_time(help_text="When it was done, or failed.")
+    result = optional_text(help_text="The result that the language model received.")
 
     objects = ToolCallQuerySet.as_manager()
 

@@ -1,10 +1,8 @@
 """Table of a tenant's usage by day, which grows with days and not with messages."""
 
-import uuid
-
-from django.contrib.postgres.functions import RandomUUID
 from django.db import models
 
+from tenants.fields import big_count, optional_id, optional_text, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import NoPersonalData
 
@@ -18,43 +16,21 @@ class DailyUsage(TenantModel):
     they were accepted. A call is counted when its outcome is known.
     """
 
-    id = models.UUIDField(
-        primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False
-    )
+    id = random_id()
     day = models.DateField(help_text="The day (UTC).")
-    agent_id = models.UUIDField(
-        "agent", null=True, blank=True, help_text="The agent of calls of language models."
-    )
-    purpose = models.TextField(
-        blank=True, default="", db_default="", help_text="Of the calls, such as reply."
-    )
-    model = models.TextField(
-        blank=True, default="", db_default="", help_text="The language model that was called."
-    )
+    agent_id = optional_id("agent", help_text="The agent of calls of language models.")
+    purpose = optional_text(help_text="Of the calls, such as reply.")
+    model = optional_text(help_text="The language model that was called.")
     slot = models.PositiveSmallIntegerField(
         default=0, db_default=0, help_text="Which of the rows that are added up."
     )
-    messages = models.PositiveBigIntegerField(
-        default=0, db_default=0, help_text="Messages of users that were accepted."
-    )
-    replies = models.PositiveBigIntegerField(
-        default=0, db_default=0, help_text="Replies of agents that were written."
-    )
-    memories = models.PositiveBigIntegerField(
-        default=0, db_default=0, help_text="Messages, replies, imported turns and facts, together."
-    )
-    calls = models.PositiveBigIntegerField(
-        default=0, db_default=0, help_text="Calls of language models with a known outcome."
-    )
-    failed = models.PositiveBigIntegerField(
-        default=0, db_default=0, help_text="Calls of language models that failed."
-    )
-    prompt_tokens = models.PositiveBigIntegerField(
-        default=0, db_default=0, help_text="Tokens sent."
-    )
-    completion_tokens = models.PositiveBigIntegerField(
-        default=0, db_default=0, help_text="Tokens received."
-    )
+    messages = big_count(help_text="Messages of users that were accepted.")
+    replies = big_count(help_text="Replies of agents that were written.")
+    memories = big_count(help_text="Messages, replies, imported turns and facts, together.")
+    calls = big_count(help_text="Calls of language models with a known outcome.")
+    failed = big_count(help_text="Calls of language models that failed.")
+    prompt_tokens = big_count(help_text="Tokens sent.")
+    completion_tokens = big_count(help_text="Tokens received.")
     cost = models.DecimalField(
         max_digits=18, decimal_places=6, default=0, db_default=0, help_text="Cost, by LLM_PRICE_…."
     )

@@ -1,0 +1,102 @@
+"""Columns that many tables have. Their default is the same in Python and in Postgres.
+
+Postgres fills in columns for rows that SQL statements and processes of the version before insert.
+The keyword arguments are those of the Django field, such as `help_text`.
+"""
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models.expressions import Combinable
+
+
+def random_id(**options: Any) -> "models.UUIDField[str | uuid.UUID, uuid.UUID]":
+    """Return a primary key: a random UUID."""
+    return models.UUIDField(
+        primary_key=True,
+        default=uuid.uuid4,
+        db_default=RandomUUID(),
+        editable=False,
+        **options,
+    )
+
+
+def optional_id(
+    verbose_name: str | None = None, **options: Any
+) -> "models.UUIDField[str | uuid.UUID | None, uuid.UUID | None]":
+    """Return a column of UUIDs that may be empty."""
+    return models.UUIDField(verbose_name, null=True, blank=True, **options)
+
+
+def optional_text(
+    verbose_name: str | None = None, **options: Any
+) -> "models.TextField[str | Combinable, str]":
+    """Return a column of text, by default the empty text."""
+    return models.TextField(verbose_name, blank=True, default="", db_default="", **options)
+
+
+def optional_char(
+    verbose_name: str | None = None, *, max_length: int, **options: Any
+) -> "models.CharField[str | Combinable, str]":
+    """Return a column of at most so many characters, by default the empty text."""
+    return models.CharField(
+        verbose_name, max_length=max_length, blank=True, default="", db_default="", **options
+    )
+
+
+def optional_time(
+    verbose_name: str | None = None, **options: Any
+) -> "models.DateTimeField[datetime | Combinable | None, datetime | None]":
+    """Return a column of times that may be empty."""
+    return models.DateTimeField(verbose_name, null=True, blank=True, **options)
+
+
+def optional_number(
+    verbose_name: str | None = None, **options: Any
+) -> "models.PositiveIntegerField[int | Combinable | None, int | None]":
+    """Return a column of numbers from 0 that may be empty."""
+    return models.PositiveIntegerField(verbose_name, null=True, blank=True, **options)
+
+
+def count(
+    verbose_name: str | None = None, **options: Any
+) -> "models.PositiveIntegerField[int | Combinable, int]":
+    """Return a column of numbers that begin at 0."""
+    return models.PositiveIntegerField(verbose_name, default=0, db_default=0, **options)
+
+
+def big_count(
+    verbose_name: str | None = None, **options: Any
+) -> "models.PositiveBigIntegerField[int | Combinable, int]":
+    """Return a column of numbers that begin at 0 and may exceed 32 bits."""
+    return models.PositiveBigIntegerField(verbose_name, default=0, db_default=0, **options)
+
+
+def flag(
+    verbose_name: str | None = None, *, default: bool, **options: Any
+) -> "models.BooleanField[bool | Combinable, bool]":
+    """Return a column of truth values."""
+    return models.BooleanField(verbose_name, default=default, db_default=default, **options)
+
+
+def json_object(verbose_name: str | None = None, **options: Any) -> "models.JSONField[Any, Any]":
+    """Return a column of JSON, by default an empty object."""
+    empty = models.Value({}, output_field=models.JSONField())
+    return models.JSONField(verbose_name, default=dict, db_default=empty, **options)
+
+
+def json_list(verbose_name: str | None = None, **options: Any) -> "models.JSONField[Any, Any]":
+    """Return a column of JSON, by default an empty list."""
+    empty = models.Value([], output_field=models.JSONField())
+    return models.JSONField(verbose_name, default=list, db_default=empty, **options)
+
+
+def text_list(**options: Any) -> "ArrayField[Sequence[str] | Combinable, list[str]]":
+    """Return a column of lists of texts, by default an empty list."""
+    empty = models.Value([], output_field=ArrayField(models.TextField()))
+    return ArrayField(models.TextField(), default=list, db_default=empty, **options)
