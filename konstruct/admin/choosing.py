@@ -1,11 +1,14 @@
 """Parameters of addresses: ids, and the agent and user of a page."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Self
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, QueryDict
+from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
+from django.utils.timezone import is_aware
 
 from konstruct.orchestrator.models import Agent
 from memory.arguments import id_argument
@@ -25,6 +28,21 @@ def as_number(text: str | None) -> int | None:
     if text and text.isascii() and text.isdigit() and len(text) < 19:
         return int(text)
     return None
+
+
+def as_position(text: str | None) -> tuple[datetime, str] | None:
+    """Return the moment and the key of `position_text`, or None for any other text."""
+    moment, _, key = (text or "").replace("\0", "").partition(" ")
+    try:
+        at = parse_datetime(moment)
+    except ValueError:
+        return None
+    return (at, key) if at and is_aware(at) else None
+
+
+def position_text(at: datetime, key: object) -> str:
+    """Return the position of a row in a list by time, as a parameter of an address."""
+    return f"{at.astimezone(UTC).isoformat()} {key}"
 
 
 def as_user_id(text: str | None) -> str:

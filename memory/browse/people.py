@@ -7,6 +7,7 @@ an index, and counting ends.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -14,6 +15,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from memory.browse.index_order import rows_in_order
 from memory.conversations.names import fold
 from memory.models import (
     ConversationItem,
@@ -33,17 +35,24 @@ MAX_COUNTED: Final = 10_000
 MAX_COUNTED_IN_LIST: Final = 1_000
 # Names of a user that a list shows.
 MAX_NAMES: Final = 20
-# Of facts: active and valid now.
-_VALID = """AND state = 'active' AND valid_from <= statement_timestamp()
+# Of facts: entries that are active and valid now.
+_CURRENT = """AND tenant_id = %(tenant)s AND version_of IS NULL
+          AND state = 'active' AND valid_from <= statement_timestamp()
           AND coalesce(valid_to > statement_timestamp(), true)
           AND coalesce(expires_at > statement_timestamp(), true)"""
-_LAST_NAME = """
+_LAST_OF_USER = rows_in_order(
+    "memory_message",
+    {"user_id": "person.id"},
+    *("created_at", "number"),
+    latest_first=True,
+    conditions="AND role = 'user'",
+)
+_LAST_NAME = f"""
 SELECT message.name FROM unnest(%(users)s::text[]) AS person (id) CROSS JOIN LATERAL (
-    SELECT name, created_at FROM memory_message WHERE user_id = person.id AND role = 'user'
-    ORDER BY created_at DESC, number DESC LIMIT 1
+    SELECT name, created_at {_LAST_OF_USER} LIMIT 1
 ) AS message
 ORDER BY message.created_at DESC LIMIT 1
-"""
+"""  # noqa: S608  (our constants)
 _USERS = """
 WITH RECURSIVE step AS (
     SELECT {extreme}(user_id) AS user_id FROM ({first}) AS first
@@ -65,10 +74,7 @@ CROSS JOIN LATERAL (
 ) AS called
 CROSS JOIN LATERAL (
     SELECT count(*) FROM (
-        SELECT FROM memory_memoryentry
-        WHERE tenant_id = %(tenant)s AND user_id = known.user_id AND version_of IS NULL {of_agent}
-          {valid}
-        LIMIT %(most)s
+        SELECT {facts} LIMIT %(most)s
     ) AS counted
 ) AS fact
 LEFT JOIN LATERAL (
@@ -76,17 +82,21 @@ LEFT JOIN LATERAL (
         speaker.name, speaker.channel
     FROM agent_step
     CROSS JOIN LATERAL (
-        SELECT created_at {message} ORDER BY created_at, number LIMIT 1
+        SELECT created_at {messages} LIMIT 1
     ) AS first
     CROSS JOIN LATERAL (
-        SELECT created_at {message} ORDER BY created_at DESC, number DESC LIMIT 1
+        SELECT created_at {latest_messages} LIMIT 1
     ) AS latest
     LEFT JOIN LATERAL (
-        SELECT name, channel {message} AND role = 'user'
-        ORDER BY created_at DESC, number DESC LIMIT 1
+        SELECT name, channel {questions} LIMIT 1
     ) AS speaker ON true
     CROSS JOIN LATERAL (
-        SELECT count(*) FROM (SELECT {message} LIMIT %(most)s) AS counted
+        SELECT count(*) FROM (
+            SELECT FROM memory_message
+            WHERE tenant_id = %(tenant)s
+              AND agent_id = agent_step.agent_id AND user_id = known.user_id
+            LIMIT %(most)s
+        ) AS counted
     ) AS message
 ) AS spoken ON true
 ORDER BY known.user_id {order}, spoken.agent_id
@@ -158,9 +168,9 @@ _PROBE = """
 (SELECT user_id FROM {table} WHERE tenant_id = %(tenant)s{conditions}
  ORDER BY user_id {order} LIMIT 1)
 """
-_MESSAGE = """FROM memory_message
-        WHERE tenant_id = %(tenant)s
-          AND agent_id = agent_step.agent_id AND user_id = known.user_id"""
+_SPOKEN = {"agent_id": "agent_step.agent_id", "user_id": "known.user_id"}
+_BY_TIME = ("created_at", "number")
+_IN_TENANT = "AND tenant_id = %(tenant)s"
 _AGENTS = """
 (SELECT agent_id FROM memory_message WHERE tenant_id = %(tenant)s ORDER BY agent_id LIMIT 1)
 UNION ALL
@@ -192,32 +202,33 @@ class Acquaintance:
     latest_at: datetime | None
 
 
-_OF_BOTH = "WHERE tenant_id = %(tenant)s AND agent_id = agent.id AND user_id = person.id"
+_OF_BOTH = {"agent_id": "agent.id", "user_id": "person.id"}
+_EQUAL = " AND ".join(f"{column} = {value}" for column, value in _OF_BOTH.items())
+_SPOKEN_TO = f"first.at IS NOT NULL AND {_EQUAL}"
+_FIRST = rows_in_order("memory_message", _OF_BOTH, *_BY_TIME)
+_LATEST = rows_in_order("memory_message", _OF_BOTH, *_BY_TIME, latest_first=True)
+# Messages and recalls are counted only if there are messages.
+_COUNTED = """CROSS JOIN LATERAL (
+    SELECT count(*) FROM (
+        SELECT FROM {table}
+        WHERE tenant_id = %(tenant)s AND {conditions} LIMIT %(most)s
+    ) AS counted
+) AS {name}"""
 _ACQUAINTED = f"""
 SELECT agent.id, message.count, piece.count, recall.count, fact.count, first.at, latest.at
 FROM unnest(%(agents)s::uuid[]) WITH ORDINALITY AS agent (id, place)
 CROSS JOIN unnest(%(users)s::text[]) AS person (id)
-CROSS JOIN LATERAL (
-    SELECT count(*) FROM (SELECT FROM memory_message {_OF_BOTH} LIMIT %(most)s) AS counted
-) AS message
-CROSS JOIN LATERAL (
-    SELECT count(*) FROM (SELECT FROM memory_conversationembedding {_OF_BOTH} LIMIT %(most)s) AS c
-) AS piece
-CROSS JOIN LATERAL (
-    SELECT count(*) FROM (SELECT FROM memory_recallevent {_OF_BOTH} LIMIT %(most)s) AS counted
-) AS recall
+LEFT JOIN LATERAL (SELECT created_at AS at {_FIRST} LIMIT 1) AS first ON true
+LEFT JOIN LATERAL (SELECT created_at AS at {_LATEST} LIMIT 1) AS latest ON true
+{_COUNTED.format(name="message", table="memory_message", conditions=_SPOKEN_TO)}
+{_COUNTED.format(name="piece", table="memory_conversationembedding", conditions=_EQUAL)}
+{_COUNTED.format(name="recall", table="memory_recallevent", conditions=_SPOKEN_TO)}
 CROSS JOIN LATERAL (
     SELECT count(*) FROM (
-        SELECT FROM memory_memoryentry {_OF_BOTH} AND version_of IS NULL {_VALID} LIMIT %(most)s
+        SELECT {rows_in_order("memory_memoryentry", _OF_BOTH, conditions=_CURRENT)}
+        LIMIT %(most)s
     ) AS counted
 ) AS fact
-LEFT JOIN LATERAL (
-    SELECT created_at AS at FROM memory_message {_OF_BOTH} ORDER BY created_at, number LIMIT 1
-) AS first ON true
-LEFT JOIN LATERAL (
-    SELECT created_at AS at FROM memory_message {_OF_BOTH}
-    ORDER BY created_at DESC, number DESC LIMIT 1
-) AS latest ON true
 ORDER BY agent.place
 """  # noqa: S608  (our constants)
 
@@ -402,6 +413,7 @@ def known_users(
             order=order,
         )
     following = f" AND user_id {compare} step.user_id"
+    spoken = partial(rows_in_order, "memory_message", _SPOKEN, *_BY_TIME)
     sql = _USERS.format(
         extreme="max" if descending else "min",
         first=_probes(narrowing + of_agent + start, order),
@@ -410,8 +422,12 @@ def known_users(
         users=users,
         heard="" if agent_id is None else _HEARD.format(name="memory_personname"),
         of_agent=of_agent,
-        valid=_VALID,
-        message=_MESSAGE,
+        facts=rows_in_order(
+            "memory_memoryentry", {"user_id": "known.user_id"}, conditions=_CURRENT + of_agent
+        ),
+        messages=spoken(conditions=_IN_TENANT),
+        latest_messages=spoken(latest_first=True, conditions=_IN_TENANT),
+        questions=spoken(latest_first=True, conditions=f"{_IN_TENANT} AND role = 'user'"),
         order=order,
     )
     parameters = {

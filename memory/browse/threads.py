@@ -3,16 +3,17 @@
 Both go along indexes and stop: a tenant may have a million messages, and one thread all of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Left, Length
 from pgvector.django import CosineDistance
 
+from memory.browse.index_order import rows_in_order
 from memory.embedding.vectors import walking_hnsw
 from memory.models import ConversationEmbedding, Message, PendingEmbedding, RecallEvent, Scope
 from memory.text import lexical
@@ -61,33 +62,64 @@ _HOLDING_ALL = """
     ) AS found
     ORDER BY message_number DESC LIMIT %(limit)s
 """
-# Of the newest messages, so many are looked through for threads at once, and so often.
-SCANNED = 2_000
+# Threads are searched in this many of the newest messages at once, at most this many times.
+MAX_SCANNED_MESSAGES = 2_000
 MAX_SCANS = 10
+# A tenant, an agent or a person with fewer threads than this has all of them read, each by its
+# latest message, if the newest messages are of few threads.
+MAX_WALKED_THREADS = 1_000
 # A longer text is cut here in the view of a conversation.
 SHOWN_CHARACTERS = 4_000
-_NEWEST = """
-WITH scanned AS MATERIALIZED (
-    SELECT number, agent_id, user_id, thread_id FROM memory_message
-    WHERE number < %(before)s {narrowed}
-    ORDER BY number DESC LIMIT %(scanned)s
-), newest AS (
-    SELECT agent_id, user_id, thread_id, max(number) AS number
-    FROM scanned GROUP BY agent_id, user_id, thread_id
+_SCANNED = """
+WITH looked_at AS MATERIALIZED (
+    SELECT turn.* FROM (SELECT) AS always {scopes} CROSS JOIN LATERAL (
+        SELECT created_at, number, agent_id, user_id, thread_id {latest} LIMIT %(most)s
+    ) AS turn ORDER BY created_at DESC, number DESC LIMIT %(most)s
+), latest AS (
+    SELECT DISTINCT ON (agent_id, user_id, thread_id) * FROM looked_at
+    ORDER BY agent_id, user_id, thread_id, created_at DESC, number DESC
 ), thread AS (
-    SELECT * FROM newest
+    SELECT number FROM latest
     WHERE NOT EXISTS (
         SELECT FROM memory_message AS later
-        WHERE later.agent_id = newest.agent_id AND later.user_id = newest.user_id
-          AND later.thread_id = newest.thread_id AND later.number >= %(before)s {later}
+        WHERE later.agent_id = latest.agent_id AND later.user_id = latest.user_id
+          AND later.thread_id = latest.thread_id {in_time} AND {listed}
     )
-    ORDER BY number DESC LIMIT %(limit)s
+    ORDER BY created_at DESC, number DESC LIMIT %(limit)s
 )
-SELECT thread.agent_id, thread.user_id, thread.thread_id, thread.number, message.id,
+"""
+_WALKED = """
+WITH RECURSIVE step AS (
+    SELECT first.* FROM (SELECT) AS always {scopes} CROSS JOIN LATERAL (
+        SELECT agent_id, user_id, thread_id {first} LIMIT 1
+    ) AS first
+    UNION ALL
+    SELECT following.* FROM step CROSS JOIN LATERAL (
+        SELECT agent_id, user_id, thread_id FROM memory_message
+        WHERE (agent_id, user_id, thread_id) > (step.agent_id, step.user_id, step.thread_id) {same}
+        ORDER BY agent_id, user_id, thread_id LIMIT 1
+    ) AS following
+), looked_at AS MATERIALIZED (
+    SELECT latest.created_at, latest.number
+    FROM (SELECT * FROM step LIMIT %(most)s) AS step LEFT JOIN LATERAL (
+        SELECT created_at, number {latest_of_thread} LIMIT 1
+    ) AS latest ON true
+), thread AS (
+    SELECT number FROM looked_at WHERE number IS NOT NULL {before}
+    ORDER BY created_at DESC, number DESC LIMIT %(limit)s
+)
+"""
+_THREAD = ("agent_id", "user_id", "thread_id")
+_SUMMARIES = """
+SELECT message.agent_id, message.user_id, message.thread_id, message.number, message.id,
        message.channel, message.role, message.name, left(message.content, 200), message.created_at,
-       (SELECT min(number) FROM scanned), (SELECT count(*) FROM scanned)
-FROM (SELECT) AS always LEFT JOIN thread ON true LEFT JOIN memory_message AS message USING (number)
-ORDER BY thread.number DESC
+       (SELECT count(*) FROM looked_at), last.created_at, last.number
+FROM (SELECT) AS always
+LEFT JOIN (
+    SELECT created_at, number FROM looked_at ORDER BY created_at, number LIMIT 1
+) AS last ON true
+LEFT JOIN (thread JOIN memory_message AS message USING (number)) ON true
+ORDER BY message.created_at DESC, message.number DESC
 """
 
 
@@ -201,75 +233,116 @@ class ThreadSummary:
     created_at: datetime
 
 
+class ThreadPosition(NamedTuple):
+    """A place in the list of threads: that of a message."""
+
+    created_at: datetime
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class ThreadPage:
     """Some threads, the latest first, and where the next page begins (None: there is none)."""
 
     threads: list[ThreadSummary]
-    before: int | None
+    before: ThreadPosition | None
 
 
 def latest_threads(
     *,
-    before: int | None = None,
+    before: ThreadPosition | None = None,
     agent_ids: Sequence[UUID] | None = None,
     user_ids: Sequence[str] | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     limit: int = 25,
 ) -> ThreadPage:
-    """Threads of the current tenant by their latest turn.
+    """Return threads of the current tenant, the one with the latest message first.
+
+    A page can have fewer threads than `limit`, or none, and still have a next page: a call reads a
+    bounded number of messages.
 
     Args:
-        before: where the page before this one ended.
-        agent_ids: only these agents'.
-        user_ids: only these users'; name the agents too, for indexes begin with them.
-        since: only turns from this moment on: a thread is listed by its latest one of them.
-        until: only turns before this moment.
+        before: position at which the previous page ended.
+        agent_ids: only threads of these agents. Required with `user_ids`: indexes begin with it.
+        user_ids: only threads of these users.
+        since: only messages from this moment on. A thread is listed by the latest of these.
+        until: only messages before this moment.
+        limit: maximum number of threads.
     """
-    position = before if before is not None else 2**63 - 1
-    found: list[ThreadSummary] = []
-    for _ in range(MAX_SCANS):
-        threads, scanned_to, at_end = _scan(
-            position, agent_ids, user_ids, (since, until), limit - len(found)
+    scopes, scope = "", {}
+    if agent_ids is not None:
+        scopes += " CROSS JOIN unnest(%(agents)s::uuid[]) AS agent (id)"
+        scope["agent_id"] = "agent.id"
+    if user_ids is not None:
+        scopes += " CROSS JOIN unnest(%(users)s::text[]) AS person (id)"
+        scope["user_id"] = "person.id"
+    in_time = "AND created_at >= %(since)s " if since is not None else ""
+    in_time += "AND created_at < %(until)s" if until is not None else ""
+    columns, values = ", ".join(scope), ", ".join(f"step.{column}" for column in scope)
+
+    def read(statement: str, most: int, limit: int) -> tuple[list[ThreadSummary], Any]:
+        """Return threads before `position`, and where reading stopped; None at the end."""
+        rows = fetch_all(
+            (statement + _SUMMARIES).format(
+                scopes=scopes,
+                in_time=in_time,
+                first=rows_in_order("memory_message", scope, *_THREAD[len(scope) :]),
+                same=f"AND ({columns}) <= ({values})" if scope else "",
+                latest=_by_time(
+                    scope,
+                    since="%(since)s" if since is not None else "",
+                    before="%(at)s, %(number)s" if position else "",
+                ),
+                latest_of_thread=_by_time(
+                    {column: f"step.{column}" for column in _THREAD}, conditions=in_time
+                ),
+                before="AND (created_at, number) < (%(at)s, %(number)s)" if position else "",
+                listed="(created_at, number) >= (%(at)s, %(number)s)" if position else "false",
+            ),
+            {
+                "agents": list(agent_ids or ()),
+                "users": list(user_ids or ()),
+                "since": since,
+                "until": until,
+                "at": position and position.created_at,
+                "number": position and position.number,
+                "most": most,
+                "limit": limit,
+            },
         )
+        *_, looked_at, created_at, number = rows[0]
+        threads = [ThreadSummary(*row[:-3]) for row in rows if row[0] is not None]
+        return threads, ThreadPosition(created_at, number) if looked_at >= most else None
+
+    found: list[ThreadSummary] = []
+    position = before
+    if until is not None:
+        position = min(filter(None, (before, ThreadPosition(until, 0))))
+    for scans in range(MAX_SCANS):
+        threads, end = read(_SCANNED, MAX_SCANNED_MESSAGES, limit - len(found))
         found += threads
         if len(found) == limit:
-            return ThreadPage(found, found[-1].number)
-        if at_end:
+            return ThreadPage(found, _position_of(found[-1]))
+        if end is None:
             return ThreadPage(found, None)
-        position = scanned_to
+        if scans == 0:
+            walked, more = read(_WALKED, MAX_WALKED_THREADS, limit)
+            if more is None:
+                is_last = len(walked) < limit
+                return ThreadPage(walked, None if is_last else _position_of(walked[-1]))
+        position = end
     return ThreadPage(found, position)
 
 
-def _scan(
-    before: int,
-    agent_ids: Sequence[UUID] | None,
-    user_ids: Sequence[str] | None,
-    moments: tuple[datetime | None, datetime | None],
-    limit: int,
-) -> tuple[list[ThreadSummary], int, bool]:
-    """Threads among the newest messages before a number; how far that went, and if to the end."""
-    narrowed = " AND agent_id = ANY (%(agents)s)" if agent_ids is not None else ""
-    narrowed += " AND user_id = ANY (%(users)s)" if user_ids is not None else ""
-    since, until = moments
-    in_time = " AND created_at >= %(since)s" if since is not None else ""
-    in_time += " AND created_at < %(until)s" if until is not None else ""
-    rows = fetch_all(
-        _NEWEST.format(narrowed=narrowed + in_time, later=in_time),
-        {
-            "before": before,
-            "agents": None if agent_ids is None else list(agent_ids),
-            "users": None if user_ids is None else list(user_ids),
-            "since": since,
-            "until": until,
-            "scanned": SCANNED,
-            "limit": limit,
-        },
+def _by_time(scope: Mapping[str, str], **narrowing: str) -> str:
+    return rows_in_order(
+        "memory_message", scope, "created_at", "number", latest_first=True, **narrowing
     )
-    *_, scanned_to, scanned = rows[0]
-    threads = [ThreadSummary(*row[:-2]) for row in rows if row[3] is not None]
-    return threads, scanned_to or 0, scanned < SCANNED
+
+
+def _position_of(thread: ThreadSummary) -> ThreadPosition:
+    return ThreadPosition(thread.created_at, thread.number)
 
 
 def turns_around(anchor: Message, *, earlier: int = 30, later: int = 20) -> list[Message]:

@@ -13,7 +13,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import note, note_row
-from konstruct.admin.choosing import as_number, as_user_id, as_uuid, memory_query
+from konstruct.admin.choosing import (
+    as_number,
+    as_position,
+    as_user_id,
+    as_uuid,
+    memory_query,
+    position_text,
+)
 from konstruct.admin.list_tools import BATCH, range_of
 from konstruct.admin.lists import agent_names
 from konstruct.admin.memory.sources import is_a_persons, sources_of
@@ -26,6 +33,7 @@ from konstruct.orchestrator.models import Agent, Escalation, ExtractionCursor, H
 from konstruct.orchestrator.pipeline.accept import retry_reply
 from memory.browse.threads import (
     ThreadPage,
+    ThreadPosition,
     ThreadSummary,
     latest_threads,
     turns_around,
@@ -83,7 +91,7 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
     agent_id = as_uuid(request.GET.get("agent"))
     user_id = as_user_id(request.GET.get("user")) or None
     note(request, Action.LIST, "conversations", agent_id=agent_id, user_id=user_id)
-    page = _threads(request, names, before=as_number(request.GET.get("before")))
+    page = _threads(request, names, before=_position(request))
     return tenant_site.render(
         request,
         "konstruct/conversations.html",
@@ -93,7 +101,9 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
         agent_id=agent_id,
         user_id=user_id or "",
         is_first=not request.GET.get("before"),
-        older=with_days(request, memory_query(agent_id, user_id, before=page.before))
+        older=with_days(
+            request, memory_query(agent_id, user_id, before=position_text(*page.before))
+        )
         if page.before
         else "",
         newest=with_days(request, memory_query(agent_id, user_id)),
@@ -102,8 +112,19 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
     )
 
 
+def _position(request: HttpRequest) -> ThreadPosition | None:
+    """Return the position of the parameter `before`, or None for another text."""
+    at, key = as_position(request.GET.get("before")) or (None, None)
+    number = as_number(key)
+    return None if at is None or number is None else ThreadPosition(at, number)
+
+
 def _threads(
-    request: HttpRequest, names: dict[UUID, str], *, before: int | None, limit: int = 25
+    request: HttpRequest,
+    names: dict[UUID, str],
+    *,
+    before: ThreadPosition | None,
+    limit: int = 25,
 ) -> ThreadPage:
     """Return a page of the threads that the parameters ask for."""
     agent_id, user_id = as_uuid(request.GET.get("agent")), as_user_id(request.GET.get("user"))

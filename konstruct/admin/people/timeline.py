@@ -1,18 +1,16 @@
 """The timeline of a person, prepared for the person page: filters, labels, links and pages."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from konstruct.admin.choosing import memory_query
+from konstruct.admin.choosing import as_position, memory_query, position_text
 from konstruct.orchestrator.identities.timeline import (
     PERMISSIONS,
     Entry,
@@ -89,7 +87,8 @@ def shown_timeline(
     """
     allowed = [kind for kind in EntryKind if request.user.has_perm(PERMISSIONS[kind])]
     chosen = next((kind for kind in allowed if kind == request.GET.get("kind")), None)
-    before = _position(request) or (None if moment is None else Position(moment))
+    position = as_position(request.GET.get("before"))
+    before = Position(*position) if position else None if moment is None else Position(moment)
     entries = timeline(
         user_ids,
         kinds=allowed if chosen is None else [chosen],
@@ -107,19 +106,8 @@ def shown_timeline(
         ],
         "kind": chosen or "",
         "latest": urlencode(narrowed) if request.GET.get("before") else "",
-        "earlier": last
-        and urlencode({**narrowed, "before": f"{last.at.astimezone(UTC).isoformat()} {last.key}"}),
+        "earlier": last and urlencode({**narrowed, "before": position_text(last.at, last.key)}),
     }
-
-
-def _position(request: HttpRequest) -> Position | None:
-    """Return the position of the parameter `before`, or None for another text."""
-    moment, _, key = request.GET.get("before", "").replace("\0", "").partition(" ")
-    try:
-        at = parse_datetime(moment)
-    except ValueError:
-        return None
-    return Position(at, key) if at and timezone.is_aware(at) else None
 
 
 def _shown(entry: Entry) -> dict[str, Any]:

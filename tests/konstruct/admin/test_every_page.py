@@ -180,7 +180,7 @@ def own_addresses(program: Program) -> Iterator[str]:
         yield f"/admin/people/?q={q}"
         yield f"/admin/search/?q={q}&agent={q}&user={q}&channel={q}&since={q}&until=9999-12-31"
         yield f"/admin/palette/?extended=1&s={q}"
-    for before in ("0", "5", "-1", "x", "9" * 30):
+    for before in ("0", "-1", "x", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z+" + "9" * 30):
         yield f"/admin/conversations/?before={before}"
 
 
