@@ -53,6 +53,16 @@ SELECT message.name FROM unnest(%(users)s::text[]) AS person (id) CROSS JOIN LAT
 ) AS message
 ORDER BY message.created_at DESC LIMIT 1
 """  # noqa: S608  (our constants)
+# The name of the last message of each, or else the newest one.
+_NAME_OF_EACH = f"""
+SELECT person.id, coalesce(nullif(last.name, ''), newest.name)
+FROM unnest(%(users)s::text[]) AS person (id)
+LEFT JOIN LATERAL (SELECT name {_LAST_OF_USER} LIMIT 1) AS last ON true
+CROSS JOIN LATERAL (
+    SELECT name FROM memory_personname WHERE user_id = person.id
+    ORDER BY first_seen DESC, name LIMIT 1
+) AS newest
+"""  # noqa: S608  (our constants)
 _USERS = """
 WITH RECURSIVE step AS (
     SELECT {extreme}(user_id) AS user_id FROM ({first}) AS first
@@ -280,6 +290,12 @@ def names_of(user_ids: Sequence[str]) -> list[str]:
     )
     last = fetch_column(_LAST_NAME, {"users": list(user_ids)}) if len(names) > 1 else []
     return list(dict.fromkeys([*filter(None, last), *names]))
+
+
+def name_of_each(user_ids: Iterable[str]) -> dict[str, str]:
+    """Return the displayed name of each user that has one, by its id."""
+    users = sorted(set(user_ids))
+    return dict(fetch_all(_NAME_OF_EACH, {"users": users})) if users else {}
 
 
 def messages_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:

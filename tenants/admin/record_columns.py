@@ -1,11 +1,13 @@
 """Columns of the logs in both admin sites: the action, its parameters and the changed fields."""
 
 import json
+from functools import cache
 from typing import Any
 
+from django.apps import apps
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import gettext, override
 from django.utils.translation import gettext_lazy as _
 from unfold.decorators import display
 
@@ -13,6 +15,7 @@ from tenants.admin.badges import Colours
 
 MAX_CELL_CHARACTERS = 120
 _SHOWN_APART = ("before", "after")
+_OF_LISTS = ("list", "search", "export")
 
 
 class EventColumns:
@@ -44,8 +47,9 @@ class EventColumns:
 
     @display(description=_("Subject"))
     def what_with(self, event: Any) -> str:
-        """The kind of thing, which the log has in English."""
-        return gettext(event.subject)
+        """The kind of thing, which the log has in English; of a list in the plural."""
+        is_list = event.action in _OF_LISTS and not event.subject_id
+        return gettext(_plurals().get(event.subject, event.subject) if is_list else event.subject)
 
     @display(description=_("Time, UTC"))
     def exact_time(self, event: Any) -> str:
@@ -94,6 +98,16 @@ class EventColumns:
         return format_html(
             '<pre class="k-pre">{}</pre>', json.dumps(rest, indent=2, ensure_ascii=False)
         )
+
+
+@cache
+def _plurals() -> dict[str, str]:
+    """Return the English plural of the name of each model, by the singular."""
+    with override(None):
+        return {
+            model._meta.verbose_name_raw: str(model._meta.verbose_name_plural)
+            for model in apps.get_models()
+        }
 
 
 def _fields(detail: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.access import note, note_row
-from konstruct.admin.agents.dry_runs import MAX_MESSAGE_CHARACTERS, TRY
+from konstruct.admin.agents.dry_runs import MAX_FOUND, MAX_MESSAGE_CHARACTERS, SEE_PEOPLE, TRY
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.agents import QUESTIONS
 from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, SavedQuestion
@@ -24,6 +24,8 @@ from konstruct.orchestrator.saved_questions import (
     save_question,
     version_of,
 )
+from memory.browse.people import known_users, name_of_each
+from memory.conversations.names import fold
 from memory.ids import new_id_argument
 from tenants import transaction
 from tenants.admin.sites import tenant_site
@@ -48,7 +50,7 @@ class QuestionForm(PageForm):
         strip=False,
         max_length=255,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
-        help_text=_("The id of a person. Blank: nobody in particular."),
+        help_text=_("The name or the id of a person. Blank: nobody in particular."),
     )
     expected = forms.CharField(
         label=_("Expected words"),
@@ -58,13 +60,33 @@ class QuestionForm(PageForm):
         help_text=_("Words or phrases that the answer should have, with commas between them."),
     )
 
+    def __init__(self, *args: Any, may_find: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.may_find = may_find
+
     def clean_user_id(self) -> str | None:
-        """The id of a person, or None."""
+        """The id of a person, or None. A name is that of one person, and otherwise an id."""
         given: str = self.cleaned_data["user_id"]
         try:
-            return new_id_argument("user_id", given) if given.strip() else None
+            user_id = new_id_argument("user_id", given) if given.strip() else None
         except KonstructError as error:
             raise forms.ValidationError(str(error)) from error
+        if user_id is None or not self.may_find:
+            return user_id
+        found = {each.user_id: each for each in known_users(containing=given, limit=MAX_FOUND)}
+        called = [
+            each.user_id
+            for each in found.values()
+            if fold(given) in map(fold, (each.name, *each.names))
+        ]
+        if user_id in found or not called:
+            return user_id
+        if len(called) > 1:
+            raise forms.ValidationError(
+                gettext("Several people are called %(name)s. Give the id of one: %(ids)s.")
+                % {"name": given, "ids": ", ".join(called)}
+            )
+        return called[0]
 
     def clean_expected(self) -> list[str]:
         """The phrases, each once."""
@@ -81,7 +103,8 @@ class QuestionForm(PageForm):
 def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     """The saved questions of an agent, with what its last versions answered; save one."""
     agent = get_object_or_404(Agent, pk=agent_id)
-    form = QuestionForm(request.POST if request.method == "POST" else None)
+    may_find = request.user.has_perm(SEE_PEOPLE)
+    form = QuestionForm(request.POST if request.method == "POST" else None, may_find=may_find)
     if request.method == "POST" and form.is_valid():
         with show_outcome(request, form=form), transaction.atomic():
             question = save_question(agent, **form.cleaned_data)
@@ -95,6 +118,7 @@ def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     )
     answers = QuestionAnswer.objects.filter(question__in=questions).order_by("-version")
     found = {(each.question_id, each.version): each for each in answers}
+    names = name_of_each(each.user_id for each in questions if each.user_id)
     asked = sorted({version for _, version in found}, reverse=True)
     current = version_of(agent.pk)
     versions = sorted({current, *asked[: SHOWN_VERSIONS - 1]}, reverse=True)
@@ -113,6 +137,7 @@ def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
         rows=[
             {
                 "question": question,
+                "name": names.get(question.user_id or "", ""),
                 "cells": _cells(
                     [found.get((question.pk, number)) for number in versions],
                     [found.get((question.pk, number)) for number in asked],

@@ -113,10 +113,12 @@ class EscalationAdmin(AgentRowsAdmin):
         """Return the word for the row's state."""
         return gettext("open") if escalation.resolved_at is None else gettext("resolved")
 
-    @display(description=_("Thread"))
+    @display(description=_("Messages"))
     def thread_link(self, escalation: Escalation) -> SafeString:
-        """A link to the page of the escalation."""
-        return link(gettext("Read and answer"), "escalation", escalation.pk)
+        """A link to the page of the escalation, where an open one is answered."""
+        is_answered = escalation.resolved_at is not None or escalation.to_agent_id is not None
+        text = gettext("Read") if is_answered else gettext("Read and answer")
+        return link(text, "escalation", escalation.pk)
 
 
 class AnswerForm(PageForm):

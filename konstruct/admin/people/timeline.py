@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.choosing import as_position, memory_query, position_text
+from konstruct.admin.lists import shown_id
 from konstruct.orchestrator.identities.timeline import (
     PERMISSIONS,
     Entry,
@@ -116,6 +117,8 @@ def _shown(entry: Entry) -> dict[str, Any]:
         **_translated(entry),
         "label": _label(entry),
         "is_turn": entry.kind is EntryKind.MESSAGE,
+        "is_nameless": entry.action == "user" and not entry.by,
+        "shown_id": shown_id(entry.user_id),
         "address": _address(entry),
     }
 

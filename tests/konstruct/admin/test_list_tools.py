@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, User
 from django.test import Client
+from django.urls import reverse
+from django.utils.translation import gettext, override
 
 from konstruct.admin import list_tools
+from konstruct.admin.list_tools import ListTools
+from konstruct.admin.lists import model_page
 from konstruct.orchestrator.models import SavedView
 from memory.models import Message
 from tenants.admin.sites import tenant_site
@@ -59,6 +63,29 @@ def test_filtered_rows_are_exported_newest_first_as_csv_and_json(
     assert (event.subject, event.user_id) == ("message", "maria")
     assert event.detail["asked"] == {"role__exact": "user", "user": "maria"}
     assert event.detail["format"] == "json"
+
+
+def test_the_access_log_names_each_exported_list_in_the_language_of_the_reader(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(program_a.tenant)
+    lists = {
+        str(model._meta.verbose_name_plural): reverse(model_page(model, "export"), args=["csv"])
+        for model, page in tenant_site._registry.items()
+        if isinstance(page, ListTools)
+    }
+    pages = {"conversations", "memories", "people"}
+    lists |= {name: reverse(f"admin:{name}_export", args=["csv"]) for name in pages}
+    shown = {}
+    for name, address in lists.items():
+        b"".join(client.get(address).streaming_content)
+        log = client.get("/admin/audit/accessevent/?action__exact=export")
+        with override("de"):
+            event = log.context["cl"].result_list[0]
+            shown[name] = log.context["cl"].model_admin.what_with(event)
+    with override("de"):
+        assert shown == {name: gettext(name) for name in lists}
+    assert [name for name in lists if shown[name] == name] == []
 
 
 def test_a_cell_of_a_sheet_is_no_formula_and_every_text_comes_through(

@@ -8,6 +8,7 @@ from django.test import Client
 from konstruct.orchestrator.agents import QUESTIONS, update_agent
 from konstruct.orchestrator.models import QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.saved_questions import ask_questions, save_question
+from memory.conversations.importing import ImportedTurn, import_turns
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
@@ -60,6 +61,35 @@ def test_answers_that_changed_are_marked(
 def ask_questions_now(program: Program) -> None:
     QUESTIONS.enqueue_again(program.agent.pk)
     ask_questions(program.agent.pk)
+
+
+def test_a_person_is_shown_and_found_by_name(
+    program_a: Program, browser: Callable[..., Client], address: str
+) -> None:
+    agent_id, tenant_id = program_a.agent.pk, program_a.tenant.id
+    named = [("U07", "María Lopez"), ("U08", "Rex"), ("U09", "rex")]
+    turns = [
+        ImportedTurn(
+            agent_id=agent_id, user_id=user_id, thread_id=user_id, role="user", content="Hi.",
+            external_id=user_id, name=name, created_at=None,
+        )
+        for user_id, name in named
+    ]  # fmt: skip
+    with tenant_scope(tenant_id):
+        import_turns(tenant_id, turns)
+    person = browser(program_a.tenant)
+    assert person.post(address, {"content": "x", "user_id": "maria LOPEZ"}).status_code == 302
+    with tenant_scope(tenant_id):
+        assert SavedQuestion.objects.get().user_id == "U07"
+    page = person.get(address)
+    assert [row["name"] for row in page.context["rows"]] == ["María Lopez"]
+    assert '<bdi class="k-strong">María Lopez</bdi>' in page.text
+    refused = person.post(address, {"content": "x", "user_id": "Rex"}).context["form"]
+    assert refused.errors["user_id"] == [
+        "Several people are called Rex. Give the id of one: U08, U09."
+    ]
+    assert person.post(address, {"content": "x", "user_id": "U08"}).status_code == 302
+    assert person.post(address, {"content": "x", "user_id": "new"}).status_code == 302
 
 
 @pytest.mark.parametrize(

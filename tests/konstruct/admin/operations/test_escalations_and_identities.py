@@ -41,6 +41,9 @@ def test_a_person_answers_and_hands_back(
     assert "Resolved" in client.post(f"{page}resolve/", resolution, follow=True).text
     again = client.post(f"{page}resolve/", resolution, follow=True).text
     assert "This escalation was resolved by" in again
+    row = f"/admin/orchestrator/escalation/{escalation.pk}/change/"
+    assert (client.get(row).text.count(">Thread<"), "Read and answer" in again) == (1, False)
+    assert "Read and answer" not in client.get(row).text
     with tenant_scope(involved_a.tenant.id):
         closed = PendingReply.objects.get(message__content="Great.")
         assert closed.last_error.startswith("Taken care of by a person: u")

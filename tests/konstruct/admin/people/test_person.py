@@ -241,6 +241,20 @@ def test_a_name_stays_when_a_later_message_lacks_one(
     assert {page.context["name"], *page.context["other_names"]} == {"Łucja", "Łucja Nowak"}
 
 
+def test_a_person_without_a_name_is_shown_by_the_id(
+    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+) -> None:
+    user_id = "user-" + "7" * 40
+    said = say(populated_a, "Hello.", answered=False, user_id=user_id)
+    client = browser(populated_a.tenant)
+    page = client.get(PERSON, {"user": user_id}).text
+    assert f'title="{user_id}">{user_id[:18]}…</bdi>' in page
+    assert f'data-text="{user_id}"' in page
+    assert "<bdi>user</bdi>" not in page
+    conversation = client.get(f"/admin/conversations/{said.pk}/").text
+    assert f'<bdi class="k-strong">{user_id}</bdi>' in conversation
+
+
 def test_all_facts_of_a_person_are_listed(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
