@@ -34,7 +34,7 @@ from tenants.audit.tombstones import TOMBSTONES
 from tenants.context import connection, fetch_all, public_scope, server_scope
 from tenants.jobs import KINDS
 from tenants.limits.quotas import Quota
-from tenants.metrics import MAX_TENANTS, OTHER, AtMost, Metric, registry, state
+from tenants.metrics import MAX_TENANTS, OTHER, LimitedValues, Metric, registry, state
 from tenants.models import Tenant
 from tenants.outages import OUTAGES, outage_reason
 from tenants.postgresql.exceptions import ServerDown
@@ -87,12 +87,12 @@ GIVEN_UP: Final = state(
 TENANT_WAITING: Final = state(
     "konstruct_tenant_jobs_waiting",
     f"Jobs that wait, of the {MAX_TENANTS} tenants with the oldest; other: of all others.",
-    tenant=AtMost(MAX_TENANTS),
+    tenant=LimitedValues(MAX_TENANTS),
 )
 TENANT_OLDEST: Final = state(
     "konstruct_tenant_oldest_seconds",
     "For how long the oldest due job of these tenants has waited; other: the oldest of the others.",
-    tenant=AtMost(MAX_TENANTS),
+    tenant=LimitedValues(MAX_TENANTS),
 )
 TENANTS: Final = state("konstruct_tenants", "Tenants by state.", state=tuple(Tenant.State.values))
 BEHIND: Final = state(

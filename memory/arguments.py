@@ -1,4 +1,4 @@
-"""Checks of what callers pass to memory's public functions, with the value in the message."""
+"""Checks of arguments of memory's public functions. The error message has the value."""
 
 import math
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from memory.conf import EMBEDDING_DIMENSIONS
 from memory.exceptions import InvalidArgument
 
 ROLES = ("user", "assistant")
-# Postgres keeps an index entry below a third of its page; a channel's user id is far shorter.
+# Postgres limits an index entry to a third of a page; a channel's user id is far shorter.
 MAX_ID_BYTES = 1024
 
 
 def uuid_argument(name: str, value: UUID | str) -> UUID:
-    """A UUID, given as one or as text."""
+    """Return a UUID from a UUID or its text."""
     if isinstance(value, UUID):
         return value
     try:
@@ -27,7 +27,7 @@ def uuid_argument(name: str, value: UUID | str) -> UUID:
 
 
 def text_argument(name: str, value: str) -> str:
-    """Text that Postgres can store: no NUL, no lone surrogates."""
+    """Return the text, which Postgres must be able to store: no NUL, no lone surrogates."""
     if not isinstance(value, str):
         raise InvalidArgument(f"{name}={value!r} is not text")
     if "\x00" in value:
@@ -41,7 +41,7 @@ def text_argument(name: str, value: str) -> str:
 
 
 def content_argument(value: str | None) -> str:
-    """Text that Postgres can store, and that is not blank."""
+    """Return the text, which must be storable and not blank."""
     if value is None:
         raise InvalidArgument("content is missing: give the text that is to be remembered")
     if not text_argument("content", value).strip():
@@ -50,7 +50,7 @@ def content_argument(value: str | None) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether UTF-8 can say it: JSON may hold halves of surrogate pairs, Unicode text may not."""
+    """Return whether UTF-8 can encode the text: JSON may contain lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -59,7 +59,7 @@ def is_unicode(text: str) -> bool:
 
 
 def id_argument(name: str, value: str) -> str:
-    """An id that a channel made: text, not empty, short enough for an index."""
+    """Return the id of a channel: text, not empty, short enough for an index."""
     text_argument(name, value)
     if not value:
         raise InvalidArgument(f"{name}='' is empty")
@@ -69,28 +69,28 @@ def id_argument(name: str, value: str) -> str:
 
 
 def role_argument(value: str) -> str:
-    """A role that memory knows."""
+    """Return the role, which must be one of ROLES."""
     if value not in ROLES:
         raise InvalidArgument(f"role={value!r} is none of {', '.join(ROLES)}")
     return value
 
 
 def count_argument(name: str, value: int, *, minimum: int = 1) -> int:
-    """A whole number of things."""
+    """Return the number, which must be a whole one of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise InvalidArgument(f"{name}={value!r} is not a whole number of at least {minimum}")
     return int(value)
 
 
 def similarity_argument(name: str, value: float) -> float:
-    """A cosine similarity, from -1 to 1."""
+    """Return the cosine similarity, which must be from -1 to 1."""
     if isinstance(value, bool) or not isinstance(value, Real) or not -1 <= float(value) <= 1:
         raise InvalidArgument(f"{name}={value!r} is not a number from -1 to 1")
     return float(value)
 
 
 def vector_argument(name: str, value: Sequence[float] | np.ndarray[Any, Any]) -> list[float]:
-    """A vector of 384 finite numbers that has a direction."""
+    """Return the vector as a list: 384 finite numbers, not all zero."""
     try:
         vector = np.asarray(value)
     except ValueError:
@@ -103,7 +103,7 @@ def vector_argument(name: str, value: Sequence[float] | np.ndarray[Any, Any]) ->
         raise InvalidArgument(f"{name} has {vector.size} dimensions, not {EMBEDDING_DIMENSIONS}")
     with np.errstate(all="ignore"):
         single = vector.astype(np.float32)
-        # Postgres sums in single precision: what overflows or vanishes there has no direction.
+        # Postgres sums in single precision: values that overflow or vanish there have no direction.
         length = float(np.dot(single, single))
     if not np.isfinite(single).all():
         position = int(np.flatnonzero(~np.isfinite(single))[0])

@@ -1,4 +1,4 @@
-"""Every number that memory is tuned by, with its reason. Operators' are in `konstruct.settings`."""
+"""The tuning constants of memory, with their reasons. Operators' settings: `konstruct.settings`."""
 
 from datetime import timedelta
 from typing import Final
@@ -9,7 +9,7 @@ EMBEDDING_DIMENSIONS: Final = 384
 # --- Short-term window (contract B) --------------------------------------------------------------
 
 WINDOW: Final = 20
-# Imported turns belong to the window, though no agent here answered them.
+# Imported turns belong to the window, although no agent answered them here.
 IMPORT_CHANNEL: Final = "import"
 # Texts of `store_embedding` are messages of this channel. They are recalled like any message, they
 # have no reply, and they are not in the window.
@@ -21,10 +21,10 @@ MAX_MESSAGE_METADATA: Final = 8_192
 
 TOP_K: Final = 3
 THRESHOLD: Final = 0.75
-# Up to this many rows of one agent and user every vector is compared: 13 ms at 10,000 rows.
+# At most this many rows of one agent and user are compared one by one: 13 ms at 10,000 rows.
 EXACT_ROWS: Final = 20_000
-# Above it HNSW is walked until enough rows of the scope were met. Candidates are fetched in plenty
-# and ordered by their true distance: relaxed order alone found .77 at 10,000 rows.
+# Above it HNSW is walked until enough rows of the scope are found. More candidates than needed are
+# fetched and sorted by their exact distance: relaxed order alone found .77 at 10,000 rows.
 HNSW_EF_SEARCH: Final = 200
 HNSW_CANDIDATES_PER_ROW: Final = 10
 HNSW_MAX_SCAN_TUPLES: Final = 100_000
@@ -35,7 +35,7 @@ DISTANCE_TOLERANCE: Final = 1e-6
 
 # Word pieces of a batch (benchmarks/writing/embedding.py).
 EMBED_BATCH_TOKENS: Final = 512
-# Another batch costs as much as about so many word pieces.
+# The cost of a further batch, in word pieces.
 EMBED_BATCH_PADDING: Final = 40
 
 # --- Outbox -------------------------------------------------------------------------------------
@@ -44,27 +44,27 @@ EMBED_BATCH_PADDING: Final = 40
 OUTBOX_BATCH: Final = 256
 # Messages per task, so that one tenant's import does not keep the others waiting.
 OUTBOX_TASK_LIMIT: Final = 1024
-# The head start of the task that is enqueued with a message, before the sweeper enqueues another.
+# Delay of the sweep, so that the task that is enqueued with a message comes first.
 OUTBOX_GRACE: Final = timedelta(seconds=5)
-# A job that began so long ago and has not finished is retried alone, like one that failed.
+# A job that began longer ago and has not finished is retried alone, like a failed one.
 OUTBOX_SUSPECT: Final = timedelta(minutes=1)
 
 # --- Facts --------------------------------------------------------------------------------------
 
 # From this cosine similarity on, a new fact is reported as a near duplicate of an active one. Of
-# pairs of short facts that we tried, those that say the same have .85 to .99 ("lives in", "is
-# living in": .97), those that contradict each other .62 to .91 ("likes tea", "likes no tea": .85).
+# the tried pairs of short facts, equivalent ones have .85 to .99 ("lives in", "is living in": .97),
+# contradicting ones .62 to .91 ("likes tea", "likes no tea": .85).
 NEAR_DUPLICATE: Final = 0.9
-# Facts less like a message than this stay out of its prompt. benchmarks/recall/fact_floor.py: of
-# facts that matter to a message .18 keeps 85 of 100, of those that do not 8, and 4 for small talk.
+# Facts below this similarity to a message stay out of its prompt. benchmarks/recall/fact_floor.py:
+# .18 keeps 85 of 100 relevant facts, 8 of 100 irrelevant ones, and 4 for small talk.
 FACT_FLOOR: Final = 0.18
-# The nearest facts need only this. How alike two texts are depends on how long they are and how
-# they are put, more than which fact is nearest: of facts that matter, all are among the four
-# nearest. With three from .10 on, a prompt tells 96 of 100 that matter, and 13 of those that do
-# not; a floor of .12 for all tells 94 and 16.
+# The floor of the NEAR_FACTS nearest facts. Similarity depends on the length and wording of the two
+# texts more than the order of facts does: all relevant facts are among the four nearest. With three
+# from .10 on, a prompt has 96 of 100 relevant facts and 13 of the irrelevant ones; a floor of .12
+# for all gives 94 and 16.
 NEAR_FACTS: Final = 3
 NEAR_FACT_FLOOR: Final = 0.10
-# A person who searches sees messages without a word of the query, and facts, from this cosine on.
+# A person's search shows messages without a word of the query, and facts, from this cosine on.
 # Words without a meaning ("xyzzy", "foo") have up to .24 with short texts; "illness" has .32 with a
 # text about a fever, "travel plans" .34 with one about a flight.
 SEARCH_FLOOR: Final = 0.28

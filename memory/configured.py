@@ -1,4 +1,4 @@
-"""Whether what a caller names is what this process is configured for: its database, its model."""
+"""Checks that a database URL or a model name is the one that this process is configured for."""
 
 import re
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from memory.exceptions import InvalidArgument
 from tenants.context import tenant_connection
 
 _DEFAULT_PORT = "5432"
-# SQLAlchemy's way to name a driver: postgresql+asyncpg://
+# SQLAlchemy's syntax for a driver: postgresql+asyncpg://
 _DRIVER = re.compile(r"^(postgres(?:ql)?)\+\w+://")
 
 
 def require_configured_database(url: str | None) -> None:
-    """Accept None, and the URL of the database that this process uses.
+    """Accept None, and the URL of the database of this process.
 
-    Passwords are not compared and not shown.
+    Passwords are neither compared nor shown.
 
     Raises:
         InvalidArgument: it is another database, or no URL of one.
@@ -41,7 +41,7 @@ def require_configured_database(url: str | None) -> None:
 
 
 def require_configured_model(name: str | None) -> None:
-    """Accept None, and the name of the model that this process embeds with.
+    """Accept None, and the name of the embedding model of this process.
 
     Raises:
         InvalidArgument: it is another model. Vectors of two models cannot be compared.
@@ -58,7 +58,7 @@ def require_configured_model(name: str | None) -> None:
 
 
 def _place(parameters: Mapping[str, object]) -> str:
-    """Host, port and name of a database, for comparison and for people."""
+    """Return host, port and name of a database, for comparison and for messages."""
     host = parameters.get("host") or "localhost"
     port = parameters.get("port") or _DEFAULT_PORT
     return f"{host}:{port}/{parameters.get('dbname')}"

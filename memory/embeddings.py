@@ -1,4 +1,4 @@
-"""Vectors of texts under their public name; the work is in `memory.embedding.embedder`."""
+"""Public names for vectors of texts; the implementation is `memory.embedding.embedder`."""
 
 from memory.embedding.embedder import embed, model_version
 from tenants.context import asynchronous

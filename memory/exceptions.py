@@ -1,4 +1,4 @@
-"""Errors of memory. Each message names the offending value and says what to do."""
+"""Errors of memory. Each message has the invalid value and the remedy."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -7,11 +7,13 @@ from tenants.exceptions import KonstructError
 
 
 class InvalidArgument(KonstructError, ValueError):
-    """A caller passed a value that cannot be what it should be."""
+    """An argument has an invalid value."""
 
 
 class EmbeddingModelError(KonstructError):
-    """The embedding model cannot be found, loaded or used with the 384 dimensions of the tables."""
+    """The embedding model cannot be found or loaded, or does not have the tables' 384
+    dimensions.
+    """
 
     code = "embedding_model"
     public = "The embedding model cannot be used. The operators' log says why."
@@ -26,7 +28,7 @@ class NotRecalled(KonstructError, LookupError):
 
 
 class FactBusy(KonstructError):
-    """Other requests stored and deleted a fact with the same text at every attempt."""
+    """Other requests stored and deleted a fact with the same text during every attempt."""
 
     code = "busy"
 
@@ -38,7 +40,7 @@ class FactBusy(KonstructError):
 
 
 class DuplicateFact(KonstructError, ValueError):
-    """A fact was to be changed into one that exists already."""
+    """A fact cannot be changed into one that exists already."""
 
     def __init__(self, memory_id: UUID) -> None:
         super().__init__(f"fact {memory_id} says the same of the same agent and user")
@@ -46,7 +48,7 @@ class DuplicateFact(KonstructError, ValueError):
 
 
 class WrongFactState(KonstructError, ValueError):
-    """A decision about a fact does not fit its state."""
+    """The decision is not possible in the fact's state."""
 
     code = "wrong_state"
 
@@ -58,7 +60,7 @@ class WrongFactState(KonstructError, ValueError):
 
 
 class OwnProposal(KonstructError, ValueError):
-    """A fact was to be confirmed by the author who proposed it."""
+    """The author of a proposed fact cannot confirm it."""
 
     code = "own_proposal"
 

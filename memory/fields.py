@@ -1,4 +1,4 @@
-"""Column types that Django does not have."""
+"""Column types that Django lacks."""
 
 import hashlib
 from typing import Any
@@ -9,9 +9,9 @@ from django.db.models.expressions import DatabaseDefault
 
 
 class IdentityField(models.BigIntegerField):
-    """A bigint that Postgres counts up, on a table that has another primary key.
+    """A bigint that Postgres generates, in a table with another primary key.
 
-    Read after an insert, never written: GENERATED ALWAYS refuses a value of ours.
+    Read after an insert, never written: GENERATED ALWAYS refuses given values.
     """
 
     db_returning = True
@@ -34,35 +34,36 @@ class IdentityField(models.BigIntegerField):
 
 
 class Packed(models.Func):
-    """Columns in Postgres' binary format, one after the other: see `packed()`."""
+    """Columns in Postgres' binary format, concatenated: see `packed()`."""
 
     template = "%(expressions)s"
     arg_joiner = " || "
 
 
 def packed(**sent_by: str) -> Packed:
-    """What a generated column holds of others, so that many rows can be read at once.
+    """Return the expression of a generated column that concatenates others, to read many rows at
+    once.
 
     Args:
-        sent_by: of each column, in order, the function that sends its type.
+        sent_by: for each column, in order, the function that sends its type.
     """
     return Packed(*(models.Func(name, function=send) for name, send in sent_by.items()))
 
 
 class RealField(models.FloatField):
-    """A four-byte float, where rows are many and six digits are plenty."""
+    """A four-byte float, for tables with many rows, where six digits are enough."""
 
     def db_type(self, connection: BaseDatabaseWrapper) -> str:
         return "real"
 
 
 def digest(text: str) -> bytes:
-    """The digest of a text that is too long for a b-tree."""
+    """Return the digest of a text that is too long for a b-tree."""
     return hashlib.sha256(text.encode()).digest()
 
 
 class DigestField(models.BinaryField):
-    """The digest of another field, whenever a row is saved: an index finds equal texts by it."""
+    """The digest of another field, set on every save: an index finds equal texts with it."""
 
     def __init__(self, source: str, **kwargs: Any) -> None:
         self.source = source

@@ -1,8 +1,8 @@
 """Ids that channels and programs choose, such as a user's: compared exactly, and never changed.
 
-Two ids are one if they are the same code points. Nothing trims, folds or normalises them: "zoe",
-"Zoe" and "zoe " are three users. What breaks a line, or turns the direction in which it is shown,
-is refused in a new id.
+Two ids are equal if they have the same code points. They are not trimmed, folded or normalised:
+"zoe", "Zoe" and "zoe " are three users. A new id with characters that break a line or change the
+text direction is refused.
 """
 
 import re
@@ -11,19 +11,19 @@ from typing import Final
 from memory.arguments import id_argument
 from memory.exceptions import InvalidArgument
 
-# Control characters, line and paragraph separators, and what overrides the direction of text.
+# Control characters, line and paragraph separators, and characters that override text direction.
 UNSEEN: Final = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"
 _UNSEEN = re.compile(f"[{UNSEEN}]")
 _PLAIN = re.compile(r"[\x21-\x7e]+")
 
 
 def new_id_argument(name: str, value: str) -> str:
-    """An id under which something is written: as `id_argument`, and one that can be seen.
+    """Return an id for new rows: as `id_argument`, and visible.
 
-    What is read or erased may have another: it was written before this was checked.
+    Reading and erasing accept other ids, which may be older than this check.
 
     Raises:
-        InvalidArgument: it is blank, or holds a character that breaks a line or turns its
+        InvalidArgument: it is blank, or has a character that breaks a line or changes the text
             direction.
     """
     id_argument(name, value)
@@ -38,9 +38,9 @@ def new_id_argument(name: str, value: str) -> str:
 
 
 def spelled(value: str) -> str:
-    """The id with each character that is no visible ASCII as its code point; empty if none is.
+    """Return the id with characters other than visible ASCII as code points; "" if there are none.
 
-    For people who must tell apart ids that look alike.
+    For people who have to distinguish similar ids.
     """
     if _PLAIN.fullmatch(value):
         return ""

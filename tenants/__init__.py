@@ -1,1 +1,1 @@
-"""Tenants: a schema each, row-level security, and roles that cannot go around either."""
+"""Tenants: a schema each, with row-level security and database roles that enforce it."""

@@ -13,10 +13,10 @@ TIMEOUT_SECONDS: Final = 30.0
 
 
 def rewrite_cache_file() -> str:
-    """Let the cache write its file anew, so that removed values are not in it any more.
+    """Have the cache rewrite its file, so that removed values are no longer in it.
 
     Returns:
-        `rewritten`; `none`, if it has no file; `refused`, if it may not be asked for; `unfinished`
+        `rewritten`; `none` if it has no file; `refused` if the cache forbids it; `unfinished`
         after TIMEOUT_SECONDS.
     """
     client = get_redis_connection("default")

@@ -1,4 +1,4 @@
-"""Entering a tenant, leaving it again, and never another by accident."""
+"""Functions that enter and leave a tenant."""
 
 import functools
 import logging
@@ -26,25 +26,25 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Values = Sequence[Any] | Mapping[str, Any] | None
 
-# This thread's connections. That to the main server says where the thread is.
+# This thread's connections. The one to the main server stores the current server.
 _connections = cast(Mapping[str, DatabaseWrapper], connections)
 
 
 def current_server() -> str:
-    """Return the name of the server that this thread is on: that of the tenant that it is in."""
+    """Return the server of this thread's tenant; the main one outside of tenants."""
     if len(connections.settings) == 1:  # asked for by every query
         return MAIN
     return _connections[MAIN].server
 
 
 def tenant_connection() -> DatabaseWrapper:
-    """Return this thread's connection to the server that it is on."""
+    """Return this thread's connection to its current server."""
     main = _connections[MAIN]
     return main if main.server == MAIN else _connections[main.server]
 
 
 class _TenantConnection(ConnectionProxy):
-    """What `tenant_connection` returns at that moment, as `django.db.connection` is a proxy."""
+    """A proxy of `tenant_connection`, as `django.db.connection` is one."""
 
     _alias = property(lambda self: current_server())
 
@@ -85,12 +85,12 @@ def execute(statement: str, values: Values = None) -> int:
 
 
 def current_tenant_id() -> UUID | None:
-    """Return the tenant that this thread is in, None in the public schema."""
+    """Return the tenant that this thread is in; None in the public schema."""
     return tenant_connection().tenant_id
 
 
 def pinned_tenant_id() -> UUID | None:
-    """Return the only tenant that this thread may enter, None if it may enter any."""
+    """Return the only tenant that this thread may enter; None if it may enter any."""
     return _connections[MAIN].pinned_tenant
 
 
@@ -98,7 +98,7 @@ def required_tenant_id() -> UUID:
     """Return the tenant that this thread is in.
 
     Raises:
-        NotInTenant: it is in none.
+        NotInTenant: the thread is in no tenant.
     """
     tenant_id = current_tenant_id()
     if tenant_id is None:
@@ -108,12 +108,12 @@ def required_tenant_id() -> UUID:
 
 @contextmanager
 def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUID]:
-    """Do the block inside the tenant's schema and policies; afterwards be where we were.
+    """Run the block inside the tenant's schema and policies, then return to the scope before.
 
-    It costs no query: the schema's name is computed from the id. Where no such tenant exists,
-    its tables do not either, and shared tables have no rows for it.
+    It sends no query: the name of the schema is computed from the id. If the tenant does not exist,
+    neither do its tables, and shared tables have no rows of it.
 
-    Evaluate querysets inside: a lazy one evaluated later reads the tenant of that time.
+    Evaluate querysets inside the block: a lazy one runs in the tenant of its evaluation.
 
     Args:
         tenant_id: the tenant, as a UUID or its text.
@@ -155,14 +155,14 @@ def tenant_scope(tenant_id: UUID | str, *, pinned: bool = False) -> Iterator[UUI
 
 @contextmanager
 def known_tenant(tenant_id: UUID | str, *, reads_only: bool = False) -> Iterator[UUID]:
-    """Do the block inside the tenant; a tenant without tables is said to be unknown.
+    """Run the block inside the tenant; raise UnknownTenant if the tenant has no tables.
 
-    It costs no additional query. Inside a transaction it is a savepoint, so that a tenant which
-    does not exist breaks no transaction of the caller's.
+    It sends no additional query. Inside a transaction it is a savepoint, so that an unknown tenant
+    does not abort the caller's transaction.
 
     Args:
-        reads_only: inside a transaction, undo everything at the end: settings that the block's
-            statements need leave no trace.
+        reads_only: inside a transaction, roll the savepoint back at the end, with the settings that
+            the block has made.
 
     Raises:
         InvalidTenantId: it is not a UUID.
@@ -192,14 +192,14 @@ def _savepoint(*, undo: bool) -> Iterator[None]:
 
 @contextmanager
 def public_scope() -> Iterator[None]:
-    """Do the block in the public schema of the main server, in no tenant; then be where we were."""
+    """Run the block in the public schema of the main server, outside of tenants."""
     with server_scope(MAIN):
         yield
 
 
 @contextmanager
 def server_scope(server: str) -> Iterator[None]:
-    """Do the block in the public schema of a server, in no tenant; afterwards be where we were."""
+    """Run the block in the public schema of a server, outside of tenants."""
     _connection_of_sync_code()
     with _on(MAIN) as main:
         main.set_schema_to_public()
@@ -210,7 +210,7 @@ def server_scope(server: str) -> Iterator[None]:
 
 @contextmanager
 def _on(server: str) -> Iterator[DatabaseWrapper]:
-    """Be on a server during the block; afterwards on the one before, this one as it was."""
+    """Make a server the thread's current one during the block, and restore the state after it."""
     main = _connections[MAIN]
     there = _connections[server]
     if server != MAIN:
@@ -227,10 +227,10 @@ def _on(server: str) -> Iterator[DatabaseWrapper]:
 
 @contextmanager
 def reading_replica() -> Iterator[None]:
-    """Read on the standby of the server that we are in, if it has one; Django writes on the server.
+    """Read from the standby of the current server during the block; Django writes to the server.
 
-    For what may be a moment old. In a transaction, and where the standby is down, is none any more,
-    or has not got the tenant yet, the server itself is read.
+    For reads that may be a moment old. The server itself is read inside a transaction, without a
+    standby, and while the standby is down or has not received the tenant yet.
     """
     server, schema_name = current_server(), tenant_connection().schema_name
     alias = replica_of(server)
@@ -257,7 +257,7 @@ def _has(alias: str, schema_name: str) -> bool:
 
 
 def require_server_up() -> None:
-    """Raise if the server that this thread is on takes no connections; the main one is not asked.
+    """Raise if this thread's server takes no connections. The main server is not checked.
 
     Raises:
         ServerDown: it takes none.
@@ -270,15 +270,14 @@ def require_server_up() -> None:
 
 @contextmanager
 def connections_released() -> Iterator[None]:
-    """Hold no database connection during the block, where DATABASE_POOL_SIZE is set.
+    """Release this thread's database connections during the block, with DATABASE_POOL_SIZE.
 
-    For waiting for something outside of the database: this thread's connections go back to their
-    pools, for other threads. The tenant is kept, and the next statement, in the block or after it,
-    takes a connection again. Without a pool it does nothing.
+    Use it to wait for something outside of the database: the connections return to their pools,
+    for other threads. The tenant is kept, and the next statement takes a connection again. Without
+    a pool it has no effect.
 
     Raises:
-        ProgrammingError: a transaction is open, or statements are queued. No connection could be
-            given back without losing them.
+        ProgrammingError: a transaction is open, or statements are queued, which would be lost.
     """
     for each in connections.all(initialized_only=True):
         cast(DatabaseWrapper, each).release()
@@ -286,7 +285,7 @@ def connections_released() -> Iterator[None]:
 
 
 def leave_tenant() -> None:
-    """Be in the public schema of the main server, whatever this thread did before."""
+    """Go to the public schema of the main server, from any scope."""
     for each in connections.all(initialized_only=True):
         cast(DatabaseWrapper, each).set_schema_to_public()
     main = _connections[MAIN]
@@ -296,18 +295,18 @@ def leave_tenant() -> None:
 
 @async_unsafe("A tenant can only be entered in its own thread: use the a… twin.")
 def _connection_of_sync_code() -> DatabaseWrapper:
-    """Return this thread's connection, unless an event loop runs in this thread.
+    """Return this thread's connection; raise in a thread with a running event loop.
 
-    Coroutines take turns in one thread, and each would change the tenant of all others.
+    Coroutines share one thread, so each would change the tenant of all others.
     """
     return _connections[MAIN]
 
 
 def asynchronous(function: Callable[P, R]) -> Callable[P, Coroutine[None, None, R]]:
-    """Make the asynchronous twin of a function: the same code, run in Django's sync thread.
+    """Return a coroutine function that runs this function in Django's sync thread.
 
-    Django's connections belong to a thread, so the twin does not inherit the caller's tenant;
-    ``function`` must take the tenant's id or enter the tenant itself.
+    Django's connections belong to a thread, so the caller's tenant is not inherited: ``function``
+    must take the tenant's id, or enter the tenant itself.
     """
     run = sync_to_async(function, thread_sensitive=True)
 

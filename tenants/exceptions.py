@@ -1,4 +1,4 @@
-"""The base of all our errors, and those that tenancy raises."""
+"""The base class of Konstruct's errors, and the errors of tenancy."""
 
 from typing import ClassVar
 
@@ -6,10 +6,10 @@ from tenants.redaction import redact
 
 
 class KonstructError(Exception):
-    """Base of every error that we raise on purpose; its message says what was wrong.
+    """Base class of Konstruct's errors; the message names the cause.
 
-    Callers of the API and tenants' admins may read the message. `detail` is for operators alone:
-    it goes into the log.
+    Callers of the API and tenants' admins may read the message. `detail` is for operators only: it
+    goes into the log.
     """
 
     code: ClassVar[str] = "failed"
@@ -20,11 +20,11 @@ class KonstructError(Exception):
 
 
 class InvalidTenantId(KonstructError, ValueError):
-    """Something that is not a tenant's id was used as one."""
+    """A value that is used as a tenant's id is none."""
 
 
 class NotInTenant(KonstructError):
-    """Code that serves a tenant ran outside of any."""
+    """Code that needs a tenant ran outside of tenants."""
 
 
 class TenantPinned(KonstructError):
@@ -45,14 +45,14 @@ class TenantNotServing(KonstructError):
 
 
 class TenantPaused(TenantNotServing):
-    """The tenant is not served at the moment, and will be again without anybody's doing."""
+    """The tenant is not served at the moment. It will be again without any action."""
 
     retry_after: ClassVar[int]
     """Seconds after which it is worth to ask again."""
 
 
 class TenantBehind(TenantPaused):
-    """The tenant's schema lacks migrations of the code that runs; it is served when it has them."""
+    """The tenant's schema lacks migrations of the running code. It is served once it has them."""
 
     public = "This service is being updated; try again in a moment."
     retry_after = 30
@@ -62,7 +62,7 @@ class TenantBehind(TenantPaused):
 
 
 class TenantMoving(TenantPaused):
-    """The tenant is being moved to another database server, or just was, under who raises this."""
+    """The tenant is being moved to another database server, or was moved during this request."""
 
     public = "This service is being moved; try again in a moment."
     retry_after = 3
@@ -72,7 +72,7 @@ class TenantMoving(TenantPaused):
 
 
 class TenantRestoring(TenantPaused):
-    """The tenant is being restored from a backup; it is served when erasures are repeated in it."""
+    """The tenant is being restored. It is served after the erasures since the backup."""
 
     public = "This service is being restored from a backup; try again later."
     retry_after = 60
@@ -82,7 +82,7 @@ class TenantRestoring(TenantPaused):
 
 
 class InvalidTenant(KonstructError, ValueError):
-    """A slug, name or domain that a tenant cannot have, or that is taken."""
+    """A tenant cannot have this slug, name or domain, or another tenant has it."""
 
 
 class WorkspaceTaken(KonstructError):
@@ -90,27 +90,27 @@ class WorkspaceTaken(KonstructError):
 
 
 class ProvisioningFailed(KonstructError):
-    """A tenant's schema could not be made or migrated; it does not serve, and may be retried."""
+    """A tenant's schema could not be created or migrated. It is not served; retry it."""
 
 
 class SchemaOutdated(KonstructError):
-    """A tenant's schema lacks migrations of the code that runs."""
+    """A tenant's schema lacks migrations of the running code."""
 
 
 class SchemaBusy(KonstructError):
-    """Another process makes, migrates or drops a schema, and does not come to an end."""
+    """Another process creates, migrates or drops the schema, and did not finish in time."""
 
 
 class PooledOwner(KonstructError):
-    """What needs a session of Postgres' own would go through a connection pooler."""
+    """An operation that needs a Postgres session was started through a connection pooler."""
 
 
 class UnprotectedSchema(KonstructError):
-    """A tenant's schema holds a relation that row-level security cannot protect."""
+    """A tenant's schema has a relation that row-level security cannot protect."""
 
 
 class InvalidKeyPart(KonstructError, ValueError):
-    """A part of a cache key is empty, or could make the key equal to another one."""
+    """A part of a cache key is empty, or could make the key equal to another key."""
 
 
 MAX_REASON_LENGTH = 2000
@@ -118,14 +118,14 @@ INTERNAL_ERROR = "internal_error"
 
 
 def code_of(error: Exception) -> str:
-    """The public description of a failure."""
+    """Return the public code of an error."""
     return error.code if isinstance(error, KonstructError) else INTERNAL_ERROR
 
 
 def reason_of(error: Exception) -> str:
-    """What callers and tenants' admins are shown: the message of an error of ours.
+    """Return the reason for callers and tenants' admins: the message of one of Konstruct's errors.
 
-    What others say may hold anything, so that only their type is shown.
+    Messages of other errors may hold anything, so that only their type is returned.
     """
     if isinstance(error, KonstructError):
         return _storable(error.public or str(error))
@@ -133,7 +133,7 @@ def reason_of(error: Exception) -> str:
 
 
 def detail_of(error: Exception) -> str:
-    """What operators read in the log."""
+    """Return the detail of an error for the operators' log."""
     if isinstance(error, KonstructError):
         return _storable(f"{error} {error.detail}".rstrip())
     return _storable(f"{type(error).__name__}: {error}")

@@ -1,12 +1,12 @@
-"""The journal of erasures: a file outside of Postgres that says what a restored backup must lose.
+"""The journal of erasures: a file outside of Postgres, used when a backup is restored.
 
-A backup predates erasures. Each erasure appends a line to ERASURE_JOURNAL, and `manage.py restore`
-repeats what the lines after the backup name before the tenant is served. A line has keyed digests
-instead of ids, so that it can be compared with the ids of a restored tenant, and tells nothing to a
-reader without SECRET_KEY (docs/decisions/0028-an-erased-id-is-kept-as-a-keyed-digest.md).
+A backup is older than later erasures. Each erasure appends a line to ERASURE_JOURNAL, and
+`manage.py restore` repeats the erasures after the backup before the tenant is served. A line has
+keyed digests instead of ids: they can be compared with the ids of a restored tenant, and cannot be
+read without SECRET_KEY (docs/decisions/0028-an-erased-id-is-kept-as-a-keyed-digest.md).
 
 Each line has an HMAC of itself and of the HMAC of the line before. A line that was changed, added
-or removed by somebody without SECRET_KEY is therefore found.
+or removed without SECRET_KEY is therefore found.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ from tenants.signatures import canonical, key_id, keyed_digest, secrets, signatu
 _PURPOSE: Final = b"konstruct.journal"
 # 128 bits, as of pseudonyms.
 _DIGITS: Final = 32
-# The last line is looked for in so many bytes, and in twice as many until it is found.
+# The last line is searched for in so many bytes, doubled until it is found.
 _TAIL_BYTES: Final = 65_536
 
 # Kinds of lines about a tenant as a whole.
@@ -45,15 +45,15 @@ class JournalUnavailable(KonstructError):
 
 
 class JournalBroken(KonstructError):
-    """The journal was changed, is another one, or was written under an unknown SECRET_KEY."""
+    """The journal was changed, is another deployment's, or has lines of an unknown SECRET_KEY."""
 
 
 def digest(tenant_id: UUID, kind: str, *parts: str) -> str:
-    """Return the keyed digest that stands for a row in the journal.
+    """Return the keyed digest of a row for the journal.
 
     Args:
         tenant_id: the tenant of the row.
-        kind: what it is, such as "message".
+        kind: the kind of the row, such as "message".
         parts: its id.
     """
     return _digest(settings.SECRET_KEY, tenant_id, kind, parts)
@@ -70,12 +70,12 @@ def is_kept() -> bool:
 
 
 def append(tenant_id: UUID, kind: str, **fields: Any) -> bool:
-    """Append a line, and wait until it is on the disk. Several processes may do so at once.
+    """Append a line, and wait until it is on the disk. It is safe across processes.
 
     Args:
-        tenant_id: the tenant in which something is erased.
-        kind: what is erased.
-        fields: what the replay needs, as JSON; digests instead of ids.
+        tenant_id: the tenant of the erasure.
+        kind: the kind of the erased rows.
+        fields: values for the repetition, as JSON; digests instead of ids.
 
     Returns:
         False if this deployment keeps no journal.
@@ -87,7 +87,7 @@ def append(tenant_id: UUID, kind: str, **fields: Any) -> bool:
         return False
     entry = {"at": datetime.now(UTC).isoformat(), "tenant": str(tenant_id), "kind": kind, **fields}
     try:
-        # Not made here: the empty mount point of a disk that is gone must not become the journal.
+        # The file is not created: an unmounted disk leaves an empty folder, which is no journal.
         file = os.open(settings.ERASURE_JOURNAL, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -120,11 +120,10 @@ def position() -> str:
 def read(after: str = "") -> list[Entry]:
     """Return the lines after a position, and check the whole file.
 
-    A last line that a crash has cut off is no line: what it was about is not done, and is written
-    again.
+    An incomplete last line is ignored: its erasure was not done, and will be written again.
 
     Args:
-        after: what `position` returned; "" for all lines.
+        after: a result of `position`; "" for all lines.
 
     Raises:
         JournalUnavailable: the file cannot be read.
@@ -168,7 +167,7 @@ def _checked(lines: Iterator[tuple[int, bytes]]) -> Iterator[Entry]:
 
 
 def _parsed(line: bytes) -> Entry | None:
-    """Return a line; None for one that was cut off while it was written."""
+    """Return a parsed line; None for an incomplete one."""
     with suppress(ValueError):
         entry = json.loads(line)
         if isinstance(entry, dict) and isinstance(entry.get("mac"), str) and line.endswith(b"\n"):
@@ -188,7 +187,7 @@ def _write(file: int, entry: Entry) -> None:
 
 
 def _last_line(file: int) -> tuple[str, bool]:
-    """Return the HMAC of the last line, and whether a line that was cut off follows it."""
+    """Return the HMAC of the last line, and whether an incomplete line follows it."""
     size, window = os.fstat(file).st_size, _TAIL_BYTES
     # Ends: the window doubles until it has a line, or the whole file.
     while True:

@@ -1,10 +1,10 @@
-"""Postgres advisory locks of tenancy: all of them, so that none is taken for two purposes.
+"""The Postgres advisory locks of tenancy. They are declared here, so that each key has one purpose.
 
-They belong to the session, so that a killed process frees its own. A key is a pair of integers;
+They belong to a session: Postgres frees those of a killed process. A key is a pair of integers;
 the first one names the purpose.
 
-No statement waits for a lock. A statement that waits keeps its snapshot, for which each CREATE
-INDEX CONCURRENTLY of the database waits, in the session that holds the lock too: a deadlock.
+No statement waits for a lock. A waiting statement keeps its snapshot, and CREATE INDEX CONCURRENTLY
+waits for all snapshots, also in the session that holds the lock: a deadlock.
 """
 
 import time
@@ -30,10 +30,10 @@ def poll(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> bool:
-    """Call `try_lock` until it returns True; False if it has not after so many seconds.
+    """Call `try_lock` until it returns True; return False after so many seconds.
 
     Args:
-        try_lock: such as one that runs `SELECT pg_try_advisory_lock(…)`.
+        try_lock: tries once, for example with `SELECT pg_try_advisory_lock(…)`.
     """
     deadline = clock() + seconds
     pause = FIRST_PAUSE_SECONDS
@@ -51,12 +51,12 @@ MIGRATE_SCHEMA: Final = 7_402
 ERASURE: Final = 7_403
 MERGE: Final = 7_404
 
-# Setting a tenant up takes seconds. A migration that builds indexes of a large tenant takes longer;
-# a caller that waits for that long gets an error instead.
+# Setting up a tenant takes seconds. A migration that builds indexes of a large tenant takes longer;
+# then a waiting caller gets an error.
 WAIT_SECONDS: Final = 300.0
-ASK_EVERY_SECONDS: Final = 0.1
+POLL_SECONDS: Final = 0.1
 
-# The two keys of a lock stand there as unsigned integers.
+# pg_locks shows the two keys of a lock as unsigned integers.
 _HOLDER = """
     SELECT pid FROM pg_locks
     WHERE locktype = 'advisory' AND granted AND objsubid = 2
@@ -78,12 +78,12 @@ def only_one_migrate() -> Iterator[bool]:
 
 @contextmanager
 def schema_lock(schema_name: str, *, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """Keep other processes from making, migrating or dropping this schema.
+    """Keep other processes from creating, migrating or dropping this schema.
 
     Raises:
-        SchemaBusy: another process holds the lock, and did so for as long as we wait.
+        SchemaBusy: another process held the lock for all of this time.
     """
-    # Two names with one checksum would wait for each other: slower, not wrong.
+    # Two names with the same checksum wait for each other: slower, but correct.
     key = (MIGRATE_SCHEMA, zlib.crc32(schema_name.encode()) - 2**31)
     give_up_at = time.monotonic() + wait_seconds
     while not _try(key):
@@ -92,7 +92,7 @@ def schema_lock(schema_name: str, *, wait_seconds: float = WAIT_SECONDS) -> Iter
                 f"another process makes, migrates or drops the schema {schema_name}"
                 f" (Postgres backend {_holder(key)}); wait for its end, or end it, and try again"
             )
-        time.sleep(ASK_EVERY_SECONDS)
+        time.sleep(POLL_SECONDS)
     try:
         yield
     finally:
@@ -101,7 +101,7 @@ def schema_lock(schema_name: str, *, wait_seconds: float = WAIT_SECONDS) -> Iter
 
 @contextmanager
 def owner_lock(purpose: int, request_id: UUID) -> Iterator[bool]:
-    """Hold the lock of a request that only the owner carries out; yield False if it is held.
+    """Hold the lock of a request that only the owner's role carries out; yield False if it is held.
 
     Args:
         purpose: ERASURE or MERGE.
@@ -117,12 +117,12 @@ def owner_lock(purpose: int, request_id: UUID) -> Iterator[bool]:
 
 
 def _try(key: tuple[int, int]) -> bool:
-    refuse_a_pooled_owner()
+    refuse_pooled_owner()
     return bool(fetch_value("SELECT pg_try_advisory_lock(%s, %s)", key))
 
 
-def refuse_a_pooled_owner() -> None:
-    """Let nothing of the owner's begin that needs a session, where each statement may get another.
+def refuse_pooled_owner() -> None:
+    """Refuse an operation that needs a session, if the owner connects through a pooler.
 
     Raises:
         PooledOwner: this process reaches Postgres through a pooler.
@@ -138,7 +138,7 @@ def refuse_a_pooled_owner() -> None:
 
 def _unlock(key: tuple[int, int]) -> None:
     connection = tenant_connection()
-    # In a broken transaction, or without a connection, the lock goes with the session instead.
+    # In a broken transaction, or without a connection, the lock ends with the session.
     if connection.connection is not None and not connection.needs_rollback:
         try:
             with connection.cursor() as cursor:

@@ -1,8 +1,8 @@
-"""The ids that each log line names: of the request, the tenant, the API key, the task, the span.
+"""The ids in each log line: of the request, the tenant, the API key, the task and the span.
 
-A request and a task bind theirs in structlog's context variables. The tenant is the
-one that the thread has entered (`tenants.context`), or else the request's: lines that are written
-after a request has left its tenant name it too.
+A request and a task bind their ids in structlog's context variables. The tenant is the one that
+the thread has entered (`tenants.context`), otherwise that of the request: lines that are logged
+after a request has left its tenant have it too.
 """
 
 from collections.abc import MutableMapping
@@ -23,12 +23,13 @@ _IN_SCOPE: Final = "konstruct.log_ids"
 
 
 def bind_request_ids(request: HttpRequest, **ids: object) -> None:
-    """Add these ids to all further log lines of a request, with its access line.
+    """Add ids to all further log lines of a request, including its access line.
 
     Args:
         request: the request; an ASGI request keeps the ids for the event loop too.
-        ids: values of LOGGED_IDS. Pass verified ids only: the log would otherwise name a tenant
-            or a key that the client only claims.
+        ids: values of LOGGED_IDS. Pass verified ids only: the log would otherwise have a tenant or
+        a
+            key that the client only claims.
     """
     texts = {name: str(value) for name, value in ids.items()}
     bind_contextvars(**texts)
@@ -43,9 +44,9 @@ def bind_ids_of_scope(scope: MutableMapping[str, Any]) -> None:
 
 
 def log_ids() -> dict[str, str]:
-    """Return the ids that a log line of this thread names now, in the order of LOGGED_IDS."""
+    """Return the ids of a log line of this thread, in the order of LOGGED_IDS."""
     ids = {**get_contextvars(), **trace_ids()}
-    # A line in an event loop, or before there are applications, makes no connection object.
+    # Do not create a connection object in an event loop, or before Django is set up.
     for each in connections.all(initialized_only=True):
         if each.alias == DEFAULT_DB_ALIAS and (tenant_id := getattr(each, "tenant_id", None)):
             ids["tenant_id"] = str(tenant_id)

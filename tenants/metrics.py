@@ -1,11 +1,11 @@
-"""Metrics for Prometheus: each is declared once, with the values that its labels may have.
+"""Metrics for Prometheus. Each is declared once, with the allowed values of its labels.
 
 Any other value of a label is counted as "other", so that no text of a caller becomes a label, and
-the number of time series does not grow with tenants. Counters are declared beside what they count,
-gauges that are read from Postgres in `konstruct/metrics.py`.
+the number of time series does not grow with tenants. Counters are declared in the module that
+counts, gauges that are read from Postgres in `konstruct/metrics.py`.
 
-With METRICS_DIR each process counts in files there, which one of them sums up for Prometheus: what
-a killed process has counted stays. Without it a process counts in its memory, for tests.
+With METRICS_DIR each process counts in files there, and one process sums them for Prometheus: the
+counts of a killed process stay. Without it a process counts in its memory, for tests.
 """
 
 import os
@@ -35,32 +35,32 @@ from prometheus_client import (
 from prometheus_client.registry import Collector
 
 OTHER: Final = "other"
-# Tenants of which a gauge has a series of their own.
+# The number of tenants with a series of their own in a gauge.
 MAX_TENANTS: Final = 20
 IN_FILES: Final = values.ValueClass is not values.MutexValue
-# From a cached answer to a reply of a language model that takes minutes.
+# From a cached answer to a language model's reply that takes minutes.
 SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 REGISTRY: Final = CollectorRegistry()
 
 
-def forget_dead(*, of_our_id: bool = False) -> None:
-    """Remove the levels of processes that are dead.
+def remove_dead_processes(*, include_own_pid: bool = False) -> None:
+    """Remove the gauges of dead processes.
 
     Args:
-        of_our_id: those of an earlier process that had this process's id, too.
+        include_own_pid: include those of an earlier process with this process's id.
     """
     for path in cast(Path, settings.METRICS_DIR).glob("gauge_live*_*.db"):
         pid = int(path.stem.rpartition("_")[2])
-        if not psutil.pid_exists(pid) or (of_our_id and pid == os.getpid()):
+        if not psutil.pid_exists(pid) or (include_own_pid and pid == os.getpid()):
             path.unlink(missing_ok=True)
 
 
 if IN_FILES:
-    forget_dead(of_our_id=True)
+    remove_dead_processes(include_own_pid=True)
 
 
-class AtMost(set[str]):
-    """Values of a label that only operators choose, of which the first ones are known."""
+class LimitedValues(set[str]):
+    """Values of a label that only operators choose. The first `limit` ones are kept."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class AtMost(set[str]):
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric. Creating it registers it, by the name that queries have."""
+    """A metric. Creating it registers it under its name."""
 
     name: str
     kind: str
@@ -89,21 +89,21 @@ class Metric:
         METRICS[self.name] = self
 
     def of(self, **labels: str) -> Any:
-        """Return the time series with these labels, of which each is given."""
+        """Return the time series with these labels. All labels are required."""
         return self.source.labels(**self.bounded(labels)) if labels else self.source
 
     def bounded(self, labels: Mapping[str, str]) -> dict[str, str]:
-        """Return the labels, with "other" for each value that is not one of theirs."""
+        """Return the labels, with "other" for each value that is not allowed."""
         return {
             name: labels[name] if labels[name] in known else OTHER
             for name, known in self.labels.items()
         }
 
     def max_series(self) -> int:
-        """Return how many time series it can have in one process."""
+        """Return the largest number of time series in one process."""
         series = len(SECONDS) + 3 if self.kind == "histogram" else 1
         for known in self.labels.values():
-            series *= 1 + (known.limit if isinstance(known, AtMost) else len(known))
+            series *= 1 + (known.limit if isinstance(known, LimitedValues) else len(known))
         return series
 
 
@@ -122,13 +122,13 @@ def histogram(name: str, text: str, **labels: Collection[str]) -> Metric:
 
 
 def level(name: str, text: str, **labels: Collection[str]) -> Metric:
-    """Declare a gauge that processes raise and lower; of a killed process nothing is left."""
+    """Declare a gauge that processes raise and lower. That of a killed process is removed."""
     source = Gauge(name, text, labels, registry=REGISTRY, multiprocess_mode="livesum")
     return Metric(name, "gauge", text, labels, source)
 
 
 def state(name: str, text: str, **labels: Collection[str]) -> Metric:
-    """Declare a gauge that is read when Prometheus asks."""
+    """Declare a gauge that is read when Prometheus scrapes."""
     return Metric(name, "gauge", text, labels)
 
 
@@ -146,15 +146,15 @@ def _begin_at_zero() -> None:
 
 
 def registry(*others: Collector) -> CollectorRegistry:
-    """Return what to give to Prometheus: the counts of all processes of METRICS_DIR.
+    """Return the registry for Prometheus: the counts of all processes of METRICS_DIR.
 
     Args:
-        others: give more, such as states.
+        others: further collectors, such as states.
     """
     _begin_at_zero()
     found = CollectorRegistry()
     if IN_FILES:
-        forget_dead()
+        remove_dead_processes()
         multiprocess.MultiProcessCollector(found)
     else:
         found.register(cast(Collector, REGISTRY))

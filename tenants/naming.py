@@ -1,4 +1,4 @@
-"""A tenant's schema is named after its id, so that either can be had from the other."""
+"""The name of a tenant's schema, which is computed from the tenant's id and back."""
 
 import re
 from functools import lru_cache
@@ -26,11 +26,11 @@ def schema_name_of(tenant_id: UUID) -> str:
 
 
 def replaced_schema_of(tenant_id: UUID) -> str:
-    """Return the name of the schema that a tenant had until a backup was restored."""
+    """Return the name of the schema that a restored tenant had before the restore."""
     return f"replaced_{tenant_id.hex}"
 
 
 @lru_cache(maxsize=4096)
 def tenant_id_of(schema_name: str) -> UUID | None:
-    """Return the id of the tenant of this schema, None for any other schema."""
+    """Return the tenant's id of this schema; None for any other schema."""
     return UUID(schema_name[2:]) if _SCHEMA.fullmatch(schema_name) else None

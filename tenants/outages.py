@@ -1,4 +1,4 @@
-"""Errors of servers that are down, such as Postgres and the cache, and one line about each."""
+"""Errors of servers that are down, such as Postgres and the cache."""
 
 from django.db import InterfaceError, OperationalError
 from django_redis.exceptions import ConnectionInterrupted

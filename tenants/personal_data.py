@@ -1,4 +1,4 @@
-"""What each table holds of a person, declared once, on its model.
+"""The declaration of personal data in each table, on its model.
 
 Erasure, export, merge, retention and `verify_memory` read these declarations. A model without one
 fails `manage.py check`; a table that only Postgres knows stops an erasure, and fails a test.
@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from django.apps import apps
 
-# Rows of one user, or of everybody where no user is given.
+# Rows of one user, or of all users if no user is given.
 OF_USER: Final = "(%(user)s::text IS NULL OR user_id = %(user)s)"
 OF_MESSAGES_OF_USER: Final = f"message_id IN (SELECT id FROM memory_message WHERE {OF_USER})"  # noqa: S608
 PUBLIC: Final = "public"
@@ -37,7 +37,7 @@ _TABLES: Final = """
     SELECT relname FROM pg_class
     WHERE relkind IN ('r', 'p') AND relnamespace = %s::regnamespace ORDER BY relname
 """
-# Columns with a name that a user's id has.
+# Columns with a name that is usual for a user's id.
 _USER_COLUMNS: Final = """
     SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
     WHERE relkind IN ('r', 'p') AND relnamespace = %s::regnamespace
@@ -78,9 +78,9 @@ class Export:
 class Merge:
     """How rows move from one user's id to another's, beyond setting `subject`.
 
-    Where statements are given, they are all that is run. A statement for messages has the
-    parameters agent, ids, numbers, from_scope and to_scope; one for an agent has all of those but
-    ids and numbers; one for a user runs once in the end.
+    If there are statements, no others are run. A statement for messages has the parameters agent,
+    ids, numbers, from_scope and to_scope; one for an agent has the same without ids and numbers;
+    one for a user runs once at the end.
     """
 
     for_messages: str = ""
@@ -91,7 +91,7 @@ class Merge:
 
 
 class OnErasure(Enum):
-    """What an erasure does with the rows of a person."""
+    """The effect of an erasure on the rows of a person."""
 
     DELETE = "delete"
     PSEUDONYMIZE = "pseudonymize"
@@ -102,7 +102,7 @@ class OnErasure(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonalData:
-    """What a table holds of a person, and what erasure, export, merge and retention do with it."""
+    """The personal data in a table, and how erasure, export, merge and retention treat it."""
 
     subject: str = ""
     """Column (or SQL expression) that holds a user's id."""
@@ -134,12 +134,12 @@ class PersonalData:
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """All columns and expressions that hold a user's id."""
+        """All columns and expressions with a user's id."""
         return tuple(filter(None, (self.subject, *self.other_subjects)))
 
     @property
     def of_person(self) -> str:
-        """The condition on rows of a person; empty where only their messages lead to the rows."""
+        """The condition for rows of a person; empty if only their messages lead to the rows."""
         if self.where:
             return self.where
         conditions = []
@@ -154,7 +154,7 @@ class PersonalData:
 
 @dataclass(frozen=True, slots=True)
 class NoPersonalData:
-    """Why a table holds nothing of an end user."""
+    """The reason why a table has no personal data."""
 
     reason: str
     export: Export | None = None
@@ -199,7 +199,7 @@ def personal_tables() -> dict[str, PersonalData]:
 
 
 def exports() -> dict[str, tuple[Declaration, Export]]:
-    """Return what archives hold, by the table's name, in the order of archives."""
+    """Return the declarations of exports by table name, in the order of archives."""
     found = {
         table: (declaration, declaration.export)
         for table, declaration in declarations().items()
@@ -209,7 +209,7 @@ def exports() -> dict[str, tuple[Declaration, Export]]:
 
 
 def models_without_declaration() -> list[str]:
-    """Return the labels of models that declare nothing, and of those with unknown columns."""
+    """Return the labels of models without a declaration, and of those with unknown columns."""
     declared = declarations()
     wrong = []
     for model in apps.get_models(include_auto_created=True):

@@ -1,7 +1,7 @@
-"""Taking credentials out of text that people read: logs, and stored errors.
+"""Removes credentials from text that people read: logs, and stored errors.
 
-Every pattern is anchored to a literal that it cannot match twice, so that it reads text once,
-however long.
+Each pattern begins with a literal that it cannot match twice, so that it reads a text once, of any
+length.
 """
 
 import re
@@ -13,15 +13,15 @@ URLS = (
     "DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "CELERY_BROKER_URL", "LLM_POOL_URL",
     "SLACK_API_URL", "OTEL_EXPORTER_OTLP_ENDPOINT",
 )  # fmt: skip
-# Those that have a URL for each server.
+# Settings with a URL for each server.
 NAMED_URLS = ("TENANT_DATABASES", "TENANT_DATABASES_OWNER", "TENANT_DATABASES_REPLICAS")
 SECRETS = (
     "SECRET_KEY", "LLM_API_KEY", "SLACK_CLIENT_SECRET", "SLACK_SIGNING_SECRET",
     "OTEL_EXPORTER_OTLP_HEADERS",
 )  # fmt: skip
-# Those that are lists.
+# Settings that are lists.
 KEYS = ("SECRET_KEY_FALLBACKS", "SLACK_SIGNING_SECRET_FALLBACKS", "CHANNEL_TOKEN_KEYS")
-# Shorter ones are ordinary words, which would be hidden wherever they stand.
+# Shorter secrets are ordinary words, which would be hidden everywhere.
 MIN_SECRET_LENGTH = 12
 
 _IN_QUERY = r"(?:api[_-]?key|key|(?:access_)?token|password|secret|sig(?:nature)?)"
@@ -41,7 +41,7 @@ _PATTERNS = (
 
 
 def redact(text: str) -> str:
-    """Return the text without the credentials of our settings, and without what reads as some."""
+    """Return the text without secrets of the settings, and without strings that look like them."""
     for secret in _secrets():
         text = text.replace(secret, HIDDEN)
     for pattern, instead in _PATTERNS:
@@ -50,7 +50,7 @@ def redact(text: str) -> str:
 
 
 def _secrets() -> list[str]:
-    """What the settings hold, the longest first: one may be a part of another."""
+    """Return the secrets of the settings, longest first, since one may be a part of another."""
     from django.conf import settings  # here, for the archive's errors need no Django
 
     found = [getattr(settings, name, "") or "" for name in SECRETS]

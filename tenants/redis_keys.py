@@ -1,9 +1,8 @@
-"""Names of all keys in the cache. None can be made without a tenant, and no two can be equal.
+"""The keys of the cache. No key can be built without a tenant, and no two keys are equal.
 
-Every key is ``{tenant_id}:`` and a kind with its own number of parts. No part holds a colon, so
-that different arguments, or different functions, never give the same key. In ids that people,
-channels and programs choose it is escaped here: ``C1:7`` becomes ``C1%3A7``. Anywhere else it
-raises.
+Each key is ``{tenant_id}:`` and a kind with a fixed number of parts. A part contains no colon, so
+that different arguments or functions never give the same key. A colon in an id that a person, a
+channel or a program chooses is escaped: ``C1:7`` becomes ``C1%3A7``. In other parts it raises.
 """
 
 import unicodedata
@@ -22,27 +21,27 @@ def rate_limit_key(tenant_id: KeyPart, channel: KeyPart) -> str:
 
 
 def idempotency_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
-    """A message that a channel delivered, and may deliver again."""
+    """The id of a message that a channel delivered, and may deliver again."""
     return _key(tenant_id, "dedup", _id(message_id))
 
 
 def session_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
-    """The sliding window of one thread that several people share."""
+    """The window of a thread that several people share."""
     return _key(tenant_id, "session", _id(thread_id))
 
 
 def engaged_thread_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
-    """A thread that the agent answers without being mentioned again."""
+    """A thread that the agent answers without another mention."""
     return _key(tenant_id, "engaged", _id(thread_id))
 
 
 def memory_short_key(tenant_id: KeyPart, agent_id: KeyPart, user_id: KeyPart) -> str:
-    """The sliding window of an agent's conversation with a user."""
+    """The window of an agent's conversation with a user."""
     return _key(tenant_id, "memory", "short", agent_id, _id(user_id))
 
 
 def escalation_status_key(tenant_id: KeyPart, thread_id: KeyPart) -> str:
-    """Escalation of a thread to a human."""
+    """The escalation of a thread to a person."""
     return _key(tenant_id, "escalation", _id(thread_id))
 
 
@@ -59,7 +58,7 @@ def reply_channel_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
 def any_reply_channel_pattern() -> str:
     """Pattern for PSUBSCRIBE that matches the channels of all tenants' replies.
 
-    For the process that serves all tenants: what it hears names tenant and message, and no content.
+    For the process that serves all tenants: the announcements have ids only, and no content.
     """
     return "*:reply:*"
 
@@ -70,32 +69,32 @@ def tenant_and_message(channel: str) -> tuple[UUID, UUID]:
 
 
 def partial_reply_key(tenant_id: KeyPart, message_id: KeyPart) -> str:
-    """Text of the reply to a message while it is written; and the channel that announces it."""
+    """The text of a reply while it is written; also the channel that announces it."""
     return _key(tenant_id, "partial_reply", _id(message_id))
 
 
 def any_partial_reply_pattern() -> str:
-    """Pattern for PSUBSCRIBE: announcements of text, which hold none, for all tenants."""
+    """Pattern for PSUBSCRIBE: announcements of text for all tenants. They have no content."""
     return "*:partial_reply:*"
 
 
 def install_state_key(tenant_id: KeyPart, nonce: KeyPart) -> str:
-    """A connection of a workspace that has begun, and that can be finished once."""
+    """A started connection of a workspace, which can be completed once."""
     return _key(tenant_id, "install", _id(nonce))
 
 
 def login_seen_key(tenant_id: KeyPart, user_digest: KeyPart, address: KeyPart) -> str:
-    """That a person has logged in to the admin from an address."""
+    """A login of a person to the admin from an address."""
     return _key(tenant_id, "login_seen", user_digest, address)
 
 
 def all_keys_pattern(tenant_id: UUID) -> str:
-    """Pattern for SCAN that matches every key of a tenant and no other's."""
+    """Pattern for SCAN that matches every key of a tenant and of no other tenant."""
     return f"{tenant_id}:*"
 
 
 def thread_windows_pattern(tenant_id: UUID) -> str:
-    """Pattern for SCAN that matches the windows of a tenant's threads and nothing else."""
+    """Pattern for SCAN that matches the windows of a tenant's threads only."""
     return f"{tenant_id}:session:*"
 
 
@@ -112,10 +111,10 @@ def _tenant_and_message(channel: str, expected: str) -> tuple[UUID, UUID]:
 
 
 def escape_part(text: str) -> str:
-    """Make any text usable as a part, different texts differently.
+    """Escape a text so that it can be a part of a key. Different texts stay different.
 
-    ``a:b%`` becomes ``a%3Ab%25``. The empty text stays empty, and is refused as a part. The keys
-    above do it with ids by themselves; this is for who looks for an id in a key.
+    ``a:b%`` becomes ``a%3Ab%25``. An empty text stays empty, and is refused as a part. The
+    functions above escape ids themselves; call this one to search for an id in a key.
     """
     return "".join(
         f"%{ord(character):02X}" if _must_escape(character) else character for character in text
@@ -127,7 +126,7 @@ def _key(*parts: KeyPart) -> str:
 
 
 def _id(given: KeyPart) -> KeyPart:
-    """An id as a part: any text but the empty one."""
+    """Return an id as a part; an empty id raises."""
     return escape_part(given) if isinstance(given, str) else given
 
 
@@ -149,5 +148,5 @@ def _must_escape(character: str) -> bool:
 
 
 def _unprintable(character: str) -> bool:
-    """Tell control characters, and halves of surrogate pairs, which cannot be encoded."""
+    """Return whether it is a control character or a lone surrogate, which cannot be encoded."""
     return unicodedata.category(character) in ("Cc", "Cs")

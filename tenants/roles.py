@@ -1,4 +1,4 @@
-"""The two database roles, and which commands need which."""
+"""The two database roles, and the commands that need the owner's role."""
 
 # Migrates, provisions and erases; owns every table.
 OWNER_ROLE = "konstruct_owner"

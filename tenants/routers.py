@@ -1,4 +1,4 @@
-"""Which server a model's rows are on, and where its table is."""
+"""The database router: the server of a model's rows and tables."""
 
 from typing import Any, cast
 
@@ -13,11 +13,11 @@ from tenants.servers import MAIN, main_of, servers
 
 
 class ServerRouter(TenantSyncRouter):
-    """Sends the list of tenants to the main server, all else to that of the current tenant."""
+    """Routes the list of tenants to the main server, and other models to the current tenant's."""
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str:
         server = current_server()
-        return MAIN if server != MAIN and _is_of_the_list(model) else server
+        return MAIN if server != MAIN and _describes_tenants(model) else server
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str:
         server = self.db_for_read(model)
@@ -35,6 +35,6 @@ class ServerRouter(TenantSyncRouter):
         return allowed
 
 
-def _is_of_the_list(model: type[Model]) -> bool:
-    """Whether its rows are about tenants, rather than a tenant's own."""
+def _describes_tenants(model: type[Model]) -> bool:
+    """Return whether its rows describe tenants and do not belong to one."""
     return model._meta.app_label == "tenants" and model._meta.model_name != "job"

@@ -1,4 +1,4 @@
-"""Database servers: their names, and which of them each tenant is on."""
+"""Database servers: their names, and the server of each tenant."""
 
 import time
 from typing import Final
@@ -9,20 +9,20 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 from tenants.exceptions import InvalidTenant
 
-# The server that keeps the list of tenants. It may have tenants like any other.
+# The server with the list of tenants. It may have tenants like any other.
 MAIN: Final = DEFAULT_DB_ALIAS
-# How long a process trusts what it has read. Requests and tasks read their tenant's row, and note
-# what it says.
-TRUSTED_SECONDS: Final = 5.0
+# How long a process caches the server of a tenant. Requests and tasks read their tenant's row, and
+# update the cache.
+CACHE_SECONDS: Final = 5.0
 
 _REPLICA: Final = "_replica"
 _SERVER = "SELECT server FROM public.tenants_tenant WHERE id = %s"
 
-_noted: dict[UUID, tuple[str, float]] = {}
+_cached_servers: dict[UUID, tuple[str, float]] = {}
 
 
 def servers() -> list[str]:
-    """The names of all servers, which are Django's aliases of them; the main one first."""
+    """Return the names of all servers, which are Django's aliases; the main one first."""
     return [MAIN, *settings.TENANT_DATABASES]
 
 
@@ -37,45 +37,45 @@ def require_server(name: str) -> None:
 
 
 def open_servers() -> list[str]:
-    """Those that take new tenants."""
+    """Return the servers that take new tenants."""
     return [name for name in servers() if name not in settings.TENANT_DATABASES_CLOSED]
 
 
 def replica_of(server: str) -> str | None:
-    """Django's alias of a server's standby; None if this process knows of none."""
+    """Return Django's alias of a server's standby; None if this process has none configured."""
     alias = f"{server}{_REPLICA}"
     return alias if alias in connections.settings else None
 
 
 def main_of(alias: str) -> str:
-    """The server that an alias of it, or of its standby, means."""
+    """Return the server of an alias, which may be that of its standby."""
     return alias.removesuffix(_REPLICA)
 
 
 def replicas() -> list[str]:
-    """Django's aliases of all standbys."""
+    """Return Django's aliases of all standbys."""
     return [alias for alias in map(replica_of, servers()) if alias is not None]
 
 
-def note_server(tenant_id: UUID, server: str) -> None:
-    """Note what the tenant's row says, for those who enter the tenant next."""
+def cache_server(tenant_id: UUID, server: str) -> None:
+    """Cache the server of a tenant, from the tenant's row."""
     if settings.TENANT_DATABASES:
-        _noted[tenant_id] = (server, time.monotonic() + TRUSTED_SECONDS)
+        _cached_servers[tenant_id] = (server, time.monotonic() + CACHE_SECONDS)
 
 
-def forget_servers() -> None:
-    """Read each tenant's row again before it is entered."""
-    _noted.clear()
+def clear_server_cache() -> None:
+    """Empty the cache: each tenant's row is read again."""
+    _cached_servers.clear()
 
 
 def server_of(tenant_id: UUID) -> str:
-    """The server that a tenant is on; the main one if there is no such tenant.
+    """Return the server of a tenant; the main one if there is no such tenant.
 
-    The connection to the main server is in that tenant, or in none, so that it sees the row.
+    The connection to the main server is in that tenant, or in none, so that it can read the row.
     """
     if not settings.TENANT_DATABASES:
         return MAIN
-    server, until = _noted.get(tenant_id, (MAIN, 0.0))
+    server, until = _cached_servers.get(tenant_id, (MAIN, 0.0))
     if time.monotonic() < until:
         return server
     with connections[MAIN].cursor() as cursor:
@@ -83,5 +83,5 @@ def server_of(tenant_id: UUID) -> str:
         row = cursor.fetchone()
     if row is None:
         return MAIN
-    note_server(tenant_id, row[0])
+    cache_server(tenant_id, row[0])
     return str(row[0])

@@ -1,4 +1,4 @@
-"""Which tenants are served, the base of their tasks, and their claims of workspaces."""
+"""Tenants that are served, the base of their tasks, and their claims of workspaces."""
 
 import logging
 from collections.abc import Iterator
@@ -33,31 +33,31 @@ from tenants.models import Tenant, WorkspaceClaim
 from tenants.naming import as_tenant_id
 from tenants.outages import OUTAGES, outage_reason
 from tenants.schemas.migration_state import fits
-from tenants.servers import MAIN, note_server
+from tenants.servers import MAIN, cache_server
 
 
 def require_serving(tenant_id: UUID) -> Tenant:
-    """Return the tenant if its requests and tasks may be done; note where it is.
+    """Return the tenant if its requests and tasks may run, and cache its server.
 
-    Works in the public schema and inside the tenant, which sees its own row.
+    Works in the public schema and inside the tenant, which can read its own row.
 
     Raises:
-        UnknownTenant: there is none with this id.
+        UnknownTenant: there is no tenant with this id.
         TenantNotServing: it is suspended, or not provisioned yet.
-        TenantBehind: its schema and this code do not fit.
-        TenantMoving: it is on its way to another server.
+        TenantBehind: its schema does not fit this code.
+        TenantMoving: it is being moved to another server.
         TenantRestoring: it is being restored from a backup.
     """
     tenant = Tenant.objects.filter(id=tenant_id).first()
     if tenant is None:
         raise UnknownTenant(f"no tenant has the id {tenant_id}")
-    note_server(tenant_id, tenant.server)
+    cache_server(tenant_id, tenant.server)
     refuse_unless_serving(tenant)
     return tenant
 
 
 def refuse_unless_serving(tenant: Tenant) -> None:
-    """Raise if the tenant's requests and tasks may not be done, as `require_serving` does."""
+    """Raise if the tenant's requests and tasks may not run, as `require_serving` does."""
     if tenant.state == Tenant.State.RESTORING:
         raise TenantRestoring(tenant.slug)
     if tenant.state != Tenant.State.ACTIVE:
@@ -73,7 +73,7 @@ _of_request: ContextVar[Tenant | None] = ContextVar("tenant_of_request", default
 
 @contextmanager
 def served_with(tenant: Tenant) -> Iterator[None]:
-    """Take the limits and the measured usage of a tenant from this row of it during the block.
+    """Use this row for the limits and the measured usage of the tenant during the block.
 
     For a request, which has read the row at its beginning.
     """
@@ -85,12 +85,12 @@ def served_with(tenant: Tenant) -> Iterator[None]:
 
 
 def tenant_of_request() -> Tenant | None:
-    """Return the row of the tenant that the request is served with; None outside of requests."""
+    """Return the row of the request's tenant; None outside of requests."""
     return _of_request.get()
 
 
-def moved_meanwhile(error: Exception) -> TenantMoving | None:
-    """What an error means that was raised in a tenant, if it was moved since it was entered."""
+def as_tenant_moving(error: Exception) -> TenantMoving | None:
+    """Return a TenantMoving if the error comes from a tenant that was moved, else None."""
     tenant_id = current_tenant_id()
     is_missing = isinstance(error, UndefinedTable) or isinstance(error.__cause__, UndefinedTable)
     if not (settings.TENANT_DATABASES and tenant_id and is_missing):
@@ -98,23 +98,23 @@ def moved_meanwhile(error: Exception) -> TenantMoving | None:
     with suppress(DatabaseError):
         tenant = Tenant.objects.filter(id=tenant_id).first()
         if tenant is not None and (tenant.moving_to or tenant.server != current_server()):
-            note_server(tenant_id, tenant.server)
+            cache_server(tenant_id, tenant.server)
             return TenantMoving(tenant.slug)
     return None
 
 
 def claim_workspace(channel: str, workspace: str) -> None:
-    """Let the workspace be the tenant's that we are in; again changes nothing.
+    """Claim the workspace for the current tenant. Repeating it has no effect.
 
     Raises:
-        WorkspaceTaken: it is another tenant's.
+        WorkspaceTaken: another tenant has claimed it.
     """
     tenant_id = required_tenant_id()
     try:
         with transaction.atomic(using=MAIN):
             WorkspaceClaim.objects.create(channel=channel, workspace=workspace, tenant_id=tenant_id)
     except IntegrityError:
-        # Another tenant's claim cannot be seen from here.
+        # Another tenant's claim is not visible here.
         if not WorkspaceClaim.objects.filter(channel=channel, workspace=workspace).exists():
             raise WorkspaceTaken(
                 f"The {channel} workspace {workspace} is connected elsewhere. It has to be "
@@ -146,10 +146,10 @@ logger = logging.getLogger(__name__)
 
 
 class TenantTask(Task):
-    """Runs inside the tenant that is the task's first argument (or ``tenant_id=``), pinned to it.
+    """Runs in the tenant of the first argument (or ``tenant_id=``), pinned to it.
 
-    Work of a tenant that is suspended or gone is dropped with a log line: what must not be lost
-    waits in the outbox, where workers find it when the tenant is active again.
+    A task of a suspended or deleted tenant is dropped with a log line: work that must not be lost
+    is in the job table, where workers find it when the tenant is active again.
     """
 
     abstract = True
@@ -160,7 +160,7 @@ class TenantTask(Task):
         except OUTAGES as error:
             if self.request.called_directly:
                 raise
-            # The outbox keeps the work. The traceback of an outage does not help.
+            # The job stays in its table. The traceback of an outage does not help.
             logger.warning("task %s waits: %s", self.name, outage_reason(error))
             raise Ignore from error
 
@@ -170,7 +170,7 @@ class TenantTask(Task):
             raise InvalidTenantId(f"task {self.name} was called without a tenant_id")
         try:
             with public_scope():
-                # First, for it says on which server the tenant is entered.
+                # First, because it gives the server on which the tenant is entered.
                 require_serving(as_tenant_id(tenant_id))
         except (TenantNotServing, UnknownTenant) as refusal:
             if self.request.called_directly:

@@ -1,4 +1,4 @@
-"""HMACs of JSON documents under SECRET_KEY, for files that leave the deployment and come back."""
+"""HMACs of JSON documents under SECRET_KEY, for files that leave the deployment and return."""
 
 import hmac
 import json
@@ -15,15 +15,15 @@ def signature(document: dict[str, Any], purpose: bytes, secret: str | bytes = ""
     """Return the HMAC-SHA-256 of a document in its canonical form.
 
     Args:
-        document: what JSON can hold.
-        purpose: documents of one purpose are no documents of another one.
+        document: a JSON object.
+        purpose: separates documents of different kinds: their signatures differ.
         secret: the key; by default SECRET_KEY.
     """
     return keyed_digest(canonical(document), purpose, secret or settings.SECRET_KEY)
 
 
 def is_signed(document: dict[str, Any], purpose: bytes, given: str) -> bool:
-    """Return whether a signature fits under a SECRET_KEY that is or was in use."""
+    """Return whether a signature is valid under a SECRET_KEY that is or was in use."""
     return any(
         hmac.compare_digest(signature(document, purpose, secret).encode(), given.encode())
         for secret in secrets()
@@ -36,17 +36,17 @@ def keyed_digest(value: bytes, purpose: bytes, secret: str | bytes) -> str:
 
 
 def canonical(document: dict[str, Any]) -> bytes:
-    """Return the one form of a document: names sorted, no blanks, ASCII."""
+    """Return the canonical form of a document: sorted names, no whitespace, ASCII."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
 
 
 def key_id(secret: str | bytes) -> str:
-    """Return a short name of a secret key, which does not tell the key."""
+    """Return a short name of a secret key, which does not reveal it."""
     return sha256(b"konstruct.key-id" + _bytes(secret)).hexdigest()[:_KEY_ID_DIGITS]
 
 
 def secrets() -> list[str]:
-    """Return the secret keys: the present one, and the former ones that are still known."""
+    """Return the secret keys: the current one, then the former ones."""
     return [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
 
 

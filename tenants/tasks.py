@@ -23,25 +23,25 @@ from tenants.serving import require_serving
 
 logger = logging.getLogger(__name__)
 
-# Set when this process is to end: its threads claim nothing more.
+# Set when this process is about to stop: its threads claim no further job.
 _is_stopping = threading.Event()
-# When each thread began its job, by time.monotonic().
+# The start of each thread's job, by time.monotonic().
 _begun: dict[int, float] = {}
 
 
 class Slots:
-    """The jobs that this process does at once for one queue."""
+    """The running jobs of one queue in this process."""
 
     def __init__(self, queue: str) -> None:
         self.shares = FairShares(*settings.JOB_SLOTS.get(queue, (1, 0)))
         self._claiming = threading.Lock()
 
     def claim(self, kind: jobs.JobKind, server: str) -> jobs.Claim | None:
-        """Claim a job and take a slot for its tenant; return None if there is no job, or no slot.
+        """Claim a job, and take a slot for its tenant; return None if there is no job or no slot.
 
-        One thread at a time: what a thread finds that claims after another's job has ended is all
-        that the first one did not take. No thread waits for its turn with a connection in hand:
-        the next thread may wait for that connection.
+        One thread at a time, so that a claim sees the slots that the one before has taken. No
+        thread waits for its turn with a database connection: the thread before may wait for that
+        connection.
         """
         with connections_released(), self._claiming:
             if _is_stopping.is_set() or self.shares.is_full():
@@ -62,19 +62,19 @@ def slots(queue: str) -> Slots:
 def work(kind: str, server: str = MAIN, is_swept: bool = False) -> None:
     """Do jobs of this kind on a server, one after the other, until none can be claimed.
 
-    A tenant that has its share of the slots is passed over; the thread that ends a job of it claims
-    the next one. So a slot that becomes free is filled without a message.
+    A tenant that has used its share of slots is skipped. The thread that finishes a job of the
+    tenant claims the next one, so that a free slot is filled without a message.
 
     Args:
         kind: name of the JobKind.
         server: of the tenants.
-        is_swept: wake another worker for each job that is found.
+        is_swept: wake another worker for each claimed job.
     """
     task = current_app.tasks[KINDS[kind].task]
     of_queue = slots(KINDS[kind].queue)
     until = time.monotonic() + settings.TASK_TIME_LIMIT
     try:
-        # Ends: where no job can be claimed; after TASK_TIME_LIMIT another worker goes on.
+        # Ends: when no job can be claimed; after TASK_TIME_LIMIT another worker continues.
         while (claimed := of_queue.claim(KINDS[kind], server)) is not None:
             _begun[threading.get_ident()] = time.monotonic()
             try:
@@ -94,7 +94,7 @@ def work(kind: str, server: str = MAIN, is_swept: bool = False) -> None:
 
 
 def _do(task: Task, claimed: jobs.Claim) -> None:
-    named = bound_contextvars(task_name=task.name)  # the log names the task that it runs
+    named = bound_contextvars(task_name=task.name)  # the name of the task in log lines
     with named, tenant_scope(claimed.tenant_id, pinned=True):
         task.run(str(claimed.tenant_id), str(claimed.key))
 
@@ -110,12 +110,12 @@ def sweep() -> int:
 
 
 def stop_claiming() -> None:
-    """Let no thread of this process claim another job."""
+    """Keep the threads of this process from claiming further jobs."""
     _is_stopping.set()
 
 
 def overdue_jobs(seconds: float) -> int:
-    """Return how many threads of this process have been at one job for longer than this."""
+    """Return the number of this process's threads whose job runs for longer than this."""
     since = time.monotonic() - seconds
     return sum(begun < since for begun in list(_begun.values()))
 

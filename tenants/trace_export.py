@@ -30,15 +30,15 @@ from tenants.metrics import Metric
 logger = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 2048
-# Between two exports; sooner where a quarter of MAX_WAITING waits.
+# Time between two exports; sooner if a quarter of MAX_WAITING waits.
 EXPORT_SECONDS: Final = 2.0
-# For the collector to answer, repeated requests too.
+# Time for the collector to answer, including retries.
 EXPORT_TIMEOUT_SECONDS: Final = 5.0
-# For what waits when the process ends. A container has ten seconds, of which jobs may need seven.
+# Time for waiting spans at the end of the process. A container has ten seconds, jobs need seven.
 STOP_SECONDS: Final = 1.5
-# What a header may be longer than is no traceparent: it has 55 characters.
+# Longer headers are no traceparent, which has 55 characters.
 MAX_PARENT_CHARACTERS: Final = 128
-# Names of routes, kinds, hosts and codes: without spaces, quotes and the sign of mail addresses.
+# Names of routes, kinds, hosts and codes: no spaces, no quotes, no @.
 WORD: Final = re.compile(r"[A-Za-z0-9_./:<>()\[\]{}?*+|^$\\-]{0,128}")
 NO_WORD: Final = "other"
 Value = UUID | str | int | float | bool | None
@@ -67,7 +67,7 @@ _W3C: Final = TraceContextTextMapPropagator()
 
 
 class Waiting:
-    """The number of spans that wait for the export, or are being exported."""
+    """The number of spans that wait for the export or are being exported."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -88,7 +88,7 @@ class Waiting:
 
 
 class Gate(SpanProcessor):
-    """Passes sampled spans on, and drops and counts those that are too many."""
+    """Passes sampled spans on. Drops and counts those above the limit."""
 
     def __init__(self, waiting: Waiting, then: SpanProcessor, spans: Metric) -> None:
         self._spans = spans
@@ -106,9 +106,9 @@ class Gate(SpanProcessor):
 
 
 class CountingExporter(SpanExporter):
-    """Exports spans by another exporter, counts them, and logs when the collector goes and comes.
+    """Exports spans through another exporter, counts them, and logs failures and recoveries.
 
-    The SDK's own log lines, one for each failure, are switched off in settings.LOGGING.
+    The SDK's own log line for each failure is switched off in settings.LOGGING.
     """
 
     def __init__(self, exporter: SpanExporter, waiting: Waiting, spans: Metric) -> None:
@@ -145,7 +145,7 @@ class CountingExporter(SpanExporter):
         self._is_failing = is_failing
 
     def stop(self) -> None:
-        """Count and log nothing from now on: the process ends, and closes what it logs to."""
+        """Stop counting and logging: the process ends and closes its log."""
         with self._reporting:
             self._is_stopped = True
 
@@ -182,8 +182,8 @@ class Tracing:
         self._tracer = provider.get_tracer("konstruct")
 
     def stop(self) -> None:
-        """Export what waits, for STOP_SECONDS at most, and count the rest as dropped."""
-        # It would wait for half a minute.
+        """Export waiting spans for at most STOP_SECONDS, and count the others as dropped."""
+        # The SDK's own shutdown would wait for half a minute.
         end = threading.Thread(target=self._batches.shutdown, name="spans", daemon=True)
         end.start()
         end.join(STOP_SECONDS)
@@ -272,7 +272,7 @@ def _context_of(traceparent: str) -> Context:
 
 
 def _named(attributes: Mapping[str, Value]) -> dict[str, Any]:
-    """Return attributes by OpenTelemetry's names. A text that is no word is "other"."""
+    """Return attributes with OpenTelemetry's names. A text that does not match WORD is "other"."""
     named: dict[str, Any] = {}
     for name, value in attributes.items():
         if isinstance(value, UUID):

@@ -1,11 +1,11 @@
 """Traces: spans of requests, jobs, recalls, tools and requests to language models.
 
-Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set and the process has called `start`. Off, OpenTelemetry
-is not imported, and a span costs a call of a function.
+Off unless OTEL_EXPORTER_OTLP_ENDPOINT is set and the process has called `start`. While it is off,
+OpenTelemetry is not imported, and a span costs a function call.
 
-A span has ids, numbers and words of ours, and never content: no text of a message or a prompt, no
-name, address or id of a person, no argument of a tool, no query and no header. An error is its
-class and its code. `tenants.trace_export.ATTRIBUTES` has all that a span can have.
+A span has ids, numbers and fixed words, never content: no text of a message or a prompt, no name,
+address or id of a person, no argument of a tool, no query and no header. An error is recorded by
+its class and code. `tenants.trace_export.ATTRIBUTES` has all attributes.
 """
 
 import functools
@@ -44,7 +44,7 @@ def start(process: str) -> None:
     """Export spans of this process, if OTEL_EXPORTER_OTLP_ENDPOINT is set. Call it after a fork.
 
     Args:
-        process: what the process is, such as "web".
+        process: the kind of process, such as "web".
     """
     global _tracing
     if settings.OTEL_EXPORTER_OTLP_ENDPOINT and _tracing is None:
@@ -54,7 +54,7 @@ def start(process: str) -> None:
 
 
 def stop() -> None:
-    """Export what waits, for STOP_SECONDS at most. The process ends."""
+    """Export waiting spans for at most STOP_SECONDS, at the end of the process."""
     global _tracing
     if _tracing is not None:
         _tracing.stop()
@@ -87,7 +87,7 @@ def span(
 def request_span(scope: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Trace an ASGI request, in the trace of its header traceparent if there is one.
 
-    Of tracestate nothing is taken: it is text of others.
+    The header tracestate is ignored: clients can write any text into it.
     """
     if _tracing is None:
         return _NO_SPAN
@@ -101,8 +101,10 @@ def request_span(scope: Mapping[str, Any]) -> AbstractContextManager[None]:
 def command_span(name: str) -> Iterator[None]:
     """Trace a command, and export its spans when it ends, if the process does nothing else.
 
+    The command must not fork: its children would share the thread of the export.
+
     Args:
-        name: of the command. It forks no process: its children would share the export's thread.
+        name: the name of the command.
     """
     is_alone = _tracing is None
     start(f"command {name}")
@@ -166,7 +168,7 @@ def is_recording() -> bool:
 
 
 def traceparent() -> str:
-    """Return the current span as W3C writes it, to be continued elsewhere; "" without a span."""
+    """Return the current span as a W3C traceparent, to continue it elsewhere; "" without a span."""
     return "" if _tracing is None else _tracing.traceparent()
 
 

@@ -1,4 +1,4 @@
-"""Django's transactions, on the server of the tenant that this thread is in."""
+"""Django's transactions on the server of the current tenant."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -9,18 +9,18 @@ from tenants.context import current_server
 
 
 def atomic(*, savepoint: bool = True, durable: bool = False) -> AbstractContextManager[None]:
-    """Do the block in a transaction, or in a savepoint of the one that is open there.
+    """Run the block in a transaction, or in a savepoint of an open one.
 
-    It decorates no function: the server would be that of the import.
+    It cannot be a decorator: the server would be the one at import time.
     """
     return transaction.atomic(using=current_server(), savepoint=savepoint, durable=durable)
 
 
 def on_commit(function: Callable[[], object]) -> None:
-    """Call the function when the transaction that we are in is committed; now if there is none."""
+    """Call the function when the current transaction is committed; at once if there is none."""
     transaction.on_commit(function, using=current_server())
 
 
 def set_rollback(rollback: bool) -> None:
-    """Let the innermost transaction end in a rollback, or not."""
+    """Set whether the innermost transaction is rolled back at its end."""
     transaction.set_rollback(rollback, using=current_server())

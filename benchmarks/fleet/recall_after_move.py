@@ -61,9 +61,9 @@ def ask(tenant_id: UUID, scopes: list[Scope], vectors: dict[str, np.ndarray[Any,
     from memory.recall import recall
     from memory.recall.policy import RecallPolicy
     from memory.recall.queries import Strategy
-    from tenants.servers import forget_servers
+    from tenants.servers import clear_server_cache
 
-    forget_servers()
+    clear_server_cache()
     policy = RecallPolicy(gate=False, top_k=10)
     found: Found = {}
     for strategy in Strategy:

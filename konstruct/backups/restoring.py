@@ -39,7 +39,7 @@ from tenants.context import (
     tenant_scope,
 )
 from tenants.exceptions import InvalidTenant, SchemaOutdated, WorkspaceTaken
-from tenants.locking import refuse_a_pooled_owner, schema_lock
+from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
 from tenants.moving.rows import run, session_on
 from tenants.moving.transfer import SETTLE_SECONDS, enter
@@ -47,7 +47,7 @@ from tenants.naming import replaced_schema_of
 from tenants.roles import APP_ROLE
 from tenants.schemas.migration_state import known_migrations, schema_exists
 from tenants.schemas.provisioning import default_domain
-from tenants.servers import note_server, require_server
+from tenants.servers import cache_server, require_server
 from tenants.serving import claim_workspace
 
 logger = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ def restore(
     """
     _refuse_unknown_migrations(entry)
     check_tenant(path, manifest, entry)
-    refuse_a_pooled_owner()
+    refuse_pooled_owner()
     tenant, is_new = _registered(entry, slug=slug, server=server)
     with (
         traces.span("restore tenant", tenant_id=tenant.pk),
@@ -130,7 +130,7 @@ def _registered(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenan
     with public_scope():
         tenant = Tenant.objects.filter(pk=entry["id"]).first()
         if tenant is not None:
-            note_server(tenant.pk, tenant.server)
+            cache_server(tenant.pk, tenant.server)
             if slug not in ("", tenant.slug) or server not in ("", tenant.server):
                 raise InvalidTenant(
                     f"this tenant is here as {tenant.slug!r}, on {tenant.server}: a second copy of"
@@ -165,7 +165,7 @@ def _registered(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenan
                 f"the name {tenant.slug!r} or a domain of it is another tenant's here: --as SLUG"
                 " gives it another name"
             ) from error
-        note_server(tenant.pk, tenant.server)
+        cache_server(tenant.pk, tenant.server)
         return tenant, True
 
 

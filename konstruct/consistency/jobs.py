@@ -25,8 +25,8 @@ from konstruct.orchestrator.replies.queue import REPLIES
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.models import Message, PendingEmbedding, Role
 from tenants.audit.models import (
-    OF_THE_TENANT,
     RETENTION,
+    TENANT_JOB_KEY,
     ErasureRequest,
     MessageErasure,
     RetentionRule,
@@ -59,7 +59,7 @@ WAITING: Final[tuple[tuple[JobKind, Keys], ...]] = (
     ),
     (SENDING, lambda: Notification.objects.pending().values_list("recipient_id").distinct()),
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
-    (RETENTION, lambda: RetentionRule.objects.values_list(Value(OF_THE_TENANT)).distinct()),
+    (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
 )
 # Keys of the rows that a job may be about. Rows of other kinds can be erased before their job,
 # which the owner's worker finishes then.

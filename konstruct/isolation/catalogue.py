@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from konstruct.isolation.attempts import Attempt, Layer
-from tenants.checks.connections import why_role_is_unsafe
-from tenants.checks.walls import open_privileges
+from tenants.checks.connections import unsafe_role_reason
+from tenants.checks.walls import unsafe_privileges
 from tenants.context import connection, server_scope
 from tenants.naming import SCHEMA_PATTERN
 from tenants.roles import APP_ROLE
@@ -106,10 +106,10 @@ def shortened(names: list[str]) -> str:
 
 def _check_catalogue(where: str) -> Iterator[Attempt]:
     with connection.cursor() as cursor:
-        reason = why_role_is_unsafe()
+        reason = unsafe_role_reason()
         found = {
             (Layer.ROLE, "the role could bypass policies"): [reason] if reason else [],
-            (Layer.ROLE, "SQL could enter a tenant, or harm all"): open_privileges(cursor),
+            (Layer.ROLE, "SQL could enter a tenant, or harm all"): unsafe_privileges(cursor),
             (Layer.POLICY, "a tenant's table has no forced policy"): [
                 f"{relation.schema}.{relation.name}"
                 for relation in unprotected_relations(cursor, SCHEMA_PATTERN)

@@ -48,7 +48,7 @@ from tenants import traces
 from tenants.context import connections_released, current_tenant_id
 from tenants.exceptions import detail_of
 from tenants.limits.fair_shares import FairShares
-from tenants.metrics import AtMost, counter, histogram
+from tenants.metrics import LimitedValues, counter, histogram
 
 if TYPE_CHECKING:
     import openai
@@ -79,7 +79,7 @@ SLOT_SECONDS: Final = 0.1
 NO_TENANT: Final = UUID(int=0)
 
 # Hosts of language models, which settings name.
-_hosts = AtMost(10)
+_hosts = LimitedValues(10)
 _TOKENS: Final = ("prompt_tokens", "completion_tokens")
 CALLS: Final = counter(
     "konstruct_model_calls_total",

@@ -34,7 +34,7 @@ from konstruct.processes import bound_to_us, end
 from tenants.checks.at_start import refuse_unsafe_role
 from tenants.context import connection
 from tenants.exceptions import KonstructError
-from tenants.management.base import SOME_BEHIND
+from tenants.management.base import SOME_TENANTS_FAILED
 
 
 class LogTail:
@@ -310,5 +310,5 @@ def _finish(migrate: "subprocess.Popen[str]", say: Callable[[str], None]) -> Non
     for line in output.splitlines():
         say(f"migrate | {line}")
     # A tenant that is behind is not served; the others are.
-    if migrate.returncode not in (0, SOME_BEHIND):
+    if migrate.returncode not in (0, SOME_TENANTS_FAILED):
         raise ServingError("migrate failed, see above")

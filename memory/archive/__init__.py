@@ -1,7 +1,6 @@
 """The portable local store: conversations and their vectors in one SQLite file.
 
-It needs neither Django nor Postgres. Only the product's own embedder, which MemoryManager takes
-where none is given, needs them.
+It needs neither Django nor Postgres; only the default embedder of MemoryManager does.
 """
 
 from memory.archive.exceptions import (

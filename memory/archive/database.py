@@ -18,7 +18,7 @@ import sqlite_vec
 from memory.archive.exceptions import ArchiveClosed, ArchiveUnavailable, explained
 from memory.exceptions import InvalidArgument
 
-# How long a writer waits for other processes. 10,000 messages are written in about a second.
+# Seconds that a writer waits for other processes. 10,000 messages are written in about a second.
 BUSY_TIMEOUT_MS = 30_000
 # The path of an archive without a file.
 IN_MEMORY = ":memory:"

@@ -38,7 +38,7 @@ class ArchiveClosed(ArchiveError):
 
 
 class UnknownId(ArchiveError, LookupError):
-    """The archive has nothing with this id."""
+    """The archive has no record with this id."""
 
 
 class DuplicateId(ArchiveError, ValueError):
@@ -54,7 +54,7 @@ class ModelMismatch(ArchiveError):
 
 
 class EmbedderError(ArchiveError, ValueError):
-    """The embedder is missing, or returns something else than one vector for each text."""
+    """The embedder is missing, or does not return one vector for each text."""
 
 
 _MEANINGS: tuple[tuple[tuple[type[Exception], ...], type[ArchiveError], str], ...] = (
@@ -78,7 +78,7 @@ _MEANINGS: tuple[tuple[tuple[type[Exception], ...], type[ArchiveError], str], ..
 def explained(path: Path) -> Iterator[None]:
     """Raise SQLite's errors about a file as errors of the archive, with a remedy.
 
-    Other errors, such as those of the SQL itself, are raised as they are.
+    Other errors, such as those of the SQL itself, are not changed.
     """
     try:
         yield

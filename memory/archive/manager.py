@@ -37,8 +37,8 @@ class ProductEmbedder:
 
     @property
     def version(self) -> str:
-        """The model's version, known without loading it."""
-        # Imported here: where an embedder is given, the product's model need not be installed.
+        """The model's version, without loading the model."""
+        # Imported here: with another embedder, the product's model need not be installed.
         try:
             from memory.embedding import embedder
 

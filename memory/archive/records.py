@@ -1,6 +1,6 @@
 """Records of the archive, and the checks of new ones.
 
-Roles, ids and texts obey the same rules as those of a tenant's memory.
+Roles, ids and texts have the same rules as in a tenant's memory.
 """
 
 import json
@@ -51,10 +51,10 @@ class StoredVector:
 
 @dataclass(frozen=True)
 class VectorHit:
-    """A vector that a search found; cosine similarity from -1 to 1.
+    """A vector that a search found, with its cosine similarity from -1 to 1.
 
-    `message_id` is the message that the vector was made of, if it is known, and `content` the text
-    of that message, if it is in the file.
+    `message_id` is the message of the vector, if it is known, and `content` its text, if it is in
+    the file.
     """
 
     id: str
@@ -85,7 +85,7 @@ class FactHit:
 
 
 def new_id() -> str:
-    """An id that no other archive has made, so that two archives can be brought together."""
+    """Return a globally unique id, so that archives can be joined."""
     return str(uuid4())
 
 
@@ -102,10 +102,10 @@ def new_message(
     timestamp: datetime | None = None,
     embedding_id: str | None = None,
 ) -> Message:
-    """A message to be inserted, with its id and time made up where none is given.
+    """Return a new message. Its id and time are generated if they are not given.
 
     Raises:
-        InvalidArgument: a value is not what a message can have.
+        InvalidArgument: a value is invalid for a message.
     """
     return Message(
         id=new_id() if id is None else id_argument("id", id),
@@ -118,10 +118,10 @@ def new_message(
 
 
 def new_messages(conversation_id: str, messages: Iterable[Mapping[str, Any]]) -> list[Message]:
-    """Messages to be inserted, from mappings with the arguments of `new_message`.
+    """Return new messages from mappings with the arguments of `new_message`.
 
     Raises:
-        InvalidArgument: which message is wrong, and why.
+        InvalidArgument: names the invalid message and the reason.
     """
     made = []
     for number, message in enumerate(messages):
@@ -139,7 +139,7 @@ def new_messages(conversation_id: str, messages: Iterable[Mapping[str, Any]]) ->
 
 
 def moment_argument(name: str, value: datetime) -> datetime:
-    """A moment in UTC, from a datetime that knows its time zone."""
+    """Return the time in UTC; the datetime must have a time zone."""
     if not isinstance(value, datetime):
         raise InvalidArgument(f"{name}={value!r} is not a datetime")
     if value.utcoffset() is None:
@@ -151,12 +151,12 @@ def moment_argument(name: str, value: datetime) -> datetime:
 
 
 def moment_text(value: datetime) -> str:
-    """A moment in UTC as it is stored: text of constant length, which sorts as the moments do."""
+    """Return the time as stored: UTC, text of constant length that sorts like the times."""
     return value.isoformat(timespec="microseconds")
 
 
 def metadata_text(metadata: Mapping[str, Any]) -> str:
-    """Metadata as it is stored: a JSON object that is read back equal."""
+    """Return the metadata as stored: a JSON object that is equal when it is read back."""
     try:
         text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
         is_equal = json.loads(text) == dict(metadata)

@@ -180,8 +180,8 @@ class SQLiteManager(Database):
     ) -> list[str]:
         """Add all of these messages, or none, and return their ids.
 
-        Each is a mapping with "role" and "content", and "id", "timestamp" and "embedding_id" where
-        add_message would be given them.
+        Each is a mapping with "role" and "content", and optionally "id", "timestamp" and
+        "embedding_id", as the arguments of `add_message`.
         """
         made = new_messages(conversation_id, messages)
         self.insert_messages(conversation_id, made)
@@ -309,7 +309,7 @@ def _message(row: tuple[Any, ...]) -> Message:
 
 
 def _page(limit: int | None, offset: int) -> tuple[int, int]:
-    # SQLite's word for "no limit" is -1.
+    # SQLite's value for "no limit" is -1.
     return (
         -1 if limit is None else count_argument("limit", limit, minimum=0),
         count_argument("offset", offset, minimum=0),

@@ -42,7 +42,7 @@ LEFT JOIN messages AS named ON named.id = embeddings.message_id
 LEFT JOIN messages AS owner ON owner.embedding_id = embeddings.id
 ORDER BY similarity DESC, number
 """
-# The nearest are found before anything is joined: vec0 takes its conditions from this query alone.
+# The nearest vectors are found before the joins: vec0 uses only conditions of this query.
 _SEARCH = """
 WITH nearest AS MATERIALIZED (
     SELECT rowid AS number, 1 - distance AS similarity FROM vectors
@@ -93,10 +93,10 @@ class VectorStore(AbstractContextManager["VectorStore"]):
         model_version: str = UNSPECIFIED,
         message_id: str | None = None,
     ) -> str:
-        """Store a vector of `dimensions` numbers, as it is, and return its id.
+        """Store a vector of `dimensions` numbers unchanged, and return its id.
 
-        It may name the message that it was made of. The message need not be in this file; if it
-        is, the vector goes when the message is deleted.
+        `message_id` names the message of the vector. The message need not be in this file; if it
+        is, the vector is deleted with it.
 
         Raises:
             InvalidArgument: it has another size, a number that is not finite, or no direction.
@@ -185,14 +185,14 @@ class VectorStore(AbstractContextManager["VectorStore"]):
         ids: Iterable[str] | None = None,
         min_similarity: float | None = None,
     ) -> list[VectorHit]:
-        """The `k` vectors (up to 4,096) of greatest cosine similarity, best first.
+        """Return the `k` vectors (at most 4,096) with the greatest cosine similarity, best first.
 
-        Every vector is compared, so that none is missed. Only vectors of `model_version` are, and
-        only those of `ids` where ids are given.
+        Every vector is compared, so that none is missed: all of `model_version` and, if `ids` is
+        given, only those of `ids`.
 
         Raises:
-            InvalidArgument: the vector could not be stored here either, or k is out of range.
-            ModelMismatch: no model_version is given, and there are vectors of several.
+            InvalidArgument: the vector is invalid, as for `store`, or k is out of range.
+            ModelMismatch: no model_version is given, and there are vectors of several models.
         """
         (blob,) = _vector_bytes("vectors", [vector], self.dimensions)
         k = count_argument("k", k)
@@ -211,7 +211,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
             bindings["ids"] = json.dumps([id_argument("ids", id) for id in ids])
             query = _SEARCH.format(among=_AMONG)
         rows = self._file.rows(query + _HIT, bindings)
-        # Rounding in single precision can step over the ends of the scale.
+        # Rounding in single precision can exceed the range.
         hits = [
             VectorHit(id, min(1.0, max(-1.0, score)), model_version, message_id, content)
             for id, score, message_id, content in rows
@@ -283,7 +283,8 @@ def _vector_bytes(name: str, vectors: Iterable[ArrayLike], dimensions: int) -> l
         )
     with np.errstate(all="ignore"):
         single = np.ascontiguousarray(array, dtype=FLOAT)
-        # sqlite-vec sums in single precision: what overflows or vanishes there has no direction.
+        # sqlite-vec sums in single precision: values that overflow or vanish there have no
+        # direction.
         lengths = np.einsum("ij,ij->i", single, single)
     wrong = np.flatnonzero(~((lengths > 0) & np.isfinite(lengths)))
     if wrong.size:

@@ -1,1 +1,1 @@
-"""Reads for auditors: threads, users, statistics, words, neighbours of a memory."""
+"""Reads for auditors: threads, users, statistics, words, similar messages."""

@@ -1,7 +1,7 @@
-"""The end users whom memory knows, and how much of each.
+"""The end users of a tenant, with numbers of their messages and facts.
 
-The cost goes by the users of a page and the agents, not by their messages: each step is a probe of
-an index, and counting ends.
+The cost depends on the users of a page and the agents, not on their messages: each step is a probe
+of an index, and counts have limits.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,10 +30,10 @@ from tenants.context import fetch_all, fetch_column, required_tenant_id
 BATCH = 200
 
 
-# Of what one agent has of a user: where one user is asked for, and in a list of many.
+# Limits of counts for one agent and user: for a single user, and in a list.
 MAX_COUNTED: Final = 10_000
 MAX_COUNTED_IN_LIST: Final = 1_000
-# Names of a user that a list shows.
+# The names of a user in a list.
 MAX_NAMES: Final = 20
 # Of facts: entries that are active and valid now.
 _CURRENT = """AND tenant_id = %(tenant)s AND version_of IS NULL
@@ -112,7 +112,7 @@ LEFT JOIN LATERAL (
 ORDER BY known.user_id {order}, spoken.agent_id
 """
 _WALKED = "SELECT user_id FROM step WHERE user_id IS NOT NULL"
-# Renamed, so that `user_id` is that of the table around it.
+# Renamed, so that `user_id` is the column of the outer table.
 _SPOKE = """ AND EXISTS (
     SELECT FROM (
         SELECT user_id AS speaker, created_at AS said_at FROM memory_message
@@ -120,9 +120,9 @@ _SPOKE = """ AND EXISTS (
     ) AS said
     WHERE speaker = user_id AND said_at >= %(since)s AND said_at < %(until)s
 )"""
-# Ids and names are scanned: row-level security leaves no index for LIKE. Each table is read in the
-# order of the ids, by an index, and no further than to the users of one page: a part that all ids
-# have ends there.
+# Ids and names are scanned: under row-level security Postgres uses no index for LIKE. Each table is
+# read in the order of the ids, by an index, until the users of one page are found: if all ids
+# contain the text, that is soon.
 _FOUND = """
 SELECT user_id FROM (
     SELECT scope.user_id FROM agent_step CROSS JOIN LATERAL (
@@ -155,9 +155,9 @@ SELECT user_id FROM (
 ) AS found
 ORDER BY user_id {order}
 """
-# Of LIKE Postgres expects few rows, and would sort all that there are.
+# For LIKE Postgres expects few rows, and would sort all of them.
 _HOLDS_TEXT = "strpos(lower(user_id), lower(%(containing)s)) > 0"
-# With a limit, so that Postgres looks for each candidate, and reads no table whole.
+# With a limit, so that Postgres probes for each candidate instead of reading a whole table.
 _EXISTS = """(
     SELECT FROM (
         (SELECT FROM memory_message
@@ -168,7 +168,7 @@ _EXISTS = """(
          {of_agent} LIMIT 1)
     ) AS known LIMIT 1
 ) AS existing"""
-# One agent knows the names that its own messages have.
+# With one agent, only the names in messages of this agent are searched.
 _HEARD = """AND EXISTS (
     SELECT FROM memory_message
     WHERE agent_id = %(agent)s AND user_id = {name}.user_id AND role = 'user'
@@ -201,7 +201,7 @@ ORDER BY user_id LIMIT %(limit)s
 
 @dataclass(frozen=True, slots=True)
 class Acquaintance:
-    """What one agent has of a user, in numbers; counts end at MAX_COUNTED_IN_LIST."""
+    """The numbers of rows that one agent has of a user; each at most MAX_COUNTED_IN_LIST."""
 
     agent_id: UUID
     messages: int
@@ -244,10 +244,10 @@ ORDER BY agent.place
 
 
 def acquaintances(user_ids: Sequence[str], agent_ids: Sequence[UUID]) -> list[Acquaintance]:
-    """Return how much each of these agents has of a person; without those that have nothing.
+    """Return the numbers of rows of a person by agent, without agents that have none.
 
     Args:
-        user_ids: the ids of the person. Counts of each id end at MAX_COUNTED_IN_LIST.
+        user_ids: the ids of the person. Each count is at most MAX_COUNTED_IN_LIST per id.
         agent_ids: the agents, in the order of the result.
     """
     rows = fetch_all(
@@ -299,10 +299,12 @@ def name_of_each(user_ids: Iterable[str]) -> dict[str, str]:
 
 
 def messages_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
-    """Every turn between the two, oldest first, with its pieces that are embedded."""
+    """Yield the messages between the agent and the user, oldest first, with their embedded
+    pieces.
+    """
     position: tuple[datetime, int] | None = None
     rows = Message.objects.filter(agent_id=agent_id, user_id=user_id)
-    # Ends: each batch begins after the one before, and one that is not full is the last.
+    # Ends: each batch begins after the last one; an incomplete batch is the last.
     while True:
         later = Q()
         if position is not None:
@@ -330,7 +332,7 @@ def messages_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
 
 
 def recalls_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
-    """What was recalled for each reply."""
+    """Yield the recall of each reply."""
     rows = RecallEvent.objects.filter(agent_id=agent_id, user_id=user_id)
     names = [field.attname for field in RecallEvent._meta.concrete_fields]
     hidden = {"tenant_id", "agent_id", "user_id"}
@@ -340,7 +342,7 @@ def recalls_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
 
 
 def items_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
-    """What frameworks keep of their runs."""
+    """Yield the conversation items of frameworks."""
     rows = ConversationItem.objects.filter(agent_id=agent_id, user_id=user_id)
     for pk in rows.order_by("created_at", "number").values_list("pk", flat=True):
         for item in ConversationItem.objects.filter(pk=pk):
@@ -348,7 +350,7 @@ def items_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
 
 
 def facts_of(user_id: str) -> Iterator[dict[str, Any]]:
-    """Facts about the user, with their old versions."""
+    """Yield the facts about the user, with their old versions."""
     for fact in MemoryEntry.objects.filter(user_id=user_id).defer("embedding").order_by("pk"):
         yield {
             **_fields(fact, "memory_id", "agent_id", "content", "metadata", "created_at"),
@@ -357,7 +359,7 @@ def facts_of(user_id: str) -> Iterator[dict[str, Any]]:
 
 
 def cleared_windows_of(user_id: str, agent_id: UUID) -> list[dict[str, Any]]:
-    """When the window between the two was emptied."""
+    """Return the times at which the window of the agent and the user was cleared."""
     rows = WindowClear.objects.filter(agent_id=agent_id, user_id=user_id)
     return [_fields(clear, "created_at", "last_number") for clear in rows.order_by("pk")]
 
@@ -368,7 +370,7 @@ def _fields(row: Any, *names: str) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class KnownUser:
-    """An end user, and how much is known of them, with counts that end."""
+    """An end user, with numbers of their messages and facts; counts have limits."""
 
     user_id: str
     facts: int
@@ -382,7 +384,7 @@ class KnownUser:
 
     @property
     def messages(self) -> int:
-        """Turns with all agents."""
+        """The number of messages with all agents."""
         return sum(self.messages_by_agent.values())
 
 
@@ -398,18 +400,19 @@ def known_users(
     until: datetime | None = None,
     limit: int,
 ) -> list[KnownUser]:
-    """Return users with messages or facts in the tenant that we are in, by their ids.
+    """Return the users of the current tenant with messages or facts, sorted by id.
 
     Args:
-        agent_id: only whom this agent knows, and only what it knows of them.
-        user_id: only this one, if known; counted up to MAX_COUNTED, not MAX_COUNTED_IN_LIST.
-        containing: only those with this in their ids, in any case, or with each word of it in one
-            of their names, whatever the case and the accents. A part of an id is found as soon as
-            a message is indexed, a whole one at once.
-        or_ids: with `containing`, these too, if they are known.
-        beyond: only those after it (before it, if descending).
-        since: only those with a message from this moment on.
-        until: only those with a message before this moment; with `since`, between the two.
+        agent_id: only users of this agent, with its messages and facts only.
+        user_id: only this user, if known; counted up to MAX_COUNTED, not MAX_COUNTED_IN_LIST.
+        containing: only users whose id contains this text, in any case, or one of whose names has
+        each
+            word of it, regardless of case and accents. A part of an id is found once a message is
+            indexed, a whole id immediately.
+        or_ids: with `containing`, these users too, if they are known.
+        beyond: only users after this id (before it, if descending).
+        since: only users with a message at or after this time.
+        until: only users with a message before this time; with `since`, between the two.
     """
     narrowing = " AND user_id IS NOT NULL"
     of_agent = "" if agent_id is None else " AND agent_id = %(agent)s"
@@ -467,22 +470,23 @@ def known_users(
 
 
 def look_alikes(user_id: str, limit: int = 5) -> list[str]:
-    """Other users whose ids differ in case, white space, invisible characters or composition only.
+    """Return other users whose ids differ only in case, white space, invisible characters or
+    composition.
 
-    Every user is compared: for a page on which a person decides about one. Letters of different
-    scripts that look the same are not found.
+    All users are compared: for a page on which a person decides about one user. Similar letters of
+    different scripts are not found.
     """
     return fetch_column(_ALIKE, {"user": user_id, "limit": limit})
 
 
 def _holding(text: str) -> str:
-    """Return the pattern of LIKE for texts that hold this one."""
+    """Return the LIKE pattern for texts that contain this one."""
     escaped = text.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
     return f"%{escaped}%"
 
 
 def _known_user(user_id: str, rows: Iterable[tuple[Any, ...]]) -> KnownUser:
-    """A user of rows, one for each agent that they talked with, or one without an agent."""
+    """Return a user from rows: one for each of the user's agents, or one without an agent."""
     known = KnownUser(user_id, 0)
     for _, known.facts, names, agent_id, messages, first_at, last_at, name, channel in rows:
         known.names = names or []
@@ -492,13 +496,13 @@ def _known_user(user_id: str, rows: Iterable[tuple[Any, ...]]) -> KnownUser:
         known.first_at = min(known.first_at or first_at, first_at)
         if known.last_at is None or last_at >= known.last_at:
             known.last_at, known.name, known.channel = last_at, name or "", channel or ""
-    # A message without a name does not take away the name of those before it.
+    # The last message may lack a name that earlier ones have.
     known.name = known.name or next(iter(known.names), "")
     return known
 
 
 def _probes(conditions: str, order: str) -> str:
-    # Old versions of facts are no entries, and the index that is walked leaves them out.
+    # Old versions of facts do not count, and the index does not contain them.
     entries = f"{conditions} AND version_of IS NULL"
     return " UNION ALL ".join(
         _PROBE.format(table=table, conditions=narrowing, order=order)

@@ -1,9 +1,9 @@
 """Search in the messages of all people of a tenant, by words and by meaning.
 
 Recall reads one agent's memory of one user. This search reads a whole tenant: candidates are the
-messages with the rarest words, by the index of words, and the messages with the nearest
-pieces, by the HNSW index; all of them are then scored alike. Each of the statements has an index
-and ends after LIMIT_SECONDS: docs/decisions/0086.
+messages with the rarest words, by the index of words, and the messages with the nearest pieces, by
+the HNSW index; all candidates get a score of the same kind. Each statement has an index and ends
+after LIMIT_SECONDS: docs/decisions/0086.
 """
 
 import math
@@ -26,17 +26,17 @@ from tenants.context import fetch_all, tenant_connection
 
 MAX_FOUND: Final = 100
 MAX_TERMS: Final = 16
-# A word is counted up to this many messages; where filters leave few of them, so many are read.
+# A word is counted up to this many messages; filters that leave few messages read at most MAX_READ.
 MAX_COUNTED: Final = 1_000
 MAX_READ: Final = 5_000
-# The words that lead to candidates: the rarest, up to this many messages that hold them together.
+# Candidates come from the rarest words, up to this many messages with any of them.
 CANDIDATE_POSTINGS: Final = 2_000
-# Candidates by words; by meaning there are pieces, of which a message has two or three.
+# Candidates by words; candidates by meaning are pieces, of which a message has two or three.
 CANDIDATES: Final = 100
 CANDIDATE_PIECES: Final = 100
-# Filters that leave this many messages or fewer: all of their pieces are compared.
+# If the filters leave at most this many messages, all of their pieces are compared.
 COMPARED_WHOLE: Final = 3_000
-# What the words of a query add to the cosine, if a message holds all of them.
+# Added to the cosine if a message contains all words of the query.
 WORDS_WEIGHT: Final = 0.5
 LIMIT_SECONDS: Final = 2
 QUERY_CANCELED: Final = "57014"
@@ -48,7 +48,7 @@ _NARROWING: Final = {
     "since": "created_at >= %(since)s",
     "until": "created_at < %(until)s",
 }
-# A person has few scopes, and each is probed; otherwise the index of words is read.
+# A person has few scopes, so each is probed; otherwise the index of words is read.
 _WORD_OF_PERSON: Final = """
     SELECT message_number, weight FROM memory_scope AS scope, LATERAL (
         SELECT message_number, weight FROM memory_posting
@@ -103,7 +103,7 @@ SELECT message_id FROM (SELECT id FROM memory_message WHERE {narrowing}) AS mess
 ) AS piece
 ORDER BY distance LIMIT %(candidate_pieces)s
 """
-# CASE: no other index than HNSW is left.
+# CASE: leaves only the HNSW index.
 _BY_MEANING: Final = """
 SELECT message_id FROM memory_conversationembedding AS piece
 WHERE CASE WHEN embedding_model = %(model)s AND message_id IS NOT NULL {and_narrowing}
@@ -117,7 +117,7 @@ _BY_INDEX: Final = {"enable_seqscan": "off"}
 _WALK: Final = {
     "hnsw.iterative_scan": "relaxed_order",
     "hnsw.ef_search": str(CANDIDATE_PIECES),
-    # Of a filter that few rows pass.
+    # For a filter that few rows match.
     "hnsw.max_scan_tuples": "20000",
     "enable_sort": "off",
 }
@@ -156,13 +156,13 @@ class FoundMessage:
 
     @property
     def words_percent(self) -> int:
-        """The share of the words as a percentage."""
+        """The share of the query's words in the message, in percent."""
         return round(100 * self.words)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundMessages:
-    """What a search found, best first."""
+    """The result of a search, best first."""
 
     found: list[FoundMessage]
     is_partial: bool
@@ -171,7 +171,7 @@ class FoundMessages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFilter:
-    """Which messages are searched; None does not narrow."""
+    """Filters of the search; None does not filter."""
 
     agent_id: UUID | None = None
     user_id: str | None = None
@@ -180,7 +180,7 @@ class MessageFilter:
     until: datetime | None = None
 
     def condition(self, *names: str) -> str:
-        """Return the filters, or those of these names, as a condition of SQL."""
+        """Return the filters, or those with these names, as an SQL condition."""
         narrowing = (
             _NARROWING[name] for name in names or _NARROWING if getattr(self, name) is not None
         )
@@ -204,10 +204,10 @@ def search_messages(
     """Find messages of all people of the current tenant.
 
     Args:
-        query: the words, of which MAX_TERMS count, or a description.
-        narrowed: which messages are searched.
-        limit: at most this many, up to MAX_FOUND.
-        query_embedding: the vector of the query, if the caller has it already.
+        query: words, of which the first MAX_TERMS are used, or a description.
+        narrowed: the filters.
+        limit: maximum number of results, up to MAX_FOUND.
+        query_embedding: the vector of the query, if the caller has it.
 
     Returns:
         Messages with a word of the query, or nearer to it than SEARCH_FLOOR; best first.
@@ -266,7 +266,7 @@ def _within_limit(
     """Return the rows of a read, or None if it takes longer than LIMIT_SECONDS."""
     milliseconds = str(1000 * LIMIT_SECONDS)
     try:
-        # Rolled back, so that the settings end with it.
+        # Rolled back, so that the settings are reset.
         with transaction.atomic():
             tenant_connection().set_local({**(settings or {}), "statement_timeout": milliseconds})
             rows = fetch_all(statement, values)
@@ -281,7 +281,7 @@ def _within_limit(
 def _rarity(
     terms: Iterable[int], counts: dict[int, float], messages: float | None
 ) -> dict[int, float]:
-    """Return how rare each word is, as shares of 1 in all."""
+    """Return the rarity of each word, as shares of 1."""
     total = max([messages or 0, *counts.values(), 1])
     idf = {
         h: math.log1p((total - counts.get(h, 0) + 0.5) / (counts.get(h, 0) + 0.5)) for h in terms
@@ -290,7 +290,7 @@ def _rarity(
 
 
 def _waiting_numbers(lexemes: set[str], narrowed: MessageFilter) -> list[int]:
-    """Return the numbers of messages that hold all words, and are not indexed yet."""
+    """Return the numbers of messages with all words that are not indexed yet."""
     narrowing: dict[str, Any] = {
         "message__agent_id": narrowed.agent_id,
         "message__user_id": narrowed.user_id,
@@ -313,7 +313,7 @@ def _best(
 ) -> list[FoundMessage]:
     weighed = []
     for message_id, cosine, terms in scored:
-        # Without a vector and words it was found as a message that waits for them.
+        # Without vector and words, the message was found among those that are not indexed yet.
         words = 1.0 if cosine is None and not terms else sum(rarity[h] for h in terms or ())
         if words or (cosine or 0) >= SEARCH_FLOOR:
             weighed.append(((cosine or 0) + WORDS_WEIGHT * words, message_id, cosine, words))

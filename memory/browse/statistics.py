@@ -1,4 +1,4 @@
-"""A tenant's memory in numbers, for people: each takes the same time however much there is."""
+"""Numbers of a tenant's rows for people. Each takes the same time for any number of rows."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ from django.db.models import Count
 from memory.models import ConversationEmbedding, MemoryEntry, Message, Scope
 from tenants.context import fetch_value
 
-# Up to here rows are counted; of larger tables Postgres' estimate is good enough.
+# Larger tables are estimated from Postgres' statistics.
 COUNTED_EXACTLY = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How many rows there are; an estimate where there are very many."""
+    """A number of rows; an estimate for large tables."""
 
     rows: int
     is_estimate: bool = False
@@ -24,7 +24,7 @@ class Amount:
 
 
 def amounts() -> dict[str, Amount]:
-    """How much there is of everything."""
+    """Return the number of rows of each kind."""
     return {
         "messages": amount_of(Message),
         "pieces": amount_of(ConversationEmbedding),
@@ -34,7 +34,7 @@ def amounts() -> dict[str, Amount]:
 
 
 def amount_of(model: type[models.Model]) -> Amount:
-    """How many rows a table of the current tenant's has, without reading a large one."""
+    """Return the number of rows of a table of the current tenant, without reading a large one."""
     estimate = fetch_value(
         "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass", [model._meta.db_table]
     )
@@ -45,7 +45,7 @@ def amount_of(model: type[models.Model]) -> Amount:
 
 
 def size_in_bytes() -> int:
-    """What the tenant's schema takes on disk, indexes included."""
+    """Return the size of the tenant's schema on disk, including indexes."""
     size: int = fetch_value(
         "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
         " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"

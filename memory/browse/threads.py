@@ -1,6 +1,6 @@
-"""Conversations as people read them: the threads of a tenant by their latest turn, and one's turns.
+"""Conversations for people: the threads of a tenant by their latest turn, and the turns of one.
 
-Both go along indexes and stop: a tenant may have a million messages, and one thread all of them.
+Both read indexes and have limits: a tenant may have a million messages, and a thread all of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,17 +20,17 @@ from memory.text import lexical
 from tenants.context import fetch_all, fetch_column, fetch_value
 from tenants.models import jobs_of
 
-# A scope of up to so many pieces is compared whole: 13 ms for 10,000.
+# In a scope of at most this many pieces all are compared: 13 ms for 10,000.
 COMPARED_WHOLE = 20_000
 
 
 # Maximum number of messages without an index entry that are searched, newest first.
 LOOKED_THROUGH = 500
-# Words of a text that is searched for; those after it change nothing.
+# Words of the searched text; further ones are ignored.
 MAX_TERMS = 32
-# Of a scope, so many of the newest messages with the rarest word are looked at for the others.
+# In each scope, this many of the newest messages with the rarest word are checked for the others.
 LOOKED_AT = 5_000
-# How rare a word is, as far as that matters.
+# Limit for counting how rare a word is.
 COUNTED_UP_TO = 1_000
 _RAREST = """
     SELECT lexeme_hash FROM unnest(%(terms)s::bigint[]) AS term (lexeme_hash)
@@ -43,7 +43,7 @@ _RAREST = """
         ) AS counted
     ), lexeme_hash LIMIT 1
 """
-# Of each scope no more than can be asked for in all.
+# From each scope at most the number that the whole search may return.
 _HOLDING_ALL = """
     SELECT message_number FROM memory_scope CROSS JOIN LATERAL (
         SELECT message_number FROM (
@@ -125,7 +125,7 @@ ORDER BY message.created_at DESC, message.number DESC
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A message, by its piece that is nearest."""
+    """A similar message, with its nearest piece."""
 
     message_id: UUID | None
     content: str
@@ -134,10 +134,10 @@ class Neighbour:
 
 
 def nearest_neighbours(message: Message, *, limit: int = 10) -> list[Neighbour]:
-    """The messages of the same agent and user that are most like this one, nearest first.
+    """Return the most similar messages of the same agent and user, nearest first.
 
-    Each is as near as the nearest pair of pieces; only vectors of one model are compared. Nothing
-    for a message that is not embedded.
+    The similarity is that of the nearest pair of pieces; only vectors of one model are compared.
+    Empty for a message that is not embedded.
     """
     pieces = list(
         ConversationEmbedding.objects.filter(message=message).order_by("-embedding_model", "piece")
@@ -155,7 +155,7 @@ def nearest_neighbours(message: Message, *, limit: int = 10) -> list[Neighbour]:
 
 
 def _nearest(message: Message, piece: ConversationEmbedding, limit: int) -> list[Any]:
-    """Pieces of other messages, each with its cosine similarity."""
+    """Return pieces of other messages, each with its cosine similarity."""
     others = (
         ConversationEmbedding.objects.filter(
             agent_id=message.agent_id,
@@ -170,15 +170,15 @@ def _nearest(message: Message, piece: ConversationEmbedding, limit: int) -> list
     if others.values("pk")[: COMPARED_WHOLE + 1].count() > COMPARED_WHOLE:
         with walking_hnsw():
             return list(others.order_by(distance)[:limit])
-    # "+ 0" hides the distance from the planner, who would take HNSW for a scope of any size.
+    # "+ 0" hides the distance from the planner, which would use HNSW for a scope of any size.
     return list(others.order_by(distance + 0.0)[:limit])
 
 
 def numbers_of_messages_with(text: str, *, limit: int = 1000) -> list[int]:
-    """Numbers of the newest messages of the current tenant that hold every word of the text.
+    """Return the numbers of the newest messages of the current tenant with every word of the text.
 
-    Words are compared by their stems, and those that carry no meaning are passed over. What is not
-    indexed yet is looked through as it stands.
+    Words are compared by their stems; stop words are ignored. Messages that are not indexed yet are
+    searched directly.
     """
     lexemes = list(dict.fromkeys(lexical.lexemes(text)))[:MAX_TERMS]
     if not lexemes:
@@ -199,27 +199,27 @@ def numbers_of_messages_with(text: str, *, limit: int = 1000) -> list[int]:
 
 
 def numbers_of_messages_of(user_id: str, *, limit: int = 1000) -> list[int]:
-    """Numbers of the newest messages between one user and any agent."""
+    """Return the numbers of the newest messages between one user and any agent."""
     agents = list(Scope.objects.filter(user_id=user_id).values_list("agent_id", flat=True))
     known = (
         Message.objects.filter(agent_id__in=agents, user_id=user_id)
         .order_by("-number")
         .values_list("number", flat=True)[:limit]
     )
-    # An agent that has nothing indexed of the user has no scope yet.
+    # An agent without indexed messages of the user has no scope.
     waiting = messages_not_indexed().filter(message__user_id=user_id)
     return [*known, *waiting.values_list("message__number", flat=True)]
 
 
 def messages_not_indexed() -> QuerySet[PendingEmbedding]:
-    """The newest messages that are not indexed: few, except for the minutes of an import."""
+    """Return the newest messages that are not indexed: few, except during an import."""
     newest = PendingEmbedding.objects.order_by("-message__number").values("pk")[:LOOKED_THROUGH]
     return PendingEmbedding.objects.filter(pk__in=newest)
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadSummary:
-    """A conversation, by its latest turn."""
+    """A conversation with its latest turn."""
 
     agent_id: UUID
     user_id: str
@@ -242,7 +242,9 @@ class ThreadPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ThreadPage:
-    """Some threads, the latest first, and where the next page begins (None: there is none)."""
+    """A page of threads, latest first; `before` is the start of the next page, None for the last
+    one.
+    """
 
     threads: list[ThreadSummary]
     before: ThreadPosition | None
@@ -346,10 +348,10 @@ def _position_of(thread: ThreadSummary) -> ThreadPosition:
 
 
 def turns_around(anchor: Message, *, earlier: int = 30, later: int = 20) -> list[Message]:
-    """Turns of the anchor's thread around it, oldest first, with what a reader needs of each.
+    """Return turns of the anchor's thread around it, oldest first, with the values of the page.
 
     Each has `shown` (its text, or the beginning of a long one), `length`, `reply_pk`, `is_embedded`
-    (None while it waits), `embedding_error` and `has_trace`.
+    (None while it is queued), `embedding_error` and `has_trace`.
     """
     position = (anchor.created_at, anchor.number)
     before = _turns(anchor, Q(created_at__lt=position[0]) | _same_time(position, "lte"))
@@ -359,7 +361,7 @@ def turns_around(anchor: Message, *, earlier: int = 30, later: int = 20) -> list
 
 
 def turns_beside(first: Message, last: Message) -> tuple[Message | None, Message | None]:
-    """The turns just before the first and just after the last of a page."""
+    """Return the turns just before the first and just after the last of a page."""
     start, end = (first.created_at, first.number), (last.created_at, last.number)
     before = _thread_of(first).filter(Q(created_at__lt=start[0]) | _same_time(start, "lt"))
     after = _thread_of(last).filter(Q(created_at__gt=end[0]) | _same_time(end, "gt"))

@@ -28,7 +28,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is asked for: the compiler alone needs neither Django nor LangGraph."""
+    """Import a name on first access: the compiler alone needs neither Django nor LangGraph."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -8,7 +8,7 @@ class UnknownModelTier(KonstructError, ValueError):
 
 
 class NoTenant(KonstructError):
-    """A session store that is bound to no tenant was used outside of any."""
+    """A session store without a tenant was used outside of tenants."""
 
 
 class SessionTablesOutdated(KonstructError):
@@ -16,12 +16,12 @@ class SessionTablesOutdated(KonstructError):
 
 
 class ThreadExists(KonstructError, ValueError):
-    """A thread was to be copied onto one that already has a history."""
+    """The target of a copied thread already has a history."""
 
 
 class CheckpointRefused(KonstructError):
-    """A checkpoint's value is more than data of the classes that are allowed there."""
+    """A checkpoint's value has an object of a class that is not allowed."""
 
 
 class UnreadableSession(KonstructError):
-    """A thread keeps its messages in a way that cannot be read without its graph."""
+    """The messages of a thread cannot be read without its graph."""

@@ -29,7 +29,9 @@ class Sessions(Protocol):
     """A session store, such as `SessionStore`."""
 
     def get_session_messages(self, thread_id: str, /) -> Iterable[Any]:
-        """The messages of a thread, oldest first: {"role", "content"} or LangChain messages."""
+        """Return the messages of a thread, oldest first: {"role", "content"} or LangChain
+        messages.
+        """
         ...
 
 
@@ -158,14 +160,14 @@ class ContextManager:
     ) -> Gathered:
         """Return the turns and memories that `compile_working_context` fits into the budget.
 
-        Turns that the prompt will have are not recalled; older ones can be. `instructions` is a
-        system message that the prompt holds whole, beside the system prompt: its tokens are taken
-        from the shares of turns and memories.
+        Turns of the prompt are not recalled; older ones can be. `instructions` is a system message
+        that the prompt has in full, besides the system prompt: its tokens are taken from the shares
+        of turns and memories.
         """
         compiler, task = self._compiler(model_tier, instructions), Task.of(task)
         text_argument("task", task.text)
         asked = task.description
-        # Pinned, so that a session store of another tenant is refused and not read.
+        # Pinned, so that a session store of another tenant is refused.
         with tenant_scope(tenant_id, pinned=True) as tenant:
             if session_messages is None:
                 session_messages = self._session_messages(tenant, thread_id, agent_id, user_id)
@@ -272,7 +274,7 @@ class ContextManager:
         """Return the facts nearest to a text; further arguments as of `LongTermMemory.search`."""
         return self.memory.search(tenant_id, query, limit, agent_id, **narrowed)
 
-    # The name that other memory libraries give it.
+    # The name in other memory libraries.
     get_context = compile_working_context
 
     acompile_working_context = asynchronous(compile_working_context)
@@ -311,7 +313,7 @@ class ContextManager:
         known: dict[str, Any] = {
             **({"shared_only": True} if user_id is None else {"user_id": user_id}),
             **({} if vector is None else {"query_embedding": vector}),
-            # Those with evidence are recalled with the messages that they rest on.
+            # Facts with evidence are recalled with their messages.
             **({"without_evidence": True} if without_evidence else {}),
         }
         search = self.memory.search
@@ -370,9 +372,9 @@ def nothing_recalled(query: str) -> RecallResult:
 
 
 def _spoken(messages: Iterable[Any], task: str) -> list[dict[str, Any]]:
-    """What users and assistants said, oldest first: a prompt has no place for tools' calls.
+    """Return the messages of users and assistants, oldest first, without calls of tools.
 
-    A graph that is at work has the task as its last turn already; it is not said twice.
+    A running graph has the task as its last turn; it is left out.
     """
     turns = [
         {**turn, "content": writable(turn["content"])}
@@ -389,7 +391,9 @@ def _message_ids(turns: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def _recalled(ranking: Sequence[Hit | FactHit], shown: set[str]) -> list[Memory]:
-    """What was recalled, best first, each fact and turn once; a hit's neighbours are around it."""
+    """Return the recalled facts and turns, best first and each once; neighbours surround their
+    hit.
+    """
     facts = [each for each in ranking if isinstance(each, FactHit)]
     seen = {*shown, *(str(message_id) for fact in facts for message_id in fact.message_ids)}
     memories: list[Memory] = []

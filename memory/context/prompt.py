@@ -1,4 +1,4 @@
-"""What was gathered for a prompt, what of it the prompt holds, and why the rest is not in it."""
+"""The parts of a prompt, the parts that fit into it, and the reasons for leaving others out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from memory.context.task import Task
 from memory.context.working import MESSAGE_OVERHEAD, WorkingContext
 from memory.recall import Cut, FactHit, Hit, RecallResult
 
-# The names of the budget's shares, by those of the sections that a prompt is made of.
+# The shares of the budget by the sections of a prompt.
 SHARES: dict[SectionName, str] = {
     "system": "system_prompt",
     "memory": "relevant_context",
@@ -50,12 +50,12 @@ class Fact:
 
     @classmethod
     def of(cls, entry: Any) -> "Fact":
-        """A fact from text, or from a mapping or an object with a `content`."""
+        """Return a fact from text, or from a mapping or an object with a `content`."""
         return cls(text_of(entry), score_of(entry), attribute_of(entry, "memory_id"))
 
     @classmethod
     def recalled(cls, hit: FactHit) -> "Fact":
-        """A fact that recall has found."""
+        """Return a fact that recall has found."""
         return cls(
             content=hit.content,
             score=hit.similarity,
@@ -69,7 +69,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One item that a prompt may tell: a fact, or a turn that was recalled."""
+    """One item of a prompt: a fact, or a recalled turn."""
 
     line: str
     """As a prompt has it."""
@@ -79,7 +79,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What there is to say, before it is fitted into a prompt."""
+    """The parts of a prompt, before they are fitted into the budget."""
 
     task: Task
     session_messages: list[dict[str, Any]]
@@ -94,13 +94,13 @@ class Gathered:
 
     @property
     def lines(self) -> list[str]:
-        """The memories as a prompt has them."""
+        """The memories as lines of the prompt."""
         return [memory.line for memory in self.memories]
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt within its budget, and where everything in it comes from."""
+    """A prompt within its budget, with the sources of its parts."""
 
     gathered: Gathered
     fitted: WorkingContext
@@ -110,32 +110,32 @@ class Prompt:
 
     @property
     def messages(self) -> list[Mapping[str, Any]]:
-        """The messages that the language model is sent."""
+        """The messages for the language model."""
         if self.built is not None:
             return list(self.built)
         return list(flattened(self._own_sections()))
 
     @property
     def texts(self) -> list[str]:
-        """The facts and recalled turns that it has room for, without the marks of a list."""
+        """The facts and recalled turns of the prompt, without list marks."""
         return [text_of_item(line) for line in self.fitted.memories]
 
     @property
     def max_system_tokens(self) -> int:
-        """The tokens that the text of the system prompt may have."""
+        """The maximum number of tokens of the system prompt's text."""
         return self.shares["system"] - MESSAGE_OVERHEAD
 
     def sent_as(self, built: Sequence[Mapping[str, Any]]) -> "Prompt":
-        """The same prompt with messages that were built of its parts."""
+        """Return the same prompt with messages that were built from its parts."""
         return replace(self, built=built)
 
     @property
     def included(self) -> list[Memory]:
-        """The memories that it has room for; the last of them may be cut."""
+        """The memories in the prompt; the last one may be cut."""
         return self.gathered.memories[: len(self.fitted.memories)]
 
     def trace(self) -> dict[str, Any]:
-        """Everything that a RecallEvent keeps, as JSON: see its fields."""
+        """Return everything that a RecallEvent stores, as JSON: see its fields."""
         included = self.included
         included_facts = [memory.fact for memory in included if memory.fact is not None]
         hits, cut = _parted(
@@ -166,7 +166,7 @@ class Prompt:
         )
 
     def _prompt(self) -> dict[str, Any]:
-        """The prompt as it is sent, section by section, with its tokens."""
+        """Return the prompt as it is sent, by section, with its tokens."""
         fitted = self.fitted
         sections: Mapping[SectionName, Sequence[Mapping[str, Any]]] = self._own_sections()
         sizes: dict[str, int] = dict(fitted.token_usage.items())  # type: ignore[arg-type]
@@ -202,15 +202,17 @@ class Prompt:
 
 
 def reserved_tokens(instructions: str) -> int:
-    """Return the tokens that a system message with instructions takes; 0 without."""
+    """Return the tokens of a system message with instructions; 0 without instructions."""
     return tokens.count(instructions) + MESSAGE_OVERHEAD if instructions else 0
 
 
 def _parted(
     recalled: RecallResult, told: set[UUID | None], replaced: set[UUID]
 ) -> tuple[tuple[Hit, ...], tuple[Cut, ...]]:
-    """The hits that the prompt has, and all others: first those that it has as a fact, and those
-    over the budget."""
+    """Return the hits in the prompt, and the others.
+
+    First come those that a fact replaces, then those over the budget.
+    """
     over = (
         Cut(
             hit.message_id,
@@ -228,7 +230,7 @@ def _parted(
 
 
 def _fact(fact: Fact, reason: str) -> dict[str, Any]:
-    """A fact as JSON; `reason` says why the prompt does not tell it."""
+    """Return a fact as JSON; `reason` is why the prompt does not have it."""
     return {
         "memory_id": None if fact.memory_id is None else str(fact.memory_id),
         "content": fact.content,

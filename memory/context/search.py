@@ -15,7 +15,7 @@ from memory.recall.policy import RecallPolicy
 
 
 class Rated(Protocol):
-    """An entry that a search may have rated by cosine similarity."""
+    """An entry that may have a cosine similarity."""
 
     @property
     def score(self) -> float | None: ...
@@ -26,9 +26,9 @@ T = TypeVar("T", bound=Rated)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found of each kind, best first; None of a kind that was not searched.
+    """The results by kind, best first; None for a kind that was not searched.
 
-    Scores of the two cannot be compared: a message has a probability, a fact a cosine.
+    Their scores cannot be compared: a message has a probability, a fact a cosine.
     """
 
     messages: RecallResult | None
@@ -41,10 +41,10 @@ def relevant_facts(
     floor: float = FACT_FLOOR,
     near_floor: float = NEAR_FACT_FLOOR,
 ) -> list[T]:
-    """Return the facts that are alike enough to what was asked, and those without a score.
+    """Return the facts that are similar enough to the query, and those without a score.
 
     Args:
-        facts: the facts that were found, nearest first.
+        facts: the found facts, nearest first.
         floor: least cosine similarity of a fact, from -1 to 1.
         near_floor: the least of the NEAR_FACTS nearest.
     """
@@ -70,16 +70,16 @@ def search_memory(
     at: datetime | None = None,
     filters: Mapping[str, Any] | None = None,
 ) -> Found:
-    """Search both with one vector of the query.
+    """Search messages and facts with one vector of the query.
 
     Args:
-        agent_id: whose memory; None: facts of whichever agent, and no messages.
-        policy: how messages are recalled; None: they are not.
-        facts: how many at most; 0: none are searched.
-        gate: leave out facts below the floor that prompts have, see `relevant_facts`.
-        shared: also facts that concern no user.
-        at: as of a moment.
-        filters: what the metadata must be.
+        agent_id: the agent; None: facts of all agents, and no messages.
+        policy: the policy of the recall; None: messages are not searched.
+        facts: the maximum number of facts; 0: none are searched.
+        gate: leave out facts below the floor of prompts, see `relevant_facts`.
+        shared: include facts about no user.
+        at: the state at this time.
+        filters: conditions on the metadata.
     """
     vector = embed([query])[0]
     messages = known = None

@@ -13,7 +13,7 @@ from memory.configured import require_configured_database
 from memory.context.chat import as_turn
 from memory.context.checkpoints.connections import connection_in
 from memory.context.exceptions import NoTenant, UnreadableSession
-from tenants.audit.tombstones import SESSION, bury
+from tenants.audit.tombstones import SESSION, enqueue_tombstones
 from tenants.context import asynchronous, current_tenant_id, pinned_tenant_id, tenant_scope
 from tenants.exceptions import TenantPinned
 from tenants.naming import as_tenant_id
@@ -26,29 +26,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A thread that has a history: its newest checkpoint's time, and how many there are."""
+    """A thread with a history: the time of its newest checkpoint, and the number of checkpoints."""
 
     thread_id: str
     updated_at: datetime
     checkpoints: int
-    # The newest checkpoint's id, which grows with time.
+    # The newest checkpoint's id, which increases with time.
     checkpoint_id: str
 
 
 class SessionStore:
-    """A tenant's LangGraph threads. Nothing expires by time; only `clear_session` removes one.
+    """A tenant's LangGraph threads. They never expire; only `clear_session` removes one.
 
-    Of a tenant that does not exist there are none.
+    A tenant that does not exist has none.
 
     Args:
-        tenant_id: owner of the sessions. Left out, the store follows the tenant that its
-            caller is in (a request, a task, `tenant_scope`).
-        messages_key: the key of the graph's state that holds its messages.
-        serde: how LangGraph writes what a checkpoint holds; its own way if left out. LangGraph's
-            own serializers are made strict: they build only what docs/context.md lists, and the
-            classes that they were given.
-        database_url: left out, or the database that this process uses. It may be given in the
-            place of `tenant_id` too.
+        tenant_id: owner of the sessions. By default the caller's current tenant (of a request, a
+        task,
+            `tenant_scope`).
+        messages_key: the key of the messages in the graph's state.
+        serde: LangGraph's serializer for checkpoints; by default its own. LangGraph's serializers
+        are
+            made strict: they build only the classes of docs/context.md and those that they were
+            given.
+        database_url: the database of this process, or nothing. It may be passed in place of
+            `tenant_id` too.
 
     Raises:
         InvalidArgument: another database is named. Settings choose it.
@@ -74,7 +76,7 @@ class SessionStore:
         """The tenant that owns the sessions.
 
         Raises:
-            NoTenant: the store is bound to none and its caller is in none.
+            NoTenant: the store has no tenant, and neither has the caller.
             TenantPinned: the caller serves another tenant.
         """
         tenant_id = self._bound_to or current_tenant_id()
@@ -87,34 +89,35 @@ class SessionStore:
 
     @property
     def checkpointer(self) -> "TenantPostgresSaver":
-        """For `graph.compile(checkpointer=...)`: it stays with the tenant of this moment.
+        """For `graph.compile(checkpointer=...)`: it keeps the tenant of the current scope.
 
         It works for `invoke` and `ainvoke`, from any thread.
         """
-        # Imported here: LangGraph takes half a second and 40 MB of every process that loads it.
+        # Imported here: LangGraph takes half a second and 40 MB of each process.
         from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 
         return TenantPostgresSaver(self.tenant_id, serde=self._serde)
 
     def setup(self) -> None:
-        """Make sure that LangGraph's tables are there: see `TenantPostgresSaver.setup`."""
+        """Check or update LangGraph's tables: see `TenantPostgresSaver.setup`."""
         self.checkpointer.setup()
 
     def get_session_messages(
         self, thread_id: str, limit: int = 50, *, max_bytes: int | None = None
     ) -> list[dict[str, Any]]:
-        """The newest `limit` messages of a thread, oldest first; none of an unknown thread.
+        """Return the newest `limit` messages of a thread, oldest first; [] for an unknown thread.
 
-        Each is {"role", "content", …}: user, assistant, system or tool, and its text.
+        Each is {"role", "content", …}; the role is user, assistant, system or tool.
 
         Args:
-            limit: at most so many.
-            max_bytes: larger messages of a thread are not read; None: they are.
+            limit: the maximum number.
+            max_bytes: the maximum size of a thread's messages; None: no maximum.
 
         Raises:
-            UnreadableSession: the state's messages are no list (a DeltaChannel keeps changes, that
-                only its graph can add up), or together larger than `max_bytes`.
-            CheckpointRefused: they hold an object of a class that is not allowed.
+            UnreadableSession: the state's messages are no list (a DeltaChannel stores changes,
+            which only
+                its graph can apply), or exceed `max_bytes`.
+            CheckpointRefused: they have an object of a class that is not allowed.
         """
         count_argument("limit", limit)
         id_argument("thread_id", thread_id)
@@ -146,12 +149,12 @@ class SessionStore:
         before: Session | None = None,
         after: Session | None = None,
     ) -> list[Session]:
-        """The tenant's threads, the one that was used last first.
+        """Return the tenant's threads, last used first.
 
         Args:
-            limit: at most so many.
-            before: only those that were used before this one.
-            after: only those that were used after this one, the next one first.
+            limit: the maximum number.
+            before: only threads that were used before this one.
+            after: only threads that were used after this one, the next one first.
         """
         count_argument("limit", limit)
         beyond, sign, order = before or after, "<" if before else ">", "ASC" if after else "DESC"
@@ -162,7 +165,7 @@ class SessionStore:
         return self._sessions(values, place=place, order=order)
 
     def get_session(self, thread_id: str) -> Session | None:
-        """When a thread was used last, and how many states it has; None of an unknown thread."""
+        """Return a thread's last use and number of checkpoints; None for an unknown thread."""
         values = {"only": id_argument("thread_id", thread_id), "limit": 1}
         found = self._sessions(values, thread="AND thread_id = %(only)s")
         return found[0] if found else None
@@ -171,8 +174,8 @@ class SessionStore:
         self, values: dict[str, Any], *, thread: str = "", place: str = "", order: str = "DESC"
     ) -> list[Session]:
         with suppress(UndefinedTable), connection_in(self.tenant_id) as connection:
-            # Checkpoint ids grow with time, so that the newest id leads to the newest time. Two
-            # probes of the primary key for each thread; checkpoints are read for the page alone.
+            # Checkpoint ids increase with time, so the newest id has the newest time. Two probes of
+            # the primary key for each thread; only the checkpoints of the page are read.
             rows = connection.execute(
                 f"""
                 WITH RECURSIVE thread (thread_id) AS (
@@ -209,15 +212,15 @@ class SessionStore:
         return []
 
     def clear_session(self, thread_id: str) -> None:
-        """Remove a thread with its whole history."""
+        """Remove a thread with its history."""
         id_argument("thread_id", thread_id)
         with tenant_scope(self.tenant_id):
-            bury(SESSION, thread_id)
+            enqueue_tombstones(SESSION, thread_id)
         with suppress(UndefinedTable):
             self.checkpointer.delete_thread(thread_id)
 
     def prune_session(self, thread_id: str) -> None:
-        """Remove a thread's history but for its newest state; its messages stay."""
+        """Remove a thread's history except its newest state; its messages stay."""
         id_argument("thread_id", thread_id)
         with suppress(UndefinedTable):
             self.checkpointer.prune([thread_id])

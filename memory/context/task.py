@@ -1,4 +1,4 @@
-"""The task of a prompt: a description, which memory is searched with, and further data. Pure."""
+"""The task of a prompt: a description, with which memory is searched, and further data. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ NAMES_LISTED = 5
 
 @dataclass(frozen=True, slots=True)
 class FittedTask:
-    """A task as a prompt holds it."""
+    """A task as the prompt has it."""
 
     text: str
     cut: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Task:
 
     @classmethod
     def of(cls, task: "TaskArgument") -> "Task":
-        """A task from text, from a mapping, or from an object with a `description`.
+        """Return a task from text, from a mapping, or from an object with a `description`.
 
         The description may be empty or missing. Every other key of a mapping is data.
 
@@ -57,14 +57,14 @@ class Task:
 
     @property
     def text(self) -> str:
-        """The whole task: the description, then a line for each name of the data."""
+        """Return the whole task: the description, then a line for each key of the data."""
         return _joined(self.description, self._lines())
 
     def fitted(self, room: int) -> FittedTask:
-        """The task in at most `room` tokens.
+        """Return the task in at most `room` tokens.
 
-        A text that is too long is cut in its middle and marked there, the longest first. Data for
-        which no readable line would be left is named in a last line, as far as there is room.
+        Too long texts are cut in the middle, with a mark, the longest first. Data for which no
+        readable line fits is named in a last line, as far as there is room.
         """
         whole = self.text
         if tokens.count_up_to(whole, room) <= room:
@@ -77,11 +77,11 @@ class Task:
         if kept < len(lines):
             lines = [*lines[:kept], _left_out(names[kept:])]
         parts = [self.description, *lines]
-        # Each line ends with a line break. The heading is between two more.
+        # Each line ends with a line break. The heading has two more.
         free = room - len(parts) - tokens.count(DATA_HEADING) - 3
         sizes = [tokens.count_up_to(part, max(free, 0)) for part in parts]
         level = tokens.even_cut(sizes, max(free, 0))
-        # Ends: each turn lowers the level by one at least, and at 0 the text is cut.
+        # Ends: each iteration lowers the level by at least one, and at 0 the text is cut.
         while True:
             pieces = [tokens.cut(part, level) for part in parts]
             text = _joined(pieces[0], pieces[1:])
@@ -90,7 +90,7 @@ class Task:
             if not level:
                 text = tokens.cut(text, room)
                 break
-            # Joining two texts may make new tokens at the seam.
+            # Joining two texts may create tokens at the boundary.
             level = max(level - max(excess // len(parts), 1), 0)
         whole_lines = zip([DESCRIPTION, *names], [self.description, *self._lines()], strict=True)
         held = {*pieces} if level else set()

@@ -8,11 +8,11 @@ import tiktoken
 
 MARK = " [… truncated …] "
 
-# The longest token of cl100k_base, 128 spaces: a longer text than this times a limit cannot fit
-# in the limit, and need not be encoded to know it.
+# The longest token of cl100k_base, 128 spaces: a text longer than this times a limit cannot fit,
+# and need not be encoded.
 _MAX_TOKEN_CHARACTERS = 128
-# Of a text that is cut, this share of what stays is its beginning, the rest its end: instructions
-# open a text, and the question about a pasted document closes it.
+# The share of the beginning in a cut text, the rest is the end: instructions are at the beginning
+# of a text, and the question about a pasted document at its end.
 _HEAD_SHARE = 0.75
 
 
@@ -23,7 +23,7 @@ def encoding() -> tiktoken.Encoding:
 
 
 def count(text: str) -> int:
-    """The number of tokens of a text. "<|endoftext|>" and its like are text, never commands."""
+    """Return the number of tokens of a text. "<|endoftext|>" and the like are counted as text."""
     return _count_cached(text) if len(text) <= _CACHED_LENGTH else _count(text)
 
 
@@ -31,23 +31,23 @@ def _count(text: str) -> int:
     return len(encoding().encode_ordinary(text))
 
 
-# A window's turns and an agent's system prompt come again with every message. At most 8 MB.
+# A window's turns and an agent's system prompt repeat with every message. At most 8 MB.
 _CACHED_LENGTH = 4_000
 _count_cached = functools.lru_cache(maxsize=2_000)(_count)
 
 
 def count_up_to(text: str, limit: int) -> int:
-    """The number of tokens of a text, or some number over `limit` if there are more than that."""
+    """Return the number of tokens of a text, or any number over `limit` if there are more."""
     if len(text) > _MAX_TOKEN_CHARACTERS * max(limit, 0):
         return limit + 1 if text else 0
     return count(text)
 
 
 def cut(text: str, limit: int) -> str:
-    """The text if it has at most `limit` tokens, else its beginning, MARK and its end.
+    """Return the text if it has at most `limit` tokens, else its beginning, MARK and its end.
 
-    Both cuts fall between two tokens and between two characters, and the whole has at most
-    `limit` tokens. A limit too small for the mark gives the beginning alone.
+    Both cuts are between two tokens and between two characters, and the result has at most `limit`
+    tokens. A limit too small for the mark gives the beginning only.
     """
     if count_up_to(text, limit) <= limit:
         return text
@@ -59,7 +59,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def even_cut(sizes: Sequence[int], total: int) -> int:
-    """The greatest length to which all may be cut so that their sum is at most `total`."""
+    """Return the greatest length to which all can be cut so that their sum is at most `total`."""
     left = total
     for position, size in enumerate(sorted(sizes)):
         level = left // (len(sizes) - position)
@@ -70,11 +70,11 @@ def even_cut(sizes: Sequence[int], total: int) -> int:
 
 
 def _fitting(text: str, *, head: int, tail: int, mark: str, limit: int) -> str:
-    """`head` tokens, the mark and `tail` tokens; fewer, where joining them made new tokens."""
+    """Return `head` tokens, the mark and `tail` tokens; fewer if joining creates tokens."""
     opening = encoding().encode_ordinary(text[: head * _MAX_TOKEN_CHARACTERS])
     # text[-0:] would be the whole text.
     closing = encoding().encode_ordinary(text[-tail * _MAX_TOKEN_CHARACTERS :]) if tail else []
-    # Ends: each turn takes a token at least from the head or the tail, until both are empty.
+    # Ends: each iteration removes at least a token from the head or the tail, until both are empty.
     while True:
         kept = _text(opening[:head]) + mark + _text(closing[len(closing) - tail :])
         excess = count(kept) - limit
@@ -85,5 +85,5 @@ def _fitting(text: str, *, head: int, tail: int, mark: str, limit: int) -> str:
 
 
 def _text(tokens: list[int]) -> str:
-    """The characters that are whole in a run of tokens: a token may hold part of one."""
+    """Return the complete characters of some tokens: a token may have a part of one."""
     return encoding().decode_bytes(tokens).decode("utf-8", errors="ignore")

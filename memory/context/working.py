@@ -1,6 +1,6 @@
-"""The working context: what of a session and of memory fits into one prompt, section by section.
+"""The working context: the parts of a session and of memory that fit into one prompt, by section.
 
-Pure: no Django, no I/O. The newest turns and the most relevant memories stay.
+Pure: no Django, no I/O. The newest turns and the most relevant memories are kept.
 """
 
 import math
@@ -27,22 +27,23 @@ from memory.context.task import Task, TaskArgument
 
 logger = structlog.get_logger(__name__)
 
-# What a chat format adds to a message's text: its role and its delimiters (OpenAI's cookbook,
-# "Counting tokens for chat completions API calls": 3 a message, 1 for the role, 3 for the reply).
+# Tokens that a chat format adds to a message's text: its role and its delimiters (OpenAI's
+# cookbook, "Counting tokens for chat completions API calls": 3 a message, 1 for the role, 3 for the
+# reply).
 MESSAGE_OVERHEAD = 4
 REPLY_OVERHEAD = 3
-# The tokens of the two lines that introduce the memories, and some to spare.
+# The tokens of the two lines that introduce the memories, with a reserve.
 HEADING_OVERHEAD = 40
-# The smallest piece of a turn, in tokens. Turns of an exchange are dropped before that.
+# The smallest piece of a turn, in tokens. Turns are dropped rather than cut below it.
 MIN_PIECE = 16
-# The sections from which the tokens of other messages of the prompt are taken.
+# The sections that give up tokens for other messages of the prompt.
 GIVING = ("session_history", "relevant_context")
-# With fewer tokens left in a section, no piece of the next text is added.
+# With fewer tokens left in a section, the next text is left out instead of cut.
 WORTH_CUTTING = 64
 
 
 class TokenUsage(TypedDict):
-    """Tokens of the texts that a compiled context holds, whole and by section."""
+    """Tokens of the texts of a compiled context, in total and by section."""
 
     total: int
     system: int
@@ -63,7 +64,7 @@ class CompiledContext(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class WorkingContext:
-    """The parts that fit into one prompt, and the numbers of those that do not."""
+    """The parts that fit into one prompt, and the numbers of the others."""
 
     model_tier: str
     budget: int
@@ -84,11 +85,11 @@ class WorkingContext:
 
     @property
     def context(self) -> str:
-        """The memories, one below the other."""
+        """The memories, one per line."""
         return "\n".join(self.memories)
 
     def compiled(self) -> CompiledContext:
-        """The parts alone."""
+        """Return the parts without the numbers."""
         return CompiledContext(
             system_prompt=self.system_prompt,
             messages=self.messages,
@@ -127,12 +128,12 @@ class WorkingContextCompiler:
 
     @property
     def budget(self) -> int:
-        """The tokens that a whole prompt may have."""
+        """The maximum number of tokens of a prompt."""
         return self.TOKEN_BUDGETS[self.model_tier]
 
     def share(self, section: str) -> int:
-        """The tokens of one section of the budget, rounded down."""
-        # Rounded first: 0.35 has no exact binary form, and a product may fall short by a hair.
+        """Return the tokens of one section of the budget, rounded down."""
+        # Rounded first: 0.35 has no exact binary form, and a product may be slightly too small.
         share = math.floor(round(self.budget * self.BUDGET_ALLOCATION[section], 6))
         given_up = math.ceil(self.reserved_tokens / len(GIVING)) if section in GIVING else 0
         return max(share - given_up, 0)
@@ -146,14 +147,24 @@ class WorkingContextCompiler:
     ) -> CompiledContext:
         """Fit the four sections into their shares.
 
-        `session_messages` are turns, oldest first: {"role", "content", …} or LangChain messages.
-        The oldest exchanges (a user's turn and what answered it) go first, whole, so that user and
-        assistant keep alternating. `relevant_memories` are strings, or have a `content`; they come
-        most relevant first, or carry a `score`, and those without one come last; the least relevant
-        go first. `task` is text, or a mapping with a `description` (which may be empty) and any
-        other keys: each of them is a line of the task's section. A system prompt, a task, a line
-        of its data, a turn or a memory too long for its section by itself is cut, and marked
-        where it was. The task is never dropped. `context` has the memories one below the other.
+        Too long texts (a system prompt, a task or a line of its data, a turn, a memory) are cut,
+        with a mark. The task is never dropped.
+
+        Args:
+            system_prompt: the instructions of the agent.
+            session_messages: turns, oldest first: {"role", "content", …} or LangChain messages. The
+            oldest
+                exchanges (a user's turn and its answers) are dropped first, as a whole, so that
+                roles alternate.
+            relevant_memories: strings, or objects with a `content`: most relevant first, or with a
+            `score`;
+                those without one come last. The least relevant are dropped first.
+            task: text, or a mapping with a `description` (which may be empty) and any other keys:
+            each of
+                them is a line of the task's section.
+
+        Returns:
+            The four sections and their tokens. `context` has the memories, one per line.
 
         Raises:
             InvalidArgument: the task cannot be written as text.
@@ -167,7 +178,7 @@ class WorkingContextCompiler:
         relevant_memories: Iterable[Any],
         task: TaskArgument,
     ) -> WorkingContext:
-        """Fit the sections as `compile` does, and return also what was left out."""
+        """Fit the sections as `compile` does, and return also the parts that were left out."""
         turns = [as_turn(message) for message in session_messages]
         memories = _most_relevant_first(relevant_memories)
         system_room = self.share("system_prompt") - MESSAGE_OVERHEAD
@@ -214,12 +225,14 @@ class WorkingContextCompiler:
 
     @staticmethod
     def count_tokens(text: str) -> int:
-        """The number of tokens of a text, by cl100k_base."""
+        """Return the number of tokens of a text, by cl100k_base."""
         return tokens.count(text)
 
     @staticmethod
     def truncate_to_budget(text: str, budget: int) -> str:
-        """The text in at most `budget` tokens: whole, or its beginning, a mark and its end."""
+        """Return the text in at most `budget` tokens: whole, or its beginning, a mark and its
+        end.
+        """
         return tokens.cut(text, count_argument("budget", budget, minimum=0))
 
     def fitting_turns(self, session_messages: Iterable[Any]) -> list[dict[str, Any]]:
@@ -229,7 +242,7 @@ class WorkingContextCompiler:
 
 
 def chat_messages(compiled: CompiledContext) -> list[ChatMessage]:
-    """A compiled context as the messages of a chat model, within the budget: see `chat`."""
+    """Return a compiled context as messages of a chat model, within the budget: see `chat`."""
     return flattened(
         chat_sections(
             compiled["system_prompt"], compiled["context"], compiled["messages"], compiled["task"]
@@ -271,11 +284,11 @@ def _by_score(memory: Any) -> tuple[bool, float]:
 
 
 def _best_memories(memories: Sequence[str], room: int) -> list[str]:
-    """The longest run of memories from the best one on that fits.
+    """Return the longest run of the best memories that fits.
 
-    One that no section could hold is cut, and leaves half of the room to those after it.
+    A memory that is too long for the section is cut, and leaves half of the room to the next ones.
     """
-    # With the line's end.
+    # With the line break.
     sizes = [tokens.count_up_to(memory, room) + 1 for memory in memories]
     kept: list[str] = []
     left = room + 1
@@ -288,7 +301,7 @@ def _best_memories(memories: Sequence[str], room: int) -> list[str]:
             break
         kept.append(memory)
         left -= size
-    # Joining two texts may make new tokens at the seam.
+    # Joining two texts may create tokens at the boundary.
     while kept and tokens.count("\n".join(kept)) > room:
         kept.pop()
     if memories and not kept and (best := tokens.cut(memories[0], room)):
@@ -297,9 +310,9 @@ def _best_memories(memories: Sequence[str], room: int) -> list[str]:
 
 
 def _newest_turns(turns: Sequence[dict[str, Any]], room: int) -> list[dict[str, Any]]:
-    """The newest exchanges that fit, whole.
+    """Return the newest exchanges that fit, as a whole.
 
-    Where the room ends inside an exchange that no section could hold, its long turns are cut.
+    If an exchange is too long for the whole section, its long turns are cut.
     """
     kept: list[dict[str, Any]] = []
     left = room
@@ -316,7 +329,7 @@ def _newest_turns(turns: Sequence[dict[str, Any]], room: int) -> list[dict[str, 
 
 
 def _exchanges(turns: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Split turns before each user's turn; turns before the first stand alone."""
+    """Split the turns before each user's turn; turns before the first one are an exchange too."""
     exchanges: list[list[dict[str, Any]]] = []
     for turn in turns:
         if turn["role"] == "user" or not exchanges or exchanges[-1][0]["role"] != "user":
@@ -327,9 +340,9 @@ def _exchanges(turns: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def _cut_exchange(exchange: Sequence[dict[str, Any]], room: int) -> list[dict[str, Any]]:
-    """An exchange in `room` tokens: its longest turns are cut, to one length, and marked.
+    """Return an exchange in `room` tokens: its longest turns are cut to one length, with a mark.
 
-    Where that would leave only shreds, the turns after the first one go, oldest first.
+    If too little of them would be left, turns after the first one are dropped, oldest first.
     """
     head, rest = exchange[0], list(exchange[1:])
     while rest and room < (1 + len(rest)) * (MESSAGE_OVERHEAD + MIN_PIECE):
@@ -346,12 +359,12 @@ def _cut_exchange(exchange: Sequence[dict[str, Any]], room: int) -> list[dict[st
 
 
 def _size(turn: Mapping[str, Any], limit: int) -> int:
-    """The tokens of a turn in a chat format, exact up to `limit`."""
+    """Return the tokens of a turn in a chat format, exact up to `limit`."""
     return tokens.count_up_to(turn["content"], limit) + _frame(turn)
 
 
 def _frame(turn: Mapping[str, Any]) -> int:
-    """The tokens that a chat format, and the turn's date in the prompt, add to its content."""
+    """Return the tokens that a chat format and the turn's date add to its content."""
     name = turn.get("name")
     named = tokens.count(name) + 1 if isinstance(name, str) and name else 0
     return MESSAGE_OVERHEAD + named + tokens.count(turn_text({**turn, "content": ""}))

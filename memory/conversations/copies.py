@@ -1,8 +1,8 @@
-"""Copies of turns for another agent: the exchange in which it answered in another agent's thread.
+"""Copies of turns for another agent that has answered in an agent's thread.
 
-A scope of memory is one agent's with one user. Where an agent has answered in another's thread, the
-exchange becomes its own memory as a copy, like an imported turn: it is found by recall, stands in
-the agent's window, and is erased, moved and exported as any message.
+A scope of memory belongs to one agent and one user. If an agent has answered in another's thread,
+the exchange becomes its own memory as a copy, like an imported turn: recall finds it, the agent's
+window has it, and it is erased, moved and exported like any message.
 """
 
 from collections.abc import Iterable
@@ -15,19 +15,19 @@ from memory.conversations.metadata import write_attributes
 from memory.models import Message
 from tenants import transaction
 
-# Of the external id of a copy, before the original's id.
+# The external id of a copy is this prefix and the original's id.
 COPY_PREFIX: Final = "handover:"
 
 
 def copy_id(message_id: UUID | str, agent_id: UUID) -> UUID:
-    """The id that an agent's copy of a message has."""
+    """Return the id of an agent's copy of a message."""
     return uuid5(agent_id, str(message_id))
 
 
 def copy_for_agent(message_ids: Iterable[UUID], agent_id: UUID) -> list[Message]:
-    """Copy messages of the current tenant for an agent, each once; the copies that are new.
+    """Copy messages of the current tenant for an agent, each once; return the new copies.
 
-    They wait for their embeddings like every message. Call it in the transaction that makes the
+    They are queued for embedding like every message. Call it in the transaction that makes the
     originals count.
     """
     originals = Message.objects.filter(pk__in=list(message_ids)).order_by("number")

@@ -11,7 +11,7 @@ from tenants.context import tenant_connection
 from tenants.jobs import JobKind
 from tenants.traces import traceparent
 
-# An embedding is tried until it succeeds: a message that cannot be found later is lost.
+# An embedding is retried until it succeeds: otherwise recall would never find the message.
 EMBEDDINGS = JobKind(
     "embedding",
     task="memory.tasks.embed_message",
@@ -48,7 +48,7 @@ def enqueue(
     Args:
         message_ids: of the messages.
         delay: time until the sweep wakes a worker. The caller sends its own task before that.
-        recall_trace: what was recalled for the one message, a reply. It becomes a RecallEvent.
+        recall_trace: the recall for the one message, a reply. It becomes a RecallEvent.
     """
     if message_ids:
         trace = None if recall_trace is None else json.dumps(recall_trace)

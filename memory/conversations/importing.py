@@ -1,4 +1,4 @@
-"""History from elsewhere: turns with their own ids and times, written in bulk."""
+"""Import of history: turns with their own ids and times, written in bulk."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ from tenants.context import asynchronous, fetch_all, known_tenant
 
 PREFIX: Final = "derived:"
 
-# The last messages of each thread that is asked for, the newest first; `most` of them.
+# The last `most` messages of each thread, newest first.
 _LAST: Final = """
     SELECT place, message.number, message.external_id
     FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::int[]) WITH ORDINALITY
@@ -54,7 +54,7 @@ class Place(NamedTuple):
 
 
 class Said(NamedTuple):
-    """A turn without an external id. `at` is its time as text, empty where it has none."""
+    """A turn without an external id. `at` is its time as text, empty without a time."""
 
     place: Place
     role: str
@@ -64,16 +64,16 @@ class Said(NamedTuple):
 
 
 class DerivedIds:
-    """Gives external ids to the turns of one history, of which a part comes after the other."""
+    """Gives external ids to the turns of a history that comes in several parts."""
 
     def __init__(self, seed: str = "") -> None:
-        """`seed`: identifies the whole history, such as a name; '': its place in threads."""
+        """`seed`: identifies the whole history, such as a name; "": its threads identify it."""
         self._seed = seed
         self._last: dict[Place, str] = {}
         self._seen: Counter[str] = Counter()
 
     def of(self, turns: Sequence[Said]) -> list[str]:
-        """The ids of turns, in their order, in the tenant that we are in."""
+        """Return the ids of turns of the current tenant, in their order."""
         keys: dict[int, str] = {}
         untimed: dict[Place, list[int]] = defaultdict(list)
         for index, turn in enumerate(turns):
@@ -95,7 +95,9 @@ class DerivedIds:
 
 
 def _begins(chains: Mapping[Place, Sequence[str]]) -> dict[Place, str]:
-    """After which message each chain begins: its position if it exists, else after the last one."""
+    """Return the message after which each chain begins: its position if it exists, else the last
+    one.
+    """
     last = _last_messages((place, len(chain) + 1) for place, chain in chains.items())
     return {place: _begin(chain, last[place]) for place, chain in chains.items()}
 
@@ -132,7 +134,8 @@ def _digest(*parts: str) -> str:
 class ImportedTurn:
     """One turn of a history.
 
-    Raises InvalidArgument, which names the value that cannot be.
+    Raises:
+        InvalidArgument: a value is invalid; the message names it.
     """
 
     external_id: str | None
@@ -168,13 +171,13 @@ class ImportedTurn:
 
     @property
     def identity(self) -> tuple[UUID, str, str | None]:
-        """What makes it the same turn when it comes again."""
+        """The values by which a repeated turn is recognized."""
         return self.agent_id, self.user_id, self.external_id
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The position and state of a turn, and whether this import wrote it."""
+    """The message of an imported turn, and whether this import wrote it."""
 
     message: Message
     created: bool
@@ -183,16 +186,16 @@ class Imported:
 def import_turns(
     tenant_id: UUID | str, turns: Sequence[ImportedTurn], *, ids: DerivedIds | None = None
 ) -> list[Imported]:
-    """Write turns into the transcript, all or none, and let them wait for their embeddings.
+    """Write turns into the transcript, all or none, and queue their embeddings.
 
-    Idempotent by external id: a turn that exists already, or that comes twice, is written once and
-    stays as it was first.
+    Idempotent by external id: a turn that exists already, or that is repeated, is written once and
+    is not changed.
 
     Args:
         ids: gives ids to turns without; by default those of `DerivedIds()`.
 
     Returns:
-        One answer per turn, in their order.
+        A result per turn, in their order.
 
     Raises:
         UnknownTenant: no such tenant.
@@ -203,8 +206,8 @@ def import_turns(
         rows: dict[tuple[UUID, str, str | None], Message] = {}
         for turn in turns:
             rows.setdefault(turn.identity, _message(turn, turn.created_at or moment))
-        # In one order for everybody, so that two imports of the same history cannot deadlock;
-        # numbers follow it, so that turns of one moment keep the order of the history.
+        # In one order for all imports, so that two imports of the same history cannot deadlock;
+        # numbers follow it, so that turns with the same time keep the order of the history.
         in_order = sorted(rows.values(), key=lambda row: row.created_at)
         Message.objects.bulk_create(in_order, ignore_conflicts=True)
         existing = {

@@ -1,7 +1,7 @@
-"""Items of a conversation: what a framework keeps of its runs, lossless, in the order of adding.
+"""Items of a conversation: the data of a framework's runs, lossless, in the order of adding.
 
-A framework reads them before a run, adds to them after it, and takes back the newest. What of them
-is to be remembered is in the transcript as well, and stays there when an item is taken back.
+A framework reads them before a run, adds to them after it, and removes the newest. Messages to be
+remembered are in the transcript too, and stay there when an item is removed.
 """
 
 import json
@@ -20,10 +20,10 @@ def add_items(
     thread_id: str,
     items: Iterable[tuple[Mapping[str, Any], UUID | None]],
 ) -> None:
-    """Add items to a conversation, all or none, in the tenant that we are in.
+    """Add items to a conversation of the current tenant, all or none.
 
     Args:
-        items: each with the id of the message in the transcript that it says, if there is one.
+        items: each with the id of its message in the transcript, if it has one.
 
     Raises:
         InvalidArgument: an item is no JSON.
@@ -41,7 +41,7 @@ def add_items(
 
 
 def _text(item: Mapping[str, Any]) -> str:
-    """JSON without raw NUL characters, which is in UTF-8 unless there are halves of pairs."""
+    """Return JSON without raw NUL characters; UTF-8 unless it contains lone surrogates."""
     try:
         text = json.dumps(item, ensure_ascii=False, allow_nan=False)
     except ValueError as error:

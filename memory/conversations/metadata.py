@@ -1,4 +1,4 @@
-"""Metadata of messages: what programs say of them, and what lists and recall are narrowed by."""
+"""Metadata of messages: labels of programs, by which lists and recall are filtered."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from memory.models.fact_filters import values_of
 
 
 def metadata_argument(metadata: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A small JSON object, by the rules of facts' metadata; None where it says nothing."""
+    """Return a small JSON object, by the rules of facts' metadata; None if it is empty."""
     if metadata is None:
         return None
     values_of(metadata)
@@ -27,12 +27,12 @@ def metadata_argument(metadata: Mapping[str, Any] | None) -> dict[str, Any] | No
 
 
 def narrowed_by_metadata(messages: "QuerySet[Message]", filters: Mapping[str, Any]) -> Any:
-    """Only messages whose metadata fulfil the filters: see `memory.models.fact_filters`."""
+    """Return the messages whose metadata matches the filters: see `memory.models.fact_filters`."""
     return with_metadata(messages, filters, MessageAttribute, "message_id")
 
 
 def write_attributes(messages: Iterable[Message]) -> None:
-    """Write the values of new messages' metadata where a b-tree can find them."""
+    """Write the values of new messages' metadata into the table with b-tree indexes."""
     MessageAttribute.objects.bulk_create(
         attribute
         for message in messages

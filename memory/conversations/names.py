@@ -1,6 +1,6 @@
-"""Names of people: written with the messages that have them, and searched without case and accents.
+"""Names of people: written with their messages, and searched without case and accents.
 
-Messages are the truth of them: `verify_memory --repair` writes missing rows.
+Messages are the source: `verify_memory --repair` writes missing rows.
 """
 
 import unicodedata
@@ -11,7 +11,7 @@ from typing import Any, Final
 from memory.models import Message, Role
 from tenants.context import tenant_connection
 
-# Longer texts are no names of people, and would not fit into the index.
+# Longer texts are no names of people, and do not fit into the index.
 MAX_NAME_CHARACTERS: Final = 200
 # Letters that Unicode does not decompose into a letter and an accent.
 _LETTERS: Final = str.maketrans(
@@ -36,7 +36,7 @@ def fold(text: str) -> str:
 
 
 def has_name(message: Message) -> bool:
-    """Return whether the message has a name of its user that is kept."""
+    """Return whether the message has a name of its user that is stored."""
     name = message.name
     return message.role == Role.USER and bool(name.strip()) and len(name) <= MAX_NAME_CHARACTERS
 
@@ -44,7 +44,7 @@ def has_name(message: Message) -> bool:
 def record_names(messages: Iterable[Message]) -> None:
     """Write the names of the users of messages of the current tenant, each once.
 
-    Call it in the transaction that writes the messages. The statement goes with the next one.
+    Call it in the transaction that writes the messages. The statement is sent with the next one.
     """
     rows = [
         (each.user_id, each.name, fold(each.name), _sent_at(each))
@@ -58,5 +58,5 @@ def record_names(messages: Iterable[Message]) -> None:
 
 
 def _sent_at(message: Message) -> Any:
-    """The time of a message; None while Postgres is to give it."""
+    """The time of a message; None if Postgres sets it."""
     return message.created_at if isinstance(message.created_at, datetime) else None

@@ -1,4 +1,4 @@
-"""An agent's conversation with a user, read for the short-term window."""
+"""Reads an agent's conversation with a user for the short-term window."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ from tenants.context import fetch_all, fetch_row
 from tenants.postgresql.compiled import CompiledRead
 
 _EVER: Final = datetime.min.replace(tzinfo=UTC)
-# Both queries are part of every reply, and four times as slow by the ORM.
+# Both queries are part of every reply, and take four times as long by the ORM.
 _PLACE = """
 WITH cleared AS MATERIALIZED (
     SELECT coalesce(max(last_number), 0) AS number, coalesce(max(created_at), '-infinity') AS at
@@ -42,7 +42,7 @@ WHERE turn.id = %(message)s
   AND turn.tenant_id = %(tenant)s AND turn.agent_id = %(agent)s AND turn.user_id = %(user)s
   AND (turn.role = 'assistant' OR turn.channel = %(import)s)
 """
-# A question belongs to the time of its reply: it is cleared if the reply is.
+# A question has the time of its reply: it is cleared together with the reply.
 _CURRENT = """
 SELECT clear.id, clear.created_at, (
     SELECT count(*) FROM memory_message AS turn
@@ -72,7 +72,7 @@ def _clears(tenant_id: Any, agent_id: Any, user_id: Any) -> QuerySet[WindowClear
 
 @lru_cache(maxsize=16)
 def _ends_of_turns(limit: int) -> CompiledRead[Message]:
-    """The read of so many messages that end a turn, newest first, each with its question."""
+    """Return the read of the newest messages that end a turn, each with its question."""
 
     def ends(
         tenant_id: Any, agent_id: Any, user_id: Any, number: Any, at: Any
@@ -90,7 +90,7 @@ def _ends_of_turns(limit: int) -> CompiledRead[Message]:
 
 @dataclass(frozen=True)
 class Turn:
-    """What one side said; with the message's id, unless it was appended without a message."""
+    """A message of the user or the agent; with its id, unless it was appended without a message."""
 
     role: str
     content: str
@@ -102,18 +102,20 @@ class Turn:
 
     @classmethod
     def of(cls, message: Message) -> Self:
-        """The turn of a message of the transcript."""
+        """Return the turn of a message of the transcript."""
         return cls.of_values(*(getattr(message, name) for name in _TURN))
 
     @classmethod
     def of_values(
         cls, message_id: UUID, role: str, content: str, name: str, created_at: datetime
     ) -> Self:
-        """The turn of a message of the transcript, by the values of the columns of `_TURN`."""
+        """Return the turn of a message of the transcript, from the values of the columns of
+        `_TURN`.
+        """
         return cls(role, content, str(message_id), name, created_at.isoformat())
 
     def as_dict(self) -> dict[str, Any]:
-        """Role and content, and what else is known."""
+        """Return role and content, and the other fields that are set."""
         turn = {"role": self.role, "content": self.content}
         for extra in ("message_id", "name", "at"):
             if value := getattr(self, extra):
@@ -121,7 +123,10 @@ class Turn:
         return turn
 
     def encode(self) -> str:
-        """The entry of the list. The id comes first, where the Lua script looks for it."""
+        """Return the entry of the list.
+
+        The id comes first, because the Lua script looks for it there.
+        """
         turn = self.as_dict()
         first = {"message_id": turn.pop("message_id")} if self.message_id else {}
         last = {"clear": self.clear} if self.clear else {}
@@ -129,7 +134,7 @@ class Turn:
 
 
 def decode(entry: bytes) -> dict[str, Any] | None:
-    """The turn in an entry of the list, or None for any other entry."""
+    """Return the turn of an entry of the list, or None for any other entry."""
     try:
         turn = json.loads(entry)
     except (ValueError, RecursionError):
@@ -166,7 +171,7 @@ class Clear:
 
     @classmethod
     def of(cls, clear: WindowClear) -> Self:
-        """The clear that a row records."""
+        """Return the clear of a row."""
         return cls(clear.last_number, clear.created_at, _token(clear.pk, clear.created_at))
 
 
@@ -184,11 +189,11 @@ class Conversation:
         return Clear() if last is None else Clear.of(last)
 
     def recent_turns(self, limit: int, *, after: Clear) -> list[Turn]:
-        """The last turns of the window, oldest first.
+        """Return the last turns of the window, oldest first.
 
-        Answered messages with their replies, in the order of the replies; what a person said of
-        their own accord; and imported turns. A turn counts as cleared where it was said before the
-        last clear, whenever it was imported, and where it stood in the transcript then.
+        Answered messages with their replies, in the order of the replies; messages that a person
+        sent as the agent; and imported turns. A turn is cleared if it was sent before the last
+        clear, whenever it was imported, and if it was in the transcript then.
         """
         ends = _ends_of_turns(limit).rows(
             **self._named(), number=after.last_number, at=after.cleared_at
@@ -202,18 +207,22 @@ class Conversation:
         return turns[-limit:]
 
     def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
-        """Count the messages that are in the transcript and not cleared; with the clear's token."""
+        """Return the number of messages in the transcript that are not cleared, and the clear's
+        token.
+        """
         values = self._values(messages=list(message_ids))
         ((id, created_at, count),) = fetch_all(_CURRENT, values)
         return count, "" if id is None else _token(id, created_at)
 
     def place_of(self, message_id: str) -> Place | None:
-        """The position of a message that ends a turn of this conversation; None for any other."""
+        """Return the position of a message that ends a turn of this conversation; None for
+        others.
+        """
         found = fetch_row(_PLACE, self._values(message=message_id))
         return None if found is None else Place(*found)
 
     def clear(self) -> None:
-        """Record that no turn up to here comes back."""
+        """Record that all turns up to now are cleared."""
         messages = Message.objects.of(self.tenant_id, self.agent_id, self.user_id)
         last = messages.aggregate(last=Max("number"))["last"] or 0
         WindowClear.objects.create(agent_id=self.agent_id, user_id=self.user_id, last_number=last)

@@ -1,8 +1,8 @@
-"""The short-term window: an agent's last turns with a user, in the cache, for as long as it lives.
+"""The short-term window: an agent's last turns with a user, in the cache, without a time limit.
 
-The transcript in Postgres is the truth and the window its copy: one that was lost is rebuilt, one
-that was cleared on purpose stays cleared. A reader compares the copy with the transcript, so that
-a cache which is older or newer than the database changes no prompt. Nothing expires.
+The transcript in Postgres is the source and the window a copy: a lost one is rebuilt, a cleared one
+stays cleared. A reader compares the copy with the transcript, so that a cache that is older or
+newer than the database changes no prompt. Nothing expires.
 """
 
 import logging
@@ -32,16 +32,16 @@ logger = logging.getLogger(__name__)
 def get_recent_messages(
     tenant_id: UUID | str, agent_id: UUID | str, user_id: str, n: int = WINDOW
 ) -> list[dict[str, Any]]:
-    """The last n turns of the window, oldest first.
+    """Return the last n turns of the window, oldest first.
 
     One query compares the copy in the cache with the transcript. The window is rebuilt from the
-    transcript where the cache has lost it, and where one of its turns is cleared or is not in the
-    transcript. Where the cache is away, the transcript is read. A tenant that does not exist has
-    no turns.
+    transcript if the cache has lost it, or if one of its turns is cleared or missing in the
+    transcript. While the cache is down, the transcript is read. A tenant that does not exist has no
+    turns.
 
     Returns:
         Dicts with "role" and "content"; turns of the transcript also have "message_id", "at", and
-        "name" where the speaker gave one. Other entries are skipped.
+        "name" if the speaker gave one. Other entries are skipped.
 
     Raises:
         InvalidArgument: n is no whole number or negative, or user_id is no text.
@@ -72,13 +72,14 @@ def append_message(
     content: str,
     window: int = WINDOW,
 ) -> None:
-    """Append one turn, and keep the last `window` turns. Twice is two turns.
+    """Append one turn, and keep the last `window` turns. Calling it twice appends two turns.
 
-    A cache that is away loses the turn, with a log line: the window is a copy, and no reply may
-    fail for it. What must not be lost is a message of the transcript (see `append_turns`).
+    While the cache is down, the turn is lost, with a log line: the window is a copy, and no reply
+    may fail for it. Turns that must not be lost are messages of the transcript (see
+    `append_turns`).
 
     Raises:
-        InvalidArgument: the role, the content, user_id or the window cannot be.
+        InvalidArgument: the role, the content, user_id or the window is invalid.
         InvalidKeyPart: an id cannot be part of a cache key.
     """
     size = count_argument("window", window)
@@ -96,12 +97,12 @@ def append_message(
             if window_store.append(target.key, [turn], window=size):
                 return
             held = window_store.read(target.key)
-            # Another writer may have written the copy since, with a turn of which there is no other
-            # record. This call sees the copy that was read, or a later one, which is not replaced.
+            # Another writer may have written the copy since, with a turn that is nowhere else. This
+            # call sees the copy that was read, or a later one, which is not replaced.
             if window_store.append(target.key, [turn], window=size):
                 return
             written = target.write_transcript(size, and_turns=[turn], held=held)
-            # A clear in between covers the transcript that was written, and not this turn.
+            # A concurrent clear covers the written transcript, and not this turn.
             if written and target.clear_token() == turn.clear:
                 return
         target.forget()
@@ -112,18 +113,18 @@ aappend_message = asynchronous(append_message)
 
 @dataclass
 class CollectedTurns:
-    """Turns of one window that `append_message` was called with, to be appended together."""
+    """Turns of one window from calls of `append_message`, to be appended together."""
 
     key: str
     turns: list[Turn] = field(default_factory=list)
     _expected: Turn | None = None
 
     def expect(self, turn: Turn) -> None:
-        """Take the next turn for this turn of the transcript, whatever role and content it has."""
+        """Use this turn of the transcript for the next call, with any role and content."""
         self._expected = turn
 
     def take(self, key: str, turn: Turn) -> bool:
-        """Collect a turn, with the id, name and time of the one that is expected.
+        """Collect a turn, with the id, name and time of the expected one.
 
         False for a turn of another window, and for a further one: those are appended at once.
         """
@@ -141,7 +142,7 @@ _collected: ContextVar[CollectedTurns | None] = ContextVar("collected_turns", de
 def collecting(
     tenant_id: UUID | str, agent_id: UUID | str, user_id: str
 ) -> Iterator[CollectedTurns]:
-    """Collect the turns that `append_message` is called with in the block, for `append_turns`."""
+    """Collect the turns of calls of `append_message` in the block, for `append_turns`."""
     collected = CollectedTurns(WindowCopy.of(tenant_id, agent_id, user_id).key)
     token = _collected.set(collected)
     try:
@@ -159,19 +160,19 @@ def append_turns(
     *,
     last: Turn | None = None,
 ) -> None:
-    """Append turns of the transcript, each once however often this is run.
+    """Append turns of the transcript, each once, however often it is called.
 
-    One round trip to the cache. Call it after the commit that records the turns: readers do not
-    show a turn that they do not find in the transcript. Where the window turns out to have lost
-    something (all of it, or the turn before these), it is rebuilt from the transcript, which holds
-    these turns already. A cache that is away is logged; the next turn will find the gap.
+    One round trip to the cache. Call it after the commit of the turns: readers do not show a turn
+    that the transcript lacks. If the window has lost turns (all of them, or the one before these),
+    it is rebuilt from the transcript, which has these turns already. While the cache is down, a
+    line is logged, and the next turn finds the gap.
 
     Args:
         turns: a message and its reply, with their message ids; the reply is the last.
-        last: the turn of the transcript that ends these, where `turns` may lack it.
+        last: the turn of the transcript that ends these, if `turns` may lack it.
 
     Raises:
-        InvalidArgument: a turn has no message_id, or user_id or the window cannot be.
+        InvalidArgument: a turn has no message_id, or user_id or the window is invalid.
     """
     size = count_argument("window", window)
     for turn in turns:
@@ -185,7 +186,7 @@ def append_turns(
         if place is not None and place.cleared:
             return
         before = "" if place is None else str(place.before or window_store.FIRST)
-        # A transcript that has a place for these turns has the turns.
+        # A transcript with a position for these turns has the turns.
         missing = turns if place is None else []
         for _ in range(MAX_ATTEMPTS):
             appended = window_store.append(target.key, turns, window=size, before=before)
@@ -198,11 +199,11 @@ aappend_turns = asynchronous(append_turns)
 
 
 def clear_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
-    """Empty the window for good: no rebuild brings these turns back. Long-term memory stays.
+    """Clear the window for good: no rebuild restores these turns. Long-term memory stays.
 
     The turns leave the windows of shared threads too (`memory.conversations.thread_window`). The
-    clear is a row in Postgres, which every reader looks at. The copies in the cache are removed
-    after the commit of the current transaction; a cache that is away is logged.
+    clear is a row in Postgres, which every reader checks. The copies in the cache are removed after
+    the commit of the current transaction; if the cache is down, a line is logged.
 
     Raises:
         UnknownTenant: no such tenant.
@@ -229,16 +230,19 @@ def _forget_copies(tenant_id: UUID, key: str, threads: Sequence[str]) -> None:
 
 
 def rebuild_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
-    """Replace the window by what the transcript has; what was appended by itself is lost."""
+    """Replace the window by the transcript.
+
+    Turns that were only appended to the window are lost.
+    """
     window = WindowCopy.of(tenant_id, agent_id, user_id)
     with window.entered():
         window.rebuild()
 
 
 def is_tail(entries: Sequence[bytes], conversation: Conversation) -> bool:
-    """Whether a window that the cache holds is the end of its transcript.
+    """Return whether a window of the cache is the end of its transcript.
 
-    Turns that were appended by themselves are in no transcript, and may have pushed others out.
+    Turns that were only appended to the window are in no transcript, and may have displaced others.
     """
     clear = conversation.last_clear()
     turns = [turn for turn in map(decode, entries) if turn is not None]
@@ -251,9 +255,10 @@ def is_tail(entries: Sequence[bytes], conversation: Conversation) -> bool:
 
 
 def refresh_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) -> None:
-    """Rebuild a window that the cache holds and that is not the end of its transcript any more.
+    """Rebuild a window of the cache that is not the end of its transcript any more.
 
-    For who has written to the transcript without `append_turns`. A cache that is away is logged.
+    Call it after writing to the transcript without `append_turns`. While the cache is down, a line
+    is logged.
     """
     window = WindowCopy.of(tenant_id, agent_id, user_id)
     if window.conversation is None:

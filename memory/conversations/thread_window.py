@@ -1,8 +1,8 @@
 """The window of one thread: its last turns, of all speakers and agents.
 
-For channels whose threads are shared by all their participants, such as Slack's. Like the
-window of a user it is a copy in the cache of what the transcript says, rebuilt when it was lost.
-What a user's cleared window covers does not come back by it.
+For channels whose threads are shared by all their participants, such as Slack's. Like the window of
+a user it is a copy of the transcript in the cache, rebuilt if it was lost. It does not show turns
+that a user's cleared window covers.
 """
 
 import logging
@@ -35,7 +35,7 @@ def share(channel: str) -> None:
 
 
 def sharing() -> frozenset[str]:
-    """The channels with threads that all participants share."""
+    """Return the channels with threads that all participants share."""
     return frozenset(_sharing)
 
 
@@ -48,7 +48,7 @@ class ThreadTurn(Turn):
 
     @classmethod
     def of(cls, message: Message) -> Self:
-        """The turn of a message of the transcript."""
+        """Return the turn of a message of the transcript."""
         return cls(
             role=message.role,
             content=message.content,
@@ -60,7 +60,7 @@ class ThreadTurn(Turn):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Its fields as a dict."""
+        """Return its fields as a dict."""
         return {**super().as_dict(), "user_id": self.user_id, "answered_by": self.answered_by}
 
 
@@ -78,14 +78,14 @@ def forget_all_threads(tenant_id: UUID | str) -> None:
 def get_thread_turns(
     tenant_id: UUID | str, thread_id: str, channel: str, n: int = WINDOW
 ) -> list[dict[str, Any]]:
-    """The last n turns of a thread, oldest first; answered, waiting or held.
+    """Return the last n turns of a thread, oldest first, with any state of their replies.
 
     One query compares the copy in the cache with the transcript. The window is rebuilt from the
-    transcript where the cache has lost it, and where one of its turns is cleared or is not in the
-    transcript. Where the cache is away, the transcript is read.
+    transcript if the cache has lost it, or if one of its turns is cleared or missing in the
+    transcript. While the cache is down, the transcript is read.
 
     Returns:
-        Dicts as `get_recent_messages` gives them, with "user_id", and of a reply "answered_by".
+        Dicts like those of `get_recent_messages`, with "user_id", and for a reply "answered_by".
     """
     n = count_argument("n", n, minimum=0)
     with tenant_scope(tenant_id):
@@ -98,16 +98,16 @@ def get_thread_turns(
         except RedisError as error:
             logger.warning("thread %s is read from the transcript: %s", thread_id, error)
             turns = [turn.as_dict() for turn in transcript_of(thread_id, channel)]
-    # Two that speak at once may be appended in the other order.
+    # Two simultaneous turns may be appended in the other order.
     turns.sort(key=lambda turn: str(turn.get("at", "")))
     return turns[-n:] if n else []
 
 
 def append_to_thread(tenant_id: UUID | str, message: Message) -> None:
-    """Append a message of the transcript to its thread's window, once however often this is run.
+    """Append a message of the transcript to its thread's window once, however often it is called.
 
-    Where the window lacks the turn before it, it is rebuilt. A cache that is away is logged; the
-    next turn will find the gap.
+    If the window lacks the turn before it, it is rebuilt. While the cache is down, a line is
+    logged, and the next turn finds the gap.
     """
     with tenant_scope(tenant_id):
         before = _turns(message.thread_id, message.channel).filter(
@@ -131,7 +131,10 @@ def append_to_thread(tenant_id: UUID | str, message: Message) -> None:
 def forget_threads(tenant_id: UUID | str, thread_ids: Iterable[str]) -> None:
     """Remove the copies of these threads, after the commit that changed the transcript.
 
-    Readers rebuild them. Raises a RedisError if the cache is away.
+    Readers rebuild them.
+
+    Raises:
+        RedisError: the cache is down.
     """
     with tenant_scope(tenant_id):
         for thread_id in thread_ids:
@@ -139,33 +142,33 @@ def forget_threads(tenant_id: UUID | str, thread_ids: Iterable[str]) -> None:
 
 
 def threads_of(agent_id: UUID, user_id: str) -> list[str]:
-    """The shared threads in which a user has spoken with an agent of the current tenant."""
+    """Return the shared threads in which a user has spoken with an agent of the current tenant."""
     rows = Message.objects.filter(agent_id=agent_id, user_id=user_id, channel__in=_sharing)
     return list(rows.values_list("thread_id", flat=True).order_by().distinct())
 
 
 def rebuild_thread(tenant_id: UUID | str, thread_id: str, channel: str) -> None:
-    """Replace the window by what the transcript has."""
+    """Replace the window by the transcript."""
     with tenant_scope(tenant_id):
         key = _key(thread_id)
         _rebuild(key, thread_id, channel, window_store.read(key))
 
 
 def is_thread_tail(entries: Sequence[bytes], thread_id: str, channel: str) -> bool:
-    """Whether a window that the cache holds is the end of its thread in the transcript."""
+    """Return whether a window of the cache is the end of its thread in the transcript."""
     held = {turn.get("message_id") for turn in _decoded(entries)}
     if not held:
-        return True  # it was forgotten, and is rebuilt by who reads it
+        return True  # it was removed; the next reader rebuilds it
     return held == {turn.message_id for turn in transcript_of(thread_id, channel)[-len(held) :]}
 
 
 def transcript_of(thread_id: str, channel: str) -> list[ThreadTurn]:
-    """The last turns of a thread of the current tenant, oldest first."""
+    """Return the last turns of a thread of the current tenant, oldest first."""
     return [ThreadTurn.of(row) for row in reversed(_turns(thread_id, channel)[:WINDOW])]
 
 
 def _turns(thread_id: str, channel: str) -> QuerySet[Message]:
-    """Turns of the thread that are in no cleared window, newest first."""
+    """Return the turns of the thread that are in no cleared window, newest first."""
     clears = WindowClear.objects.filter(
         Q(last_number__gte=OuterRef("number")) | Q(created_at__gt=OuterRef("created_at")),
         agent_id=OuterRef("agent_id"),
@@ -181,7 +184,7 @@ def _turns(thread_id: str, channel: str) -> QuerySet[Message]:
 
 
 def _are_current(turns: Sequence[Mapping[str, Any]], thread_id: str, channel: str) -> bool:
-    """Whether there are turns, and the transcript has all of them and none is cleared."""
+    """Return whether there are turns, all of them in the transcript and not cleared."""
     ids = {turn["message_id"] for turn in turns if "message_id" in turn}
     if not ids:
         return False
@@ -189,7 +192,7 @@ def _are_current(turns: Sequence[Mapping[str, Any]], thread_id: str, channel: st
 
 
 def _rebuild(key: str, thread_id: str, channel: str, held: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Write the window from the transcript; again, if another changed it meanwhile."""
+    """Write the window from the transcript; repeat it if another writer changed the window."""
     for _ in range(MAX_ATTEMPTS):
         turns = transcript_of(thread_id, channel)
         entries = [turn.encode() for turn in turns]

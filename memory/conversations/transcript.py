@@ -1,4 +1,4 @@
-"""The transcript: every turn, verbatim, written before anything else happens with it."""
+"""The transcript: every turn, verbatim, written before any other effect of it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -47,27 +47,27 @@ def record_message(
     finish_reason: str = "",
     appended: bool = False,
 ) -> tuple[Message, bool]:
-    """Write a turn down, and with it, in one transaction, that it is to be embedded.
+    """Write a turn, and its embedding job, in one transaction.
 
-    Safe to run twice: where a message with this idempotency key, this external id (of this agent
-    and user) or this `in_reply_to` exists already, that one is returned and nothing is written.
+    It can be repeated: if a message with this idempotency key, this external id (of this agent and
+    user) or this `in_reply_to` exists, that message is returned and nothing is written.
 
     Args:
         answered_by: the agent that wrote this reply, also in another agent's thread.
         created_at: the original time, for imported turns; by default now(), by Postgres.
-        recall_trace: what was recalled for this reply; becomes a RecallEvent when it is embedded.
-        metadata: what the program says of it; as small as memory.conf says.
-        usage: tokens that the language model reports of this reply.
+        recall_trace: the recall for this reply; becomes a RecallEvent when the reply is embedded.
+        metadata: labels of the program, up to the size in memory.conf.
+        usage: tokens that the language model reports for this reply.
         finish_reason: why the language model ended this reply: "stop", "length" or
             "content_filter"; empty if it wrote none.
         appended: the caller appends the turn to the window (`short_term.append_turns`). Otherwise
-            the window is brought up to date, where the cache holds it and the message ends a turn.
+            the window is updated if the cache has it and the message ends a turn.
 
     Returns:
         The message, and whether it is new.
 
     Raises:
-        InvalidArgument: a value that cannot be stored; the message names it.
+        InvalidArgument: a value cannot be stored; the message names it.
         UnknownTenant: no such tenant.
     """
     message = Message(
@@ -122,7 +122,7 @@ def _key_argument(name: str, value: str | None) -> str | None:
 
 
 def _existing(message: Message) -> Message | None:
-    """The message that was first with this one's unique values."""
+    """Return the message that exists with a unique value of this one."""
     same = Q(pk__in=[])
     if message.in_reply_to_id is not None:
         same |= Q(in_reply_to=message.in_reply_to_id)

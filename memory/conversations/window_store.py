@@ -1,7 +1,7 @@
-"""The list in the cache that holds a window: each change is one atomic round trip.
+"""The list in the cache that holds a window. Each change is one atomic round trip.
 
-The list is a copy of the transcript, and its readers check it against the transcript. A writer
-that has read the transcript replaces the list only if the list is still as it was before.
+The list is a copy of the transcript, and its readers compare it with the transcript. A writer that
+has read the transcript replaces the list only if the list has not changed meanwhile.
 """
 
 import hashlib
@@ -26,12 +26,11 @@ from tenants.redis_keys import memory_short_key
 logger = logging.getLogger(__name__)
 
 
-# How often a writer reads the list and the transcript again because the list was changed meanwhile.
+# How often a writer reads list and transcript again after a concurrent change of the list.
 MAX_ATTEMPTS: Final = 5
-# Answers 1 when the turns are in the window (now or already), 0 when it must be rebuilt first: it
-# is missing, it is not a list, it was forgotten (or cleared, by a version before this one), or the
-# turn that should stand before these is not in it (FIRST: there is none, but other messages are in
-# it).
+# Returns 1 if the turns are in the window (now or already), 0 if it must be rebuilt first: it is
+# missing, it is no list, it was forgotten (or cleared, by an earlier version), or it lacks the turn
+# before these (FIRST: there is none, but the window has other messages).
 APPEND = """
 local window, before = tonumber(ARGV[1]), ARGV[2]
 if redis.call('TYPE', KEYS[1]).ok ~= 'list' then return 0 end
@@ -56,7 +55,7 @@ redis.call('RPUSH', KEYS[1], unpack(fresh))
 redis.call('LTRIM', KEYS[1], -window, -1)
 return 1
 """
-# Answers 1 when the window was written, 0 when the list is not the one that was read.
+# Returns 1 if the window was written, 0 if the list is not the one that was read.
 WRITE = """
 local window, kind = tonumber(ARGV[1]), redis.call('TYPE', KEYS[1]).ok
 local held = {}
@@ -68,7 +67,7 @@ redis.call('LTRIM', KEYS[1], -window, -1)
 return 1
 """
 # The entry is no turn, and no other list has it: readers rebuild the window, and a writer that read
-# the list and the transcript before does not write it.
+# the list and the transcript before it does not overwrite it.
 FORGET = """
 redis.call('DEL', KEYS[1])
 redis.call('RPUSH', KEYS[1], '{"forgotten":"' .. ARGV[1] .. '"}')
@@ -77,7 +76,7 @@ FIRST = "first"
 
 
 def read(key: str) -> list[bytes]:
-    """All entries, oldest first; none if the list is missing, or is not a list."""
+    """Return all entries, oldest first; none if the list is missing, or is no list."""
     try:
         entries = _client().lrange(key, 0, -1)
     except ResponseError as error:
@@ -88,19 +87,19 @@ def read(key: str) -> list[bytes]:
 
 
 def append(key: str, turns: Sequence[Turn], *, window: int, before: str = "") -> bool:
-    """Append turns that are not in the window yet; False if it must be rebuilt first.
+    """Append turns that are not in the window yet; return False if it must be rebuilt first.
 
     Args:
-        before: id of the message that ended the turn before these, or FIRST. A window without it
-            has lost something: the cache was away, or came back from an old snapshot. Or it has
-            gone on, and these turns have left it already.
+        before: id of the message that ended the turn before these, or FIRST. A window without it is
+            incomplete: the cache was down or restored from an old snapshot. Or it is further ahead,
+            and these turns have left it already.
     """
     arguments = [part for turn in turns for part in (turn.message_id, turn.encode())]
     return bool(_run(APPEND, key, window, before, *arguments))
 
 
 def write(key: str, entries: Sequence[str | bytes], *, window: int, held: Sequence[bytes]) -> bool:
-    """Replace the list by the last `window` entries; False if another writer changed it.
+    """Replace the list by the last `window` entries; return False if another writer changed it.
 
     Args:
         held: the list as `read` returned it, before the transcript was read.
@@ -110,7 +109,7 @@ def write(key: str, entries: Sequence[str | bytes], *, window: int, held: Sequen
 
 
 def forget(key: str) -> None:
-    """Remove all turns: the next reader takes them from the transcript."""
+    """Remove all turns: the next reader rebuilds the window."""
     _run(FORGET, key, str(uuid4()))
 
 
@@ -125,10 +124,10 @@ def _client() -> Redis:
 
 @dataclass(frozen=True)
 class WindowCopy:
-    """One window: its key, and the conversation that it is a copy of.
+    """One window: its key, and the conversation that it copies.
 
-    Without a conversation where an id is no UUID: then no transcript can have it, and the window
-    lives in the cache alone.
+    Without a conversation if an id is no UUID: no transcript can have it, and the window exists in
+    the cache only.
     """
 
     key: str
@@ -145,7 +144,7 @@ class WindowCopy:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Inside the tenant, so that code which serves one cannot reach another's window."""
+        """Enter the tenant, so that code of one tenant cannot reach another's window."""
         if self.conversation is None:
             yield
             return
@@ -153,7 +152,7 @@ class WindowCopy:
             yield
 
     def read(self, size: int) -> list[dict[str, Any]]:
-        """Return the turns of the copy, which is first written again if it is not current."""
+        """Return the turns of the copy. It is written again first if it is not current."""
         held = read(self.key)
         turns = [turn for turn in map(decode, held) if turn is not None]
         ids = {turn["message_id"] for turn in turns if "message_id" in turn}
@@ -181,11 +180,11 @@ class WindowCopy:
         changed: Sequence[Turn] = (),
         held: Sequence[bytes] | None = None,
     ) -> bool:
-        """Replace the copy by the transcript and more turns; False if it was changed meanwhile.
+        """Replace the copy by the transcript and more turns; return False if it has changed.
 
         Args:
             and_turns: turns that follow those of the transcript.
-            changed: turns of the transcript as a wrapper of `append_message` has changed them.
+            changed: turns of the transcript that a wrapper of `append_message` has changed.
             held: the entries of the copy when it was last read; by default they are read now.
         """
         held = read(self.key) if held is None else held
@@ -203,7 +202,7 @@ class WindowCopy:
         self.forget()
 
     def forget(self) -> None:
-        """Remove the copy, which others change all the time: the next reader writes it."""
+        """Remove a copy that changes all the time: the next reader writes it."""
         logger.warning(
             "window %s was changed %s times while it was written: it is removed, and rebuilt by"
             " its next reader",
@@ -213,7 +212,7 @@ class WindowCopy:
         forget(self.key)
 
     def transcript(self, size: int) -> tuple[list[Turn], Clear]:
-        """The turns that the window should hold, and the last clear; nothing if unknown."""
+        """Return the turns of the window from the transcript, and the last clear."""
         if self.conversation is None:
             return [], Clear()
         try:
@@ -228,9 +227,9 @@ class WindowCopy:
         return self.count_current([])[1]
 
     def count_current(self, message_ids: Collection[str]) -> tuple[int, str]:
-        """How many of the messages the window may hold, and the last clear's token.
+        """Return how many of the messages the window may have, and the last clear's token.
 
-        All of them where there is no transcript that could have them.
+        All of them if there is no conversation.
         """
         if self.conversation is None:
             return len(message_ids), ""
@@ -241,7 +240,7 @@ class WindowCopy:
             return len(message_ids), ""
 
     def place_of(self, turn: Turn) -> Place | None:
-        """The place of the turn in the transcript, None if the transcript does not have it."""
+        """Return the position of the turn in the transcript, None if it is not there."""
         if self.conversation is None or _as_uuid(turn.message_id) is None:
             return None
         try:
@@ -252,7 +251,9 @@ class WindowCopy:
 
 
 def is_current(turn: Mapping[str, Any], clear: str) -> bool:
-    """Whether a turn without a message was appended after the last clear; True for others."""
+    """Return whether a turn without a message was appended after the last clear; True for
+    others.
+    """
     return "message_id" in turn or turn.get("clear", "") == clear
 
 
@@ -261,7 +262,7 @@ def _shown(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _appended_alone(held: Sequence[bytes], clear: str) -> list[bytes]:
-    """The entries at the end of the list that are in no transcript, since the last clear."""
+    """Return the entries at the end of the list without a message, since the last clear."""
     alone: list[bytes] = []
     for entry in reversed(held):
         turn = decode(entry)
@@ -283,7 +284,7 @@ def _as_uuid(value: UUID | str) -> UUID | None:
 
 @contextmanager
 def logged_if_away(window: WindowCopy) -> Iterator[None]:
-    """Do the block, which changes the copy; a cache that is away is logged."""
+    """Run the block, which changes the copy. If the cache is down, a line is logged."""
     try:
         yield
     except RedisError as error:

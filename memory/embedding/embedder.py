@@ -1,4 +1,4 @@
-"""Texts into vectors, by a model that each process loads once: at its start, or at first use."""
+"""Embeds texts, with a model that each process loads once: at its start, or at first use."""
 
 import gc
 import logging
@@ -24,11 +24,11 @@ _CORES: Final = (
 
 
 class Embedder:
-    """A loaded sentence model. Safe to share between threads, and with a fork.
+    """A loaded sentence model. It can be shared between threads, and with a fork.
 
-    Every batch is computed by one thread, and there are as many at once as there are cores. To
-    divide one batch among threads makes each wait for the slowest after every layer: it is no
-    quicker on idle cores, many times slower on busy ones, and such threads survive no fork.
+    Each batch is computed by one thread, and as many batches run in parallel as there are cores.
+    With several threads for one batch, each would wait for the slowest after every layer: not
+    faster on idle cores, many times slower on busy ones, and such threads do not survive a fork.
     """
 
     def __init__(self, files: ModelFiles) -> None:
@@ -40,19 +40,19 @@ class Embedder:
                 f" tables hold {EMBEDDING_DIMENSIONS}"
             )
         self.start_threads()
-        # The first vector takes longer than those that follow. No thread for it: a fork may follow.
+        # The first vector takes longer than the next ones. No thread for it: a fork may follow.
         self._model.embed(self._model.tokenize(["the first"]))
 
     def start_threads(self) -> None:
-        """Have threads and locks of this process' own: those of a parent do not survive a fork."""
+        """Create threads and locks of this process: those of a parent do not survive a fork."""
         self._model.renew_locks()
         self._threads = ThreadPoolExecutor(_CORES, thread_name_prefix="embedder")
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """Unit vectors, one row for each text, shape (len(texts), 384).
+        """Return unit vectors, one row for each text, shape (len(texts), 384).
 
-        Any number of texts: equal ones are embedded once, and batches hold texts of like length.
-        What lies after the model's 256 word pieces is not read.
+        For any number of texts: equal ones are embedded once, and a batch has texts of similar
+        length. Text after the model's 256 word pieces is ignored.
         """
         vectors = np.empty((len(texts), EMBEDDING_DIMENSIONS), dtype=np.float32)
         for positions, found in self.encode_batches(texts):
@@ -60,10 +60,10 @@ class Embedder:
         return vectors
 
     def encode_batches(self, texts: Sequence[str]) -> Iterator[tuple[list[int], Vectors]]:
-        """The same batch by batch: while the caller has the first, the others are computed.
+        """Yield the vectors in batches: the others are computed while the caller has the first.
 
         Yields:
-            Positions in `texts` and their vectors; each position once, in no order to rely on.
+            Positions in `texts` and their vectors; each position once, in any order.
         """
         alike: dict[str, list[int]] = {}
         for position, text in enumerate(_checked(texts)):
@@ -76,7 +76,10 @@ class Embedder:
     def _computed(
         self, batches: list[list[TokenizedText]]
     ) -> Iterator[tuple[list[TokenizedText], Vectors]]:
-        """Each batch with its vectors. A single one, such as a question, is computed right here."""
+        """Yield each batch with its vectors.
+
+        A single one, such as a question, is computed in this thread.
+        """
         if len(batches) == 1:
             yield batches[0], self._model.embed(batches[0])
             return
@@ -90,11 +93,11 @@ class Embedder:
 
     @property
     def max_tokens(self) -> int:
-        """How many word pieces of a text the model reads."""
+        """The number of word pieces of a text that the model reads."""
         return self._model.max_tokens
 
     def count_tokens(self, text: str) -> int:
-        """Word pieces that the model would make of `text`, with the two marks around them."""
+        """Return the number of word pieces of `text`, with the two marks around them."""
         return self._model.count_tokens(_clean(text))
 
 
@@ -105,10 +108,10 @@ _starting = threading.Lock()
 
 
 def get_embedder() -> Embedder:
-    """This process' embedder, loaded now if it was not needed before.
+    """Return this process' embedder, loaded now if it was not loaded before.
 
     Raises:
-        EmbeddingModelError: the model cannot be found or loaded, or is not of 384 dimensions.
+        EmbeddingModelError: the model cannot be found or loaded, or does not have 384 dimensions.
     """
     global _embedder
     if _embedder is None:
@@ -119,9 +122,9 @@ def get_embedder() -> Embedder:
 
 
 def load_in_background() -> None:
-    """Begin to load this process' embedder, unless it is loaded or being loaded.
+    """Start loading this process' embedder, unless it is loaded or being loaded.
 
-    What fails is logged, and tried again when the embedder is needed.
+    An error is logged, and the load is repeated when the embedder is needed.
     """
     global _loader
     with _starting:
@@ -131,12 +134,12 @@ def load_in_background() -> None:
 
 
 def load_before_fork() -> None:
-    """Load what the children of this process can share, or nothing where that fails.
+    """Load the parts that forked children can share; nothing if that fails.
 
-    The embedder itself under ONNX Runtime. Of a model for torch the libraries alone: what torch has
-    begun in a parent does not go on in its children, so that each loads the model itself.
+    With ONNX Runtime the embedder itself. With torch only the libraries: torch's threads of a
+    parent do not run in its children, so each child loads the model.
     """
-    # Imported modules stay: the garbage collector would traverse them again and again.
+    # Imported modules stay: otherwise the garbage collector would traverse them again and again.
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -152,7 +155,7 @@ def load_before_fork() -> None:
 
 
 def is_loaded() -> bool:
-    """Whether this process' embedder is loaded."""
+    """Return whether this process' embedder is loaded."""
     return _embedder is not None
 
 
@@ -164,18 +167,18 @@ def _load() -> None:
 
 
 def embed(texts: Sequence[str]) -> list[list[float]]:
-    """Unit vectors of 384 dimensions, one for each text."""
+    """Return unit vectors of 384 dimensions, one for each text."""
     vectors: list[list[float]] = get_embedder().encode(texts).tolist()
     return vectors
 
 
 def model_version() -> str:
-    """Name of the model and digest of its weights; known without loading the model."""
+    """Return the model's name with a digest of its weights, without loading the model."""
     return model_files().version
 
 
 def _checked(texts: Sequence[str]) -> Sequence[str]:
-    """The texts, if they are a list of texts."""
+    """Return the texts, if they are a list of texts."""
     if isinstance(texts, str):
         raise InvalidArgument(f"texts={texts[:80]!r} is one text: give a list of texts")
     for text in texts:
@@ -185,15 +188,15 @@ def _checked(texts: Sequence[str]) -> Sequence[str]:
 
 
 def _clean(text: str) -> str:
-    """The text without what the tokenizer refuses: halves of surrogate pairs."""
+    """Return the text without lone surrogates, which the tokenizer refuses."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _batches(texts: Sequence[TokenizedText]) -> list[list[TokenizedText]]:
-    """The texts by length, as many together as make `EMBED_BATCH_TOKENS`.
+    """Return the texts by length, in batches of `EMBED_BATCH_TOKENS`.
 
-    What a batch pads its shorter texts with is computed for nothing, and so is a part of every
-    batch however small it is: the padding may grow to what another batch would cost.
+    Padding of short texts is computed for nothing, and each batch has a fixed cost: the padding may
+    grow to the cost of a further batch.
     """
     batches: list[list[TokenizedText]] = []
     tokens = 0
@@ -213,8 +216,7 @@ def _batches(texts: Sequence[TokenizedText]) -> list[list[TokenizedText]]:
 
 
 def _after_fork_in_child() -> None:
-    """Let a forked process embed, whatever its parent had done: a lock may be held by a thread that
-    does not exist here."""
+    """Let a forked process embed: a thread that does not exist here may hold a lock."""
     global _loading, _starting, _loader
     _loading, _starting, _loader = threading.Lock(), threading.Lock(), None
     if _embedder is not None:
@@ -224,12 +226,12 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-# Graphs of models by the digest of their weights, written by tests/memory/embedding/bert_graph.py.
+# Graphs of models by the digest of their weights, from tests/memory/embedding/bert_graph.py.
 GRAPHS: Final = Path(__file__).parent / "graphs"
 
 
 def needs_torch(files: ModelFiles) -> bool:
-    """Whether the model is served by torch: there is no graph of it here."""
+    """Return whether torch serves the model: there is no graph of it."""
     return not _graph(files).is_file()
 
 
@@ -237,7 +239,8 @@ def load_model(files: ModelFiles) -> TextModel:
     """Load the model.
 
     Raises:
-        EmbeddingModelError: the model cannot be loaded, or what it needs is not installed.
+        EmbeddingModelError: the model cannot be loaded, or a package that it needs is not
+        installed.
     """
     try:
         # Imported when a model is needed: most processes embed nothing.
@@ -260,7 +263,7 @@ def load_model(files: ModelFiles) -> TextModel:
 
 
 def import_torch() -> None:
-    """Import what a model for torch needs, which takes seconds."""
+    """Import the packages of a torch model, which takes seconds."""
     import memory.embedding.torch_model  # noqa: F401
 
 

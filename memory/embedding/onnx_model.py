@@ -1,12 +1,12 @@
-"""A sentence model under ONNX Runtime and `tokenizers`: what serves the packaged model."""
+"""A sentence model with ONNX Runtime and `tokenizers`, for the packaged model."""
 
 import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
-# Read when it is imported. Otherwise versions from 1.29 on keep an id of this machine under HOME,
-# and send it to their maker with events about models and errors.
+# Read at import. Otherwise versions from 1.29 on store an id of this machine under HOME, and send
+# it to Microsoft with events about models and errors.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
@@ -22,14 +22,14 @@ class OnnxModel:
     """A graph of bert_graph.py with the weights of a sentence-transformers folder.
 
     The weights are mapped into memory from `model.safetensors`. A fork shares the loaded pages, and
-    can embed: a session of one thread waits for no other, and without an arena for no lock on
+    can embed: a session with one thread has no thread pool, and without an arena it has no lock on
     memory.
     """
 
     def __init__(self, folder: Path, graph: Path) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.enable_cpu_mem_arena = False  # would keep what the largest batch took
+        options.enable_cpu_mem_arena = False  # would keep the memory of the largest batch
         options.log_severity_level = ERRORS_ONLY
         options.add_session_config_entry(
             "session.model_external_initializers_file_folder_path", str(folder.resolve())
@@ -41,19 +41,21 @@ class OnnxModel:
         limits = json.loads((folder / "sentence_bert_config.json").read_text())
         self.max_tokens: int = limits["max_seq_length"]
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        self._tokenizer.no_truncation()  # tokenize() cuts, and count_tokens() counts all
+        self._tokenizer.no_truncation()  # tokenize() cuts, count_tokens() counts the whole text
         self._tokenizer.no_padding()
 
     def tokenize(self, texts: Sequence[str]) -> list[TokenizedText]:
-        """The texts with their word pieces, cut at `max_tokens`; the mark of the end is kept."""
+        """Return the texts with their word pieces, cut at `max_tokens`, with the end mark."""
         return [TokenizedText(text, self._cut(self._ids(text))) for text in texts]
 
     def count_tokens(self, text: str) -> int:
-        """Word pieces of the whole text, with the two marks around them."""
+        """Return the word pieces of the whole text, with the two marks around them."""
         return len(self._ids(text))
 
     def embed(self, batch: Sequence[TokenizedText]) -> Vectors:
-        """Unit vectors of one batch, computed by one thread, shape (len(batch), dimensions)."""
+        """Return unit vectors of one batch, computed in this thread, shape (len(batch),
+        dimensions).
+        """
         lengths = [len(text.ids) for text in batch]
         ids = np.zeros((len(batch), max(lengths)), dtype=np.int64)
         for row, text in zip(ids, batch, strict=True):

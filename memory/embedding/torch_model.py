@@ -1,6 +1,6 @@
-"""A sentence model under sentence-transformers and torch: any model but the packaged one.
+"""A sentence model with sentence-transformers and torch: for any model except the packaged one.
 
-Imported only where such a model is used: both come from requirements/models.txt.
+Imported only for such a model: both packages come from requirements/models.txt.
 """
 
 import threading
@@ -17,7 +17,7 @@ from memory.embedding.text_model import TokenizedText, Vectors
 class TorchModel:
     """A sentence-transformers model.
 
-    Torch is held to one thread for each call: its own threads do not survive a fork.
+    Torch is limited to one thread for each call: its own threads do not survive a fork.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -30,7 +30,7 @@ class TorchModel:
         self.renew_locks()
 
     def tokenize(self, texts: Sequence[str]) -> list[TokenizedText]:
-        """The texts with their word pieces, cut at `max_tokens`."""
+        """Return the texts with their word pieces, cut at `max_tokens`."""
         with self._tokenizing:
             pieces = self._model.tokenizer(
                 list(texts), truncation=True, max_length=self.max_tokens, verbose=False
@@ -38,12 +38,14 @@ class TorchModel:
         return [TokenizedText(text, ids) for text, ids in zip(texts, pieces, strict=True)]
 
     def count_tokens(self, text: str) -> int:
-        """Word pieces of the whole text, with the two marks around them."""
+        """Return the number of word pieces of the whole text, with the two marks around them."""
         with self._tokenizing:
             return len(self._model.tokenizer(text, verbose=False)["input_ids"])
 
     def embed(self, batch: Sequence[TokenizedText]) -> Vectors:
-        """Unit vectors of one batch, computed by one thread, shape (len(batch), dimensions)."""
+        """Return unit vectors of one batch, computed in this thread, shape (len(batch),
+        dimensions).
+        """
         with self._tokenizing:
             features = self._model.preprocess([text.text for text in batch], prompt=self._prompt)
         with torch.inference_mode():
@@ -52,5 +54,5 @@ class TorchModel:
         return vectors
 
     def renew_locks(self) -> None:
-        """Have a lock of this process: transformers' tokenizers are not thread-safe."""
+        """Replace the lock of the parent process: transformers' tokenizers are not thread-safe."""
         self._tokenizing = threading.Lock()

@@ -1,4 +1,4 @@
-"""Leaving out of recall what states a corrected fact, and including it again.
+"""Excludes statements of a corrected fact from recall, and includes them again.
 
 The evidence of the old value is excluded, and the replies that used the fact and repeat the value.
 The functions work in the current tenant, in the transaction of the correction.
@@ -19,8 +19,8 @@ from tenants.audit.access_log import Actor, record_access
 from tenants.audit.models import Action, ActorKind
 from tenants.context import connection
 
-# Recall events of a user, or of all users for a fact that they share, that are searched for uses of
-# the fact: the newest ones.
+# The newest recall events that are searched for uses of the fact: of its user, or of all users for
+# a fact that they share.
 MAX_EVENTS: Final = 10_000
 SUBJECT: Final = "recall exclusions"
 
@@ -29,8 +29,8 @@ _ACTORS: Final = {
     AuthorKind.PROGRAM: ActorKind.PROGRAM,
     AuthorKind.OPERATOR: ActorKind.OPERATOR,
 }
-# Excludes the evidence; returns the replies that used the fact: with a prompt that had it, or one
-# of the messages that it rests on.
+# Excludes the evidence; returns the replies that used the fact: their prompt had it, or one of the
+# messages that support it.
 _EXCLUDE_EVIDENCE: Final = """
 WITH cited AS MATERIALIZED (
     SELECT message.id, message.agent_id, message.user_id, evidence.start, evidence."end"
@@ -168,16 +168,16 @@ def exclude_corrected(
     reason: str = "",
     new_content: str = "",
 ) -> None:
-    """Leave out of recall what states a fact that was wrong.
+    """Exclude statements of a fact that was wrong from recall.
 
-    That is its evidence, and of the replies that used it (it was in their prompt, or a message that
-    it rests on was, or they answer such a message) those that repeat its value.
+    These are its evidence, and the replies that repeat its value and used it (their prompt had the
+    fact or a supporting message, or they answer such a message).
 
     Args:
         fact: the fact with the wrong value, or the version of it that has the evidence.
         author: of the correction.
-        reason: kept with the exclusions.
-        new_content: the corrected fact. Words of it are not those of the wrong value.
+        reason: stored with the exclusions.
+        new_content: the corrected fact. Its words do not count as the wrong value.
     """
     values = {
         "evidence_of": fact.memory_id,
@@ -207,13 +207,13 @@ def include_corrected(facts: Sequence[UUID] | MemoryEntryQuerySet) -> int:
 def _distinctive(fact: MemoryEntry, new_content: str) -> set[str]:
     """Return the stems of the words of the wrong value that the corrected fact does not have."""
     content, value = set(lexemes(fact.content)), set(lexemes(fact.value))
-    # An update of the content leaves an older value behind.
+    # An update of the content has an older value.
     wrong = value if value and value <= content else content
     return wrong - set(lexemes(new_content)) or content
 
 
 def _repeats(reply: str, wrong: set[str]) -> bool:
-    """Whether a reply has at least half of the words."""
+    """Return whether a reply has at least half of the words."""
     return bool(wrong) and 2 * len(wrong.intersection(lexemes(reply))) >= len(wrong)
 
 

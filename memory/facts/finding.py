@@ -1,4 +1,4 @@
-"""Finding facts: which are asked about, and which of them are nearest to a vector."""
+"""Finds facts: selects them by their fields, and sorts them by distance to a vector."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import FactState, MemoryEntry
 from tenants.context import current_tenant_id, fetch_all
 
-# A fact about no user may be in any prompt: so many of the newest recalls are searched for it.
+# A fact about no user may be in any prompt: this many of the newest recalls are searched for it.
 MAX_RECALLS_SEARCHED: Final = 20_000
 
 
@@ -44,7 +44,7 @@ _USES: Final = """
 
 
 def tenant_of(entry: MemoryEntry) -> UUID | str:
-    """The tenant that an entry names, or else the one that its maker is in."""
+    """Return the tenant of an entry, or else the current one."""
     if isinstance(entry.tenant_id, UUID | str):
         return entry.tenant_id
     current = current_tenant_id()
@@ -54,7 +54,7 @@ def tenant_of(entry: MemoryEntry) -> UUID | str:
 
 
 def check_entry(entry: MemoryEntry) -> None:
-    """Put an entry's fields into their types, or say which of them cannot be."""
+    """Convert an entry's fields into their types; raise InvalidArgument for invalid ones."""
     content_argument(entry.content)
     if entry.agent_id is not None:
         entry.agent_id = uuid_argument("agent_id", entry.agent_id)
@@ -89,13 +89,14 @@ def selected(
     at: datetime | None = None,
     state: FactState | str = FactState.ACTIVE,
 ) -> MemoryEntryQuerySet:
-    """The facts that `LongTermMemory.search` would choose from, as a lazy query inside the tenant.
+    """Return the facts that `LongTermMemory.search` chooses from, as a lazy query inside the
+    tenant.
 
     Args:
-        state: with another state than active, the facts in that state, valid or not.
+        state: for any other state than active, the facts in that state, valid or not.
 
     Raises:
-        InvalidArgument: a value cannot be what it should be.
+        InvalidArgument: a value is invalid.
     """
     rows = MemoryEntry.objects.of_tenant(tenant_id)
     if state == FactState.ACTIVE:
@@ -116,9 +117,9 @@ def selected(
 def nearest(
     rows: MemoryEntryQuerySet, vector: Sequence[float], limit: int, *, threshold: float = -1.0
 ) -> list[MemoryEntry]:
-    """Of these facts of the tenant that we are in, those nearest to a vector of 384 numbers.
+    """Return the facts of the current tenant that are nearest to a vector of 384 numbers.
 
-    Best first, each with its cosine similarity as `score`, and that at least `threshold`.
+    Best first, each with its cosine similarity as `score`, which is at least `threshold`.
     """
     found = nearest_rows(rows.comparable(model_version()), vector, limit)
     return [entry for entry in found if entry.score >= threshold]
@@ -127,12 +128,12 @@ def nearest(
 def nearest_rows(
     rows: MemoryEntryQuerySet, vector: Sequence[float], limit: int
 ) -> list[MemoryEntry]:
-    """The nearest rows: all are compared while they are few, else what HNSW takes for near."""
+    """Return the nearest rows: all are compared while they are few, otherwise HNSW finds them."""
     if rows[: EXACT_ROWS + 1].count() > EXACT_ROWS:
         candidates = max(limit * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
         with walking_hnsw():
             near = [*rows.about_nearest(vector).values_list("memory_id", flat=True)[:candidates]]
-        # With fewer in hand than asked for, the index gave up before it had met all rows.
+        # With fewer rows than requested, the index scan ended before it had read all rows.
         if len(near) == candidates:
             rows = rows.filter(memory_id__in=near)
     return [*rows.nearest(vector)[:limit]]
@@ -182,5 +183,5 @@ def recalls_with(fact: MemoryEntry) -> QuerySet[RecallEvent]:
     else:
         newest = events.order_by("-created_at", "id").values("pk")[:MAX_RECALLS_SEARCHED]
         events = RecallEvent.objects.filter(pk__in=newest)
-    # An empty reason: the prompt had room for it.
+    # Without a reason: the fact was in the prompt.
     return events.filter(facts__contains=[{"memory_id": str(fact.fact_id), "reason": ""}])

@@ -54,7 +54,7 @@ from tenants.context import tenant_connection
 
 CONFLICT: Final = "conflict"
 REJECTED_BEFORE: Final = "rejected before"
-# Reasons of decisions that no person took.
+# Reasons of decisions without a person.
 NO_REVIEW: Final = "no review required"
 MORE_EVIDENCE: Final = "more evidence"
 # Authors of decisions, as opposed to extraction runs.
@@ -149,23 +149,26 @@ def record_candidate(
     """Record a fact that was extracted from messages.
 
     The same text, or the same value of the same slot, is the same fact: its evidence is added. A
-    value of a single-valued slot supersedes an older one. Of a slot with several values it
-    supersedes the one that `supersedes` names. It waits for a review if a person entered or
-    confirmed the older one. A candidate never deletes and never changes a fact of another slot.
+    value of a single-valued slot supersedes an older one. In a slot with several values it
+    supersedes the value of `supersedes`. It waits for a review if a person entered or confirmed the
+    older one. A candidate never deletes a fact, and never changes a fact of another slot.
 
     Args:
         entry: a new entry of the current tenant with its embedding, observed or inferred. Its
-            `run_id` is that of the extraction run.
-        quotes: of the messages that it rests on, at least one.
-        author: of the candidate: an extraction run, or the key that asked for the run.
-        review: why a person is to review it; empty: it is active at once.
+        `run_id`
+            is that of the extraction run.
+        quotes: the words of messages that support it, at least one.
+        author: of the candidate: an extraction run, or the key that requested the run.
+        review: why a person must review it; empty: it is active at once.
         supersedes: id of another value of the same subject and slot, of the same agent and user,
-            that has ended. One that is not active any more is left as it is.
+        that
+            has ended. If it is not active any more, it is not changed.
 
     Raises:
         InvalidArgument: the candidate has no evidence, a field is invalid, or `supersedes` is no
-            fact of the same subject and slot.
-        FactBusy: others stored and deleted the same text MAX_ATTEMPTS times meanwhile.
+        fact
+            of the same subject and slot.
+        FactBusy: others stored and deleted the same text during MAX_ATTEMPTS attempts.
     """
     check_entry(entry)
     if not quotes or entry.kind == FactKind.ENTERED:
@@ -263,7 +266,7 @@ def _record_again(
     ):
         record_event(identity, FactAction.CONFIRM, author=author, reason=MORE_EVIDENCE)
         return Recorded(Outcome.CONFIRMED, identity)
-    # Stated anew after it had ended, or after a person decided against it.
+    # Stated again after it had ended, or after a person decided against it.
     current = _superseded_by(existing, named)
     if is_closed:
         review = _with_reason(review, REJECTED_BEFORE)
@@ -294,13 +297,13 @@ def _record_again(
 def confirm(
     memory_id: UUID, *, author: Author, reason: str = "", own_keys: Collection[str] = ()
 ) -> MemoryEntry:
-    """Make a proposed fact active. It supersedes the fact that it replaces.
+    """Activate a proposed fact. It supersedes the fact that it replaces.
 
     Args:
         memory_id: the fact.
         author: a person or a program.
         reason: recorded in the fact's events.
-        own_keys: ids of API keys of the same person: what these proposed, they do not confirm.
+        own_keys: ids of API keys of the same person, who cannot confirm their proposals.
 
     Raises:
         FactNotFound: the tenant has no such fact.
@@ -387,13 +390,13 @@ def restore(memory_id: UUID, *, author: Author, reason: str = "") -> MemoryEntry
 
 
 def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
-    """Undo an extraction run: remove its evidence and its facts, restore what these superseded.
+    """Undo an extraction run: remove its evidence and its facts, and restore superseded facts.
 
     A fact stays if it has evidence of another run, or if a person or program changed or confirmed
     it after the run.
 
     Returns:
-        Counts of "removed" and "restored" facts, and of "kept" ones.
+        Counts of "removed", "restored" and "kept" facts.
     """
     reason = "extraction run rolled back"
     with transaction.atomic():
@@ -472,7 +475,7 @@ def _named(memory_id: UUID, by: MemoryEntry) -> UUID:
 def _superseded_by(fact: MemoryEntry, named: UUID | None) -> MemoryEntry | None:
     """Return the active fact that a fact supersedes, locked.
 
-    It is the named one, if that is still active, or else that of the same single-valued slot.
+    It is the named one, if that is still active, or else the one of the same single-valued slot.
     """
     current = None if named is None else _other_values(fact).filter(memory_id=named).first()
     return current or (None if fact.is_multi_valued else _current_value(fact))
@@ -489,12 +492,14 @@ def _other_values(fact: MemoryEntry) -> MemoryEntryQuerySet:
 
 
 def _is_past(fact: MemoryEntry, current: MemoryEntry | None) -> bool:
-    """Whether a single-valued slot had this value before its current one."""
+    """Return whether a single-valued slot had this value before its current one."""
     return current is not None and not fact.is_multi_valued and fact.valid_from < current.valid_from
 
 
 def _is_a_persons(fact: MemoryEntry) -> bool:
-    """Whether a person entered, changed or confirmed it: a model only proposes another value."""
+    """Return whether a person entered, changed or confirmed it: a model may only propose a new
+    value.
+    """
     return (
         fact.kind == FactKind.ENTERED
         or FactEvent.objects.filter(
@@ -506,9 +511,9 @@ def _is_a_persons(fact: MemoryEntry) -> bool:
 
 
 def _supersede(fact: MemoryEntry, *, by: MemoryEntry, author: Author) -> None:
-    """End a fact's validity where that of its successor begins.
+    """End a fact's validity at the beginning of its successor's.
 
-    One that a person entered is a correction; a new statement of the user is a change, and the old
+    A fact that a person entered is a correction. A new statement of the user is a change: the old
     statement was true.
     """
     _save(

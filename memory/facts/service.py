@@ -50,7 +50,7 @@ from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
 from memory.models.facts import SYSTEM, Author, FactAction, FactKind, MemoryEntry
 from tenants import transaction
-from tenants.audit.tombstones import FACT, bury
+from tenants.audit.tombstones import FACT, enqueue_tombstones
 from tenants.context import asynchronous, current_tenant_id, known_tenant
 from tenants.exceptions import UnknownTenant
 from tenants.schemas.migration_state import require_migrated
@@ -66,23 +66,23 @@ MAX_COPIES = 4
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of a fact that was stored."""
+    """The result of storing a fact."""
 
     memory_id: UUID
-    # False: the same text stood already, and its entry is the one above.
+    # False: the same text existed, and this is its entry.
     created: bool
-    # Facts that say nearly the same, nearest first; each has its cosine similarity as `score`.
+    # Similar facts, nearest first; each has its cosine similarity as `score`.
     near_duplicates: tuple[MemoryEntry, ...] = ()
 
 
 class LongTermMemory:
-    """A tenant's facts. Every method enters the tenant that it is given, and no other.
+    """A tenant's facts. Each method enters the tenant of its argument.
 
-    Of a tenant that does not exist there is nothing to read and nothing to delete.
+    A tenant that does not exist has no facts.
 
     Args:
-        database_url: left out, or the database that this process uses.
-        embedding_model: left out, or the model that this process embeds with.
+        database_url: the database of this process, or nothing.
+        embedding_model: the embedding model of this process, or nothing.
 
     Raises:
         InvalidArgument: another database or model is named. Settings choose them.
@@ -93,34 +93,35 @@ class LongTermMemory:
         require_configured_model(embedding_model)
 
     def setup(self) -> None:
-        """Check that the tables are there: those of the tenant that we are in, or of all tenants.
+        """Check that the tables exist in the current tenant, or in all tenants outside of one.
 
-        `manage.py migrate` makes them. This changes nothing.
+        `manage.py migrate` creates them. This method changes nothing.
 
         Raises:
-            SchemaOutdated: `manage.py migrate` has to run first.
+            SchemaOutdated: `manage.py migrate` must be run first.
         """
         require_migrated(current_tenant_id())
 
     # --- Writing ----------------------------------------------------------------------------
 
     def store(self, entry: MemoryEntry) -> UUID:
-        """Keep a fact; the same text of the same agent and user is the same entry.
+        """Store a fact; the same text of the same agent and user is the same entry.
 
-        Metadata of a repeated text is kept: it is added to that of the entry, a
-        value of a name that it has takes the place of the old one, and valid_from, valid_to and
-        expires_at are those given. What was before stays, as a version.
+        If the text exists, the metadata is merged into that of the entry (new values replace those
+        with the same name), and valid_from, valid_to and expires_at are set. The state before is
+        kept as a version.
 
-        `entry` is a new `MemoryEntry` with its tenant_id and content; agent_id, user_id, metadata,
-        valid_from, valid_to, expires_at and embedding (384 numbers) as wanted.
+        Args:
+            entry: a new `MemoryEntry` with its tenant_id and content; optionally agent_id, user_id,
+                metadata, valid_from, valid_to, expires_at and embedding (384 numbers).
 
         Returns:
-            The entry's memory_id, which stays through all updates.
+            The entry's memory_id, which all updates keep.
 
         Raises:
-            InvalidArgument: a field cannot be what it should be.
+            InvalidArgument: a field is invalid.
             UnknownTenant: there is no such tenant.
-            FactBusy: others stored and deleted the same text MAX_ATTEMPTS times meanwhile.
+            FactBusy: others stored and deleted the same text during MAX_ATTEMPTS attempts.
         """
         return self.remember(entry).memory_id
 
@@ -143,7 +144,7 @@ class LongTermMemory:
                 if standing is entry:
                     break
                 if standing is not None:
-                    with suppress(FactNotFound):  # deleted since it was found
+                    with suppress(FactNotFound):  # deleted meanwhile
                         return _said_again(standing, entry, author)
             else:
                 raise FactBusy(MAX_ATTEMPTS)
@@ -198,20 +199,20 @@ class LongTermMemory:
     ) -> MemoryEntry:
         """Change a fact. The old state is kept as a version that was valid until now.
 
-        An argument that is left out changes nothing. With `valid_from` (not in the future, and
-        after the old version's) the old version was valid until then. With another content the fact
-        is the author's: its evidence stays with the old version, and recall leaves it out, with
-        the replies that used the fact and repeat the old value. An update to the old content
-        includes them again. Its value stays if the new content has it, or is the one given.
+        Arguments that are left out change nothing. With `valid_from` (not in the future, and after
+        the old version's) the old version was valid until then. With a new content the fact is the
+        author's: its evidence stays with the old version, and recall excludes it, with the replies
+        that used the fact and repeat the old value. An update to the old content includes them
+        again. The value is kept if the new content has it, or if it is passed.
 
         Args:
             author: recorded in the fact's events, with the reason.
 
         Raises:
             FactNotFound: the tenant has no such fact.
-            DuplicateFact: another fact says this already.
-            FactBusy: others stored and deleted the new text MAX_ATTEMPTS times meanwhile.
-            InvalidArgument: a value cannot be what it should be.
+            DuplicateFact: another fact has this content.
+            FactBusy: others stored and deleted the new text during MAX_ATTEMPTS attempts.
+            InvalidArgument: a value is invalid.
         """
         identity = uuid_argument("memory_id", memory_id)
         if content is not None:
@@ -219,7 +220,7 @@ class LongTermMemory:
         if metadata is not None:
             values_of(metadata)
         with _inside(tenant_id):
-            # Embedded before the transaction, which others wait for.
+            # Embedded before the transaction, so that others need not wait for it.
             embedding = None if content is None else embed([content])[0]
             with transaction.atomic():
                 changed = replace(
@@ -240,15 +241,15 @@ class LongTermMemory:
                 return changed
 
     def delete(self, memory_id: UUID | str, tenant_id: UUID | str) -> bool:
-        """Remove a fact with all its versions; False if the tenant has no such fact."""
+        """Remove a fact with all its versions; return False if the tenant has no such fact."""
         identity = uuid_argument("memory_id", memory_id)
         with suppress(UnknownTenant), _inside(tenant_id) as entered, transaction.atomic():
             versions = MemoryEntry.objects.of_tenant(entered).versions_of(identity)
-            # Locked first: what others add to it meanwhile would be left without it.
+            # Locked first: rows that others add meanwhile would otherwise stay without their fact.
             standing = versions.entries().select_for_update().values_list("memory_id").first()
             if standing is None:
                 return False
-            bury(FACT, identity)
+            enqueue_tombstones(FACT, identity)
             return versions.delete()[0] > 0
         return False
 
@@ -270,26 +271,28 @@ class LongTermMemory:
         query_embedding: Sequence[float] | None = None,
         without_evidence: bool = False,
     ) -> list[MemoryEntry]:
-        """The facts nearest to a text, best first, each with its `score`.
+        """Return the facts nearest to a text, best first, each with its `score`.
 
         Args:
             tenant_id: owner of the facts.
-            query: the question; or its vector of 384 numbers, if the caller has it already.
-            limit: how many at most.
-            agent_id: only what this agent knows: its own facts and those of no agent. A text that
-                is several of them is returned once, as the newest.
-            user_id: only facts about this user, and facts about no user.
+            query: the question; or its vector of 384 numbers.
+            limit: the maximum number.
+            agent_id: only facts of this agent and of no agent. A text that is several of them is
+            returned
+                once, as the newest.
+            user_id: only facts about this user, and about no user.
             shared: False leaves out the facts about no user.
             shared_only: only facts about no user; for a prompt of an unknown user.
-            filters: what the metadata must be, see `memory.models.fact_filters`.
-            at: facts valid at that moment, in their version of then; by default those valid now.
+            filters: conditions on the metadata, see `memory.models.fact_filters`.
+            at: facts valid at that time, in their version of then; by default those valid now.
             threshold: least cosine similarity, from -1 to 1.
-            query_embedding: the vector of a query that is text, if the caller has it already.
-            without_evidence: only facts that rest on no message of this agent and user: `recall`
+            query_embedding: the vector of a text query, if the caller has it.
+            without_evidence: only facts without evidence in messages of this agent and user:
+            `recall`
                 finds the others.
 
         Returns:
-            Entries whose `score` is the cosine similarity.
+            Entries; `score` is the cosine similarity.
         """
         count_argument("limit", limit)
         similarity_argument("threshold", threshold)
@@ -328,7 +331,7 @@ class LongTermMemory:
         filters: Mapping[str, Any] | None = None,
         at: datetime | None = None,
     ) -> list[MemoryEntry]:
-        """The newest facts, newest first; narrowed as `search` is."""
+        """Return the newest facts, newest first; filtered as in `search`."""
         count_argument("limit", limit)
         with suppress(UnknownTenant), _inside(tenant_id) as entered:
             rows = selected(entered, agent_id=agent_id, user_id=user_id, filters=filters, at=at)
@@ -338,7 +341,7 @@ class LongTermMemory:
     def get(
         self, memory_id: UUID | str, tenant_id: UUID | str, *, at: datetime | None = None
     ) -> MemoryEntry | None:
-        """A fact as it is, or as it was at a moment; None if it is not (or was not) so."""
+        """Return a fact as it is, or as it was at a time; None if it is (or was) not valid."""
         identity = uuid_argument("memory_id", memory_id)
         with suppress(UnknownTenant), _inside(tenant_id) as entered:
             rows = MemoryEntry.objects.of_tenant(entered).versions_of(identity)
@@ -346,9 +349,9 @@ class LongTermMemory:
         return None
 
     def history(self, memory_id: UUID | str, tenant_id: UUID | str) -> list[MemoryEntry]:
-        """All versions of a fact, newest first: the entry itself, then what it was before.
+        """Return all versions of a fact, newest first: the entry itself, then its earlier states.
 
-        Expired ones too; empty if the tenant has no such fact.
+        Including expired ones; [] if the tenant has no such fact.
         """
         identity = uuid_argument("memory_id", memory_id)
         with suppress(UnknownTenant), _inside(tenant_id) as entered:
@@ -381,9 +384,9 @@ def embed_facts(entries: Sequence[MemoryEntry]) -> None:
 
 
 def delete_facts(rows: MemoryEntryQuerySet) -> int:
-    """Remove facts of the tenant that we are in, with all their versions; returns how many.
+    """Remove facts of the current tenant, with all their versions, and return their number.
 
-    All or none of them. `rows` are facts as they stand, and not versions.
+    All or none of them. `rows` are current facts, not versions.
     """
     with transaction.atomic():
         identities = [*rows.order_by("memory_id").values_list("memory_id", flat=True)]
@@ -394,21 +397,21 @@ def delete_facts(rows: MemoryEntryQuerySet) -> int:
                 Q(memory_id__in=ids, version_of__isnull=True)
             ).select_for_update()
             removed += len(entries.order_by("memory_id").values_list("memory_id"))
-            bury(FACT, *ids)
+            enqueue_tombstones(FACT, *ids)
             MemoryEntry.objects.filter(Q(memory_id__in=ids) | Q(version_of__in=ids)).delete()
     return removed
 
 
 def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:
-    """Give facts of another model's vectors those of today's; returns how many were left to do.
+    """Embed facts that have vectors of another model with the current model; return their number.
 
-    Until then a search does not find them. Safe to stop, to repeat, and beside other writers.
+    Until then a search does not find them. It can be interrupted, repeated, and run beside writers.
     """
     with _inside(tenant_id) as entered:
         stale = MemoryEntry.objects.of_tenant(entered).exclude(embedding_model=model_version())
         rows = [*stale.only("memory_id", "content").order_by("memory_id")[:batch]]
         for row, vector in zip(rows, embed([row.content for row in rows]), strict=True):
-            # Not if it was changed meanwhile: its vector would be another text's.
+            # Not if the fact was changed meanwhile: its vector would belong to another text.
             stale.filter(memory_id=row.memory_id, content_digest=digest(row.content)).update(
                 embedding=vector, embedding_model=model_version()
             )
@@ -420,7 +423,7 @@ def reembed_facts(tenant_id: UUID | str, *, batch: int = 256) -> int:
 
 @contextmanager
 def _inside(tenant_id: UUID | str) -> Iterator[UUID]:
-    """The tenant's scope; raises `UnknownTenant` and leaves a caller's transaction whole."""
+    """Enter the tenant; `UnknownTenant` does not abort a caller's transaction."""
     with known_tenant(tenant_id) as entered:
         yield entered
 
@@ -466,7 +469,7 @@ def _is_so(entry: MemoryEntry) -> bool:
 
 
 def _will_be_so(entry: MemoryEntry) -> bool:
-    """Whether a fact that is not stored yet would be so now."""
+    """Return whether a fact that is not stored yet would be valid now."""
     now = timezone.now()
     since = entry.valid_from
     return (
@@ -477,8 +480,8 @@ def _will_be_so(entry: MemoryEntry) -> bool:
 
 
 def _said_again(standing: MemoryEntry, entry: MemoryEntry, author: Author) -> Stored:
-    """Add the other fields of `entry` to the fact that has its text."""
-    # One that has ended, or was to begin later, is valid from now on.
+    """Add the other fields of `entry` to the existing fact with its text."""
+    # A fact that has ended, or begins later, is valid from now on.
     revived = not _is_so(standing) and _will_be_so(entry)
     with transaction.atomic():
         add_to(standing.memory_id, entry, revived=revived)

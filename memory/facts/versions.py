@@ -1,4 +1,4 @@
-"""Writing facts: one entry for each text, and a version for each change."""
+"""Writes facts: one entry for each text, and a version for each change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ MAX_ATTEMPTS: Final = 10
 
 
 class Unchanged:
-    """An argument that was left out, where None means something."""
+    """The default of arguments for which None is a value."""
 
 
 UNCHANGED = Unchanged()
@@ -55,7 +55,7 @@ class Change:
     reason: str = ""
 
     def alters(self, entry: MemoryEntry) -> bool:
-        """Whether the entry would be another than it is."""
+        """Return whether the change alters the entry."""
         return self.from_now or not (
             self.content in (None, entry.content)
             and self.value in (None, entry.value)
@@ -66,13 +66,13 @@ class Change:
         )
 
     def apply(self, entry: MemoryEntry) -> None:
-        """Put the new values into the entry."""
+        """Set the new values of the entry."""
         if self.content is not None and self.embedding is not None:
             entry.content = self.content
             entry.embedding = self.embedding
             entry.embedding_model = model_version()
             if entry.value.casefold() not in entry.content.casefold():
-                entry.value = ""  # of the old words
+                entry.value = ""  # of the old content
         if self.value is not None:
             entry.value = self.value
         if self.metadata is not None:
@@ -86,7 +86,9 @@ class Change:
 
 
 def same_scope(entry: MemoryEntry) -> MemoryEntryQuerySet:
-    """The facts of the entry's tenant, agent and user, and not of all agents or users."""
+    """Return the facts of the entry's tenant, agent and user, without facts of all agents or
+    users.
+    """
     return MemoryEntry.objects.of_tenant(entry.tenant_id).filter(
         **{
             f"{name}__isnull" if value is None else name: True if value is None else value
@@ -96,13 +98,13 @@ def same_scope(entry: MemoryEntry) -> MemoryEntryQuerySet:
 
 
 def standing_entry(entry: MemoryEntry) -> MemoryEntry | None:
-    """The entry that says the same of the same agent and user."""
+    """Return the entry with the same text, of the same agent and user."""
     same = same_scope(entry).entries().filter(content_digest=digest(entry.content))
     return same.first()
 
 
 def insert(entry: MemoryEntry) -> MemoryEntry | None:
-    """Write a new entry; returns it, or the one that a concurrent transaction has stored.
+    """Write a new entry, and return it, or the one that a concurrent transaction has stored.
 
     None if that one is deleted again: then the new entry can be written.
     """
@@ -116,12 +118,12 @@ def insert(entry: MemoryEntry) -> MemoryEntry | None:
 
 
 def add_to(identity: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryEntry:
-    """Let a fact take in what `entry`, of the same text, says beside it.
+    """Add the fields of `entry`, which has the same text, to a fact.
 
-    Inside a transaction. Of its metadata what `entry` does not name stays. `revived`: it is so from
-    now on, and ends when `entry` says.
+    Inside a transaction. Metadata that `entry` does not name is kept. `revived`: the fact is valid
+    from now on, until the end of `entry`.
     """
-    # Locked, so that what two add at once is added twice.
+    # Locked, so that two simultaneous additions are both kept.
     standing = MemoryEntry.objects.select_for_update().entries().filter(memory_id=identity).first()
     if standing is None:
         raise FactNotFound(f"there is no fact {identity}")
@@ -140,17 +142,18 @@ def add_to(identity: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryEntry:
 
 
 def replace(identity: UUID, change: Change) -> MemoryEntry:
-    """Put an entry's row aside as a version, and the new values in its place.
+    """Copy an entry's row as a version, and set its new values.
 
-    Inside a transaction. A change that alters nothing makes no version, unless it says since when.
-    With another content recall leaves out what states the old one, see `exclude_corrected`.
+    Inside a transaction. A change that alters nothing makes no version, unless it has a
+    `valid_from`. With a new content, recall excludes statements of the old one, see
+    `exclude_corrected`.
     """
     entry = MemoryEntry.objects.select_for_update().entries().filter(memory_id=identity).first()
     if entry is None:
         raise FactNotFound(f"there is no fact {identity}")
     if not change.alters(entry):
         return entry
-    # Asked for after the lock was had: the version that another writer made meanwhile is older.
+    # Read after locking: a version of a concurrent writer is older.
     now = MemoryEntry.objects.filter(memory_id=identity).values_list(server_clock()).get()[0]
     since = change.valid_from or _end_before(now, entry, change) or now
     if change.valid_from and not entry.valid_from < change.valid_from <= now:
@@ -160,7 +163,7 @@ def replace(identity: UUID, change: Change) -> MemoryEntry:
         )
     old = keep_version(entry, until=since)
     if change.content is not None:
-        # The evidence is of the old words; the new ones are the caller's.
+        # The evidence belongs to the old content; the new one is the caller's.
         FactEvidence.objects.filter(memory_id=identity).update(memory_id=old.memory_id)
         entry.kind, entry.confidence = FactKind.ENTERED, None
     change.apply(entry)
@@ -198,7 +201,7 @@ def keep_version(entry: MemoryEntry, *, until: datetime) -> MemoryEntry:
     old = MemoryEntry.objects.get(memory_id=entry.memory_id)
     old.memory_id = uuid4()
     old.version_of = entry.memory_id
-    # A version that was to begin later, or had ended before, never was so after this.
+    # A version that was to begin later, or had ended before, was never valid after this.
     old.valid_to = max(old.valid_from, min(until, old.valid_to or until))
     old.save(force_insert=True)
     MemoryAttribute.objects.filter(memory_id=entry.memory_id).update(memory_id=old.memory_id)
@@ -206,7 +209,7 @@ def keep_version(entry: MemoryEntry, *, until: datetime) -> MemoryEntry:
 
 
 def _end_before(now: datetime, entry: MemoryEntry, change: Change) -> datetime | None:
-    """The moment in the past at which the change lets the fact end: it was so until then."""
+    """Return the past time at which the change ends the fact: it was valid until then."""
     ends = change.valid_to
     if not isinstance(ends, datetime) or ends > now:
         return None
@@ -219,14 +222,14 @@ def _end_before(now: datetime, entry: MemoryEntry, change: Change) -> datetime |
 
 
 def write_attributes(entry: MemoryEntry) -> None:
-    """Write the values of the entry's metadata where a b-tree can find them."""
+    """Write the values of the entry's metadata into the table with b-tree indexes."""
     MemoryAttribute.objects.bulk_create(
         attributes_of(MemoryAttribute, entry.metadata, memory_id=entry.memory_id)
     )
 
 
 def _winner(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry | None:
-    """The entry that the unique constraint has found in the way; None if it is deleted since."""
+    """Return the entry with which the unique constraint conflicts; None if it is deleted."""
     constraint = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
     if constraint == "fact_content":
         return standing_entry(entry)

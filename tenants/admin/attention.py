@@ -1,4 +1,4 @@
-"""What needs the attention of operators: the home of their site."""
+"""The start page of the operators' site: tenants that need attention."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +16,13 @@ from tenants.admin.quotas import reached_text
 from tenants.models import Tenant
 from tenants.schemas.migration_state import is_fitting
 
-# Tenants that a card names; its link leads to the others.
-SHOWN = 5
+# Tenants that a card lists. Its link leads to all of them.
+MAX_NAMED_TENANTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One kind of thing to look at, with the tenants that it is about."""
+    """A kind of problem, with the tenants that have it."""
 
     title: str
     count: str
@@ -32,7 +32,7 @@ class Card:
 
 
 def attention(request: HttpRequest) -> dict[str, Any]:
-    """Return the cards, and the number of tenants, for who may see tenants."""
+    """Return the cards and the number of tenants, for users who may see tenants."""
     if not request.user.has_perm("tenants.view_tenant"):
         return {}
     tenants = Tenant.objects.all()
@@ -41,8 +41,10 @@ def attention(request: HttpRequest) -> dict[str, Any]:
     leaving = tenants.filter(deletion_asked_at__isnull=False).order_by("deletion_asked_at")
     found, down = backlogs()
     now = timezone.now()
-    oldest = most(found, lambda each: each.oldest and (now - each.oldest).total_seconds(), SHOWN)
-    given_up = most(found, lambda each: each.failed, SHOWN)
+    oldest = most(
+        found, lambda each: each.oldest and (now - each.oldest).total_seconds(), MAX_NAMED_TENANTS
+    )
+    given_up = most(found, lambda each: each.failed, MAX_NAMED_TENANTS)
     named = {
         tenant.pk: tenant for tenant in tenants.filter(pk__in={*oldest, *given_up}).only("slug")
     }
@@ -103,9 +105,11 @@ def _jobs(number: int) -> str:
 
 
 def _card(title: str, tenants: QuerySet[Tenant], link: str, note: Any) -> Card:
-    shown = list(tenants[: SHOWN + 1])
-    count = f"{len(shown)}" if len(shown) <= SHOWN else grouped(tenants.count())
-    return Card(title, count, link, [_line(tenant, note(tenant)) for tenant in shown[:SHOWN]])
+    shown = list(tenants[: MAX_NAMED_TENANTS + 1])
+    count = f"{len(shown)}" if len(shown) <= MAX_NAMED_TENANTS else grouped(tenants.count())
+    return Card(
+        title, count, link, [_line(tenant, note(tenant)) for tenant in shown[:MAX_NAMED_TENANTS]]
+    )
 
 
 def _line(tenant: Tenant, note: str) -> tuple[str, str, str]:

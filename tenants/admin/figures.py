@@ -17,7 +17,7 @@ from tenants.models import Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import servers
 
-# Rows are Postgres' running estimate, which is near enough and costs nothing. The view of these
+# Rows are Postgres' running estimate: close enough, and without a scan. The view of these
 # statistics reads those of all tables of all tenants: with 224 tenants three times as long.
 _SIZES = """
 SELECT n.nspname, count(*), coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint,
@@ -39,7 +39,7 @@ _BACKLOGS = "SELECT tenant_id, waiting, failed, oldest FROM public.job_backlogs(
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What one schema holds."""
+    """The size of one schema."""
 
     tables: int = 0
     bytes: int = 0
@@ -52,7 +52,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Jobs of a tenant: how many wait and were given up, and since when the oldest is due."""
+    """Jobs of a tenant: how many wait and have failed, and since when the oldest is due."""
 
     waiting: int = 0
     failed: int = 0
@@ -60,9 +60,9 @@ class Backlog:
 
 
 def sizes_of(tenants: Iterable[Tenant]) -> dict[str, Size]:
-    """The sizes of tenants by the names of their schemas, in one query for each server.
+    """Return the sizes of tenants by schema name, with one query for each server.
 
-    None for a schema that does not exist, or on a server that is down.
+    A schema that does not exist, or whose server is down, is missing.
     """
     on: dict[str, list[str]] = defaultdict(list)
     for tenant in tenants:
@@ -75,8 +75,10 @@ def sizes_of(tenants: Iterable[Tenant]) -> dict[str, Size]:
 
 
 def backlogs(of_servers: Iterable[str] = ()) -> tuple[dict[UUID, Backlog], list[str]]:
-    """The jobs of all tenants that have some, in one query for each server; and servers that are
-    down.
+    """Return the jobs of all tenants that have some, with one query for each server.
+
+    Returns:
+        The jobs by tenant, and the servers that are down.
     """
     found: dict[UUID, Backlog] = {}
     down = []
@@ -90,7 +92,7 @@ def backlogs(of_servers: Iterable[str] = ()) -> tuple[dict[UUID, Backlog], list[
 
 
 def add_figures(tenants: list[Any]) -> None:
-    """Give each tenant its `size` and `backlog`, and whether its server `is_down`."""
+    """Set `size`, `backlog` and `is_down` (whether its server is down) of each tenant."""
     sizes = sizes_of(tenants)
     waiting, down = backlogs({tenant.server for tenant in tenants}) if tenants else ({}, [])
     for tenant in tenants:
@@ -100,6 +102,6 @@ def add_figures(tenants: list[Any]) -> None:
 
 
 def most(found: dict[UUID, Backlog], key: Callable[[Backlog], Any], limit: int) -> list[UUID]:
-    """The ids of the tenants with the largest values of a key, without those that have none."""
+    """Return the ids of the tenants with the largest values of a key, without zero values."""
     having = [tenant_id for tenant_id, backlog in found.items() if key(backlog)]
     return sorted(having, key=lambda tenant_id: key(found[tenant_id]), reverse=True)[:limit]

@@ -36,12 +36,12 @@ class FirstAdminForm(UserCreationForm):
 
 
 def first_admin_token(tenant: Tenant, email: str) -> str:
-    """Return a signed token that names the tenant to which its holder may add the first admin."""
+    """Return a signed token that lets its holder add the tenant's first admin."""
     return signing.dumps([str(tenant.pk), email], salt=SALT)
 
 
 def email_of(token: str, tenant: Tenant) -> str | None:
-    """Return the mail address in a token; None if it is not valid for this tenant, or too old."""
+    """Return the mail address of a token; None if it is invalid for this tenant, or expired."""
     try:
         tenant_id, email = signing.loads(token, salt=SALT, max_age=settings.PASSWORD_RESET_TIMEOUT)
     except (signing.BadSignature, ValueError, TypeError):
@@ -51,7 +51,7 @@ def email_of(token: str, tenant: Tenant) -> str | None:
 
 @never_cache
 def first_admin(request: HttpRequest, token: str, *, site: Any) -> HttpResponse:
-    """Ask for a name and a password, and make the tenant's first admin of them."""
+    """Show and process the form that creates the tenant's first admin."""
     email = email_of(token, request.tenant)  # type: ignore[attr-defined]
     context = {
         **site.each_context(request),
@@ -59,7 +59,7 @@ def first_admin(request: HttpRequest, token: str, *, site: Any) -> HttpResponse:
         "button": gettext("Save"),
     }
     with transaction.atomic():
-        # Of two that come at once, the second finds an admin.
+        # Of two simultaneous requests, the second finds an admin.
         list(Group.objects.select_for_update().filter(name="admin"))
         if email is None or admins().exists():
             context["title"] = gettext("This link was used already, or is too old")

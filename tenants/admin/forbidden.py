@@ -11,7 +11,7 @@ from django.shortcuts import render
 from tenants.admin.permissions import permission_name
 from tenants.admin.sites import operator_site, tenant_site
 
-# What the addresses of a model's rows need.
+# The permission that an address of a model's rows needs.
 _NEEDED: Final = {
     "changelist": "view",
     "history": "view",
@@ -32,12 +32,12 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
         named = Permission.objects.filter(content_type__app_label=app, codename=codename)
         found = named.select_related("content_type").first()
         context["permission_name"] = permission if found is None else permission_name(found)
-        context["givers"] = _givers()
+        context["givers"] = _team_managers()
     return render(request, "konstruct/forbidden.html", context, status=403)
 
 
 def _missing_permission(request: HttpRequest) -> str:
-    """Return the permission that the address needs and the person lacks, or ""."""
+    """Return the permission that the address needs and the person lacks; "" if there is none."""
     if request.resolver_match is None or not request.user.is_authenticated:
         return ""
     site = operator_site if getattr(request, "tenant", None) is None else tenant_site
@@ -51,8 +51,8 @@ def _missing_permission(request: HttpRequest) -> str:
     return "" if not permission or request.user.has_perm(permission) else permission
 
 
-def _givers() -> list[str]:
-    """Return the names of people who may change those of the team."""
+def _team_managers() -> list[str]:
+    """Return the names of people who may change the permissions of others."""
     user_model = get_user_model()
     given = Q(codename=GIVES_PERMISSIONS, content_type__app_label="auth")
     permissions = Permission.objects.filter(given)

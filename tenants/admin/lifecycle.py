@@ -1,4 +1,4 @@
-"""Operators' pages that change a tenant's life: suspend, delete and restore it, invite its admin.
+"""Operators' pages that suspend, delete and restore a tenant, and invite its admin.
 
 Suspending and deleting show what the tenant has, and ask for its name to be typed.
 """
@@ -76,7 +76,7 @@ def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
 
 @operator_site.page("tenants/<uuid:tenant_id>/restore/", name="restore_tenant", permission=DELETE)
 def restore(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
-    """Take back a deletion."""
+    """Cancel a deletion."""
     tenant = get_object_or_404(Tenant, pk=tenant_id)
     done = gettext("{} is restored.")
     return _posted(request, tenant, provisioning.restore_tenant, action="restore", done=done)
@@ -92,7 +92,7 @@ def resume(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
 
 @operator_site.page("tenants/<uuid:tenant_id>/invite/", name="invite_admin", permission=CHANGE)
 def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
-    """Mail the link that makes its reader the tenant's first admin, or show it."""
+    """Mail the invitation of the tenant's first admin, or show its link."""
     tenant = get_object_or_404(Tenant.objects.prefetch_related("domains"), pk=tenant_id)
     if not request.user.has_perm("tenants.add_tenant"):
         raise PermissionDenied
@@ -126,7 +126,7 @@ def invite(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
 
 
 def admin_address(request: HttpRequest, tenant: Tenant) -> str:
-    """Return the address of a tenant's admin, by the scheme and port of the request."""
+    """Return the address of a tenant's admin, with the scheme and port of the request."""
     domains = sorted(tenant.domains.all(), key=lambda domain: not domain.is_primary)
     if not domains:
         return ""
@@ -180,7 +180,7 @@ def _posted(
     action: str,
     done: str,
 ) -> HttpResponse:
-    """Change the tenant if the request is a POST, and go to its page."""
+    """If the request is a POST, change the tenant; redirect to the tenant's page."""
     if request.method == "POST" and change_tenant(request, tenant, change, action=action):
         messages.success(request, done.format(tenant.slug))
     return redirect("admin:tenants_tenant_change", tenant.pk)
@@ -189,7 +189,7 @@ def _posted(
 def change_tenant(
     request: HttpRequest, tenant: Tenant, change: Callable[[Tenant], None], *, action: str
 ) -> bool:
-    """Change a tenant by a function, and log it; return False, with a message, if it refuses."""
+    """Change a tenant and log it. If that raises, show the error and return False."""
     try:
         with transaction.atomic():
             was = state_of_tenant(tenant)

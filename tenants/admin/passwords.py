@@ -34,7 +34,7 @@ from tenants.limits.login_throttle import mail_request
 
 logger = logging.getLogger(__name__)
 
-# The task that looks for the people, in a worker. By its name: its module is above this one.
+# The task that finds the people, by name: its module is in a layer above this one.
 SEND = "tenants.tasks.send_password_links"
 TEMPLATE = "konstruct/password.html"
 SENT = _(
@@ -44,7 +44,7 @@ SENT = _(
 
 
 def too_many(request: HttpRequest, seconds: int, **context: Any) -> TemplateResponse:
-    """Refuse a login or a mail; the page names the time of the next attempt."""
+    """Refuse a login or a mail. The page names the time of the next attempt."""
     return TemplateResponse(
         request,
         "konstruct/too_many_logins.html",
@@ -112,7 +112,7 @@ class ResetView(PasswordResetView):
 
 
 class NewPasswordView(PasswordResetConfirmView):
-    """Sets the password of the person whom a link was sent to, and records it."""
+    """Sets the password of the person who received the link, and records it."""
 
     form_class = NewPasswordForm
     template_name = TEMPLATE
@@ -133,7 +133,7 @@ class NewPasswordView(PasswordResetConfirmView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         with transaction.atomic():
-            # Of two that come at once, the second finds the password changed.
+            # Of two simultaneous requests, the second finds the password changed.
             user = User.objects.select_for_update().get(pk=self.user.pk)
             if user.password != self.user.password:
                 self.validlink = False
@@ -157,14 +157,14 @@ def password_urls(site: AdminSite) -> list[URLPattern]:
 
 
 def password_link(request: HttpRequest, user: User) -> str:
-    """Return a link on this host with which the user sets a password, once."""
+    """Return a link on this host with which the user can set a password once."""
     key = urlsafe_base64_encode(force_bytes(user.pk))
     names = [key, default_token_generator.make_token(user)]
     return request.build_absolute_uri(reverse("admin:password_reset_confirm", args=names))
 
 
 def mail_invitation(request: HttpRequest, email: str, text: str) -> str:
-    """Mail an invitation, with a message about it; return the problem, if there is one."""
+    """Mail an invitation, and show the result as a message; return the error or ""."""
     problem = mail_link(email, subject=gettext("An invitation to Konstruct"), text=text)
     if not problem:
         done = gettext("The invitation is sent to %(email)s.") % {"email": email}
@@ -175,7 +175,7 @@ def mail_invitation(request: HttpRequest, email: str, text: str) -> str:
 
 
 def mail_link(to: str, *, subject: str, text: str) -> str:
-    """Send a mail; return why it could not be sent, or nothing. Not within a transaction."""
+    """Send a mail; return the error, "" if there is none. Do not call it in a transaction."""
     if not settings.EMAIL_HOST:
         return gettext("no mail server is set (EMAIL_HOST)")
     try:

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Permission
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-# Those that Django makes for each model.
+# Permissions that Django creates for each model.
 _OF_A_MODEL: Final = {
     "add": _("Can add %(models)s"),
     "change": _("Can change %(models)s"),
@@ -17,7 +17,7 @@ _OF_A_MODEL: Final = {
 
 
 def permission_name(permission: Permission) -> str:
-    """Return what a permission allows, such as "Can view messages"."""
+    """Return the text of a permission, such as "Can view messages"."""
     action, _separator, model_name = permission.codename.partition("_")
     model = permission.content_type.model_class()
     if model is not None and model_name == model._meta.model_name and action in _OF_A_MODEL:

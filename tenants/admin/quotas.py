@@ -23,7 +23,7 @@ from tenants.limits.quotas import (
 )
 from tenants.models import Tenant, TenantQuerySet
 
-# Name of the form's field, quota, and which limit.
+# Name of the form field, quota, and level of the limit.
 FIELDS: Final = tuple(
     (f"quota_{quota.value}_{level}", quota, level)
     for quota in Quota
@@ -37,7 +37,7 @@ _LEVELS: Final = {"soft": _("soft limit"), "hard": _("hard limit")}
 def _field(quota: Quota, level: str) -> forms.DecimalField:
     return forms.DecimalField(
         required=False,
-        # Of two operators with the same page, each changes what they have changed themselves.
+        # Two operators may edit the same page: each changes only the fields that they edited.
         show_hidden_initial=True,
         min_value=0,
         decimal_places=6 if quota is Quota.COST else 0,
@@ -82,7 +82,7 @@ TenantForm: Final = type(
 
 
 def save_limits(form: Any) -> None:
-    """Set the limits of the quotas that a form has changed, and leave those of all others."""
+    """Set the limits of the quotas that were changed in the form."""
     changed = {quota for name, quota, _level in FIELDS if name in form.changed_data}
     if changed:
         limits = form.limits(form.cleaned_data)
@@ -105,7 +105,7 @@ class ReachedFilter(admin.SimpleListFilter):
 
 
 def reached_text(tenant: Tenant) -> str:
-    """Return the limits that a tenant has reached, as one line."""
+    """Return the limits that a tenant has reached, in one line."""
     reached = tenant.usage.get("reached", {})
     return ", ".join(
         f"{quota.label}: {_LEVELS[reached[quota.value]['level']]}"

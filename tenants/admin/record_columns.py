@@ -1,4 +1,4 @@
-"""Columns of the logs in both admin sites: the action, its parameters and the changed fields."""
+"""Columns of both logs: the action, its parameters and the changed fields."""
 
 import json
 from functools import cache
@@ -42,7 +42,7 @@ class EventColumns:
         ),
     )
     def what(self, event: Any) -> str:
-        """The action in words."""
+        """The label of the action."""
         return str(event.get_action_display())
 
     @display(description=_("Subject"))
@@ -53,12 +53,12 @@ class EventColumns:
 
     @display(description=_("Time, UTC"))
     def exact_time(self, event: Any) -> str:
-        """To the millisecond."""
+        """The time with milliseconds."""
         return f"{event.created_at:%Y-%m-%d %H:%M:%S}.{event.created_at.microsecond // 1000:03}"
 
     @display(description=_("Before → after, or parameters"))
     def changed(self, event: Any) -> str:
-        """The changed fields or the parameters, in short."""
+        """The changed fields or the parameters, abridged."""
         detail = event.detail
         if any(name in detail for name in ("before", "after", "withheld")):
             text = "; ".join(
@@ -93,8 +93,8 @@ class EventColumns:
 
     @display(description=_("Parameters"))
     def asked(self, event: Any) -> SafeString:
-        """The parameters and everything else that was recorded."""
-        rest = {name: each for name, each in event.detail.items() if name not in _SHOWN_APART}
+        """The parameters and other details of the action."""
+        rest = {name: each for name, each in event.detail.items() if name not in _SEPARATE_FIELDS}
         return format_html(
             '<pre class="k-pre">{}</pre>', json.dumps(rest, indent=2, ensure_ascii=False)
         )

@@ -1,4 +1,4 @@
-"""The base of a model's pages in both admins: what they show and change is recorded."""
+"""The base of a model's pages in both admins. It records what they show and change."""
 
 from datetime import datetime
 from typing import Any
@@ -20,8 +20,8 @@ from tenants.audit.changes import NOTHING, RowState, row_state
 from tenants.context import execute, reading_replica
 
 
-class PossiblyOldChangeList(ChangeList):
-    """A page of rows, which may be read from a standby."""
+class ReplicaChangeList(ChangeList):
+    """A page of rows that may come from a standby."""
 
     def get_results(self, request: HttpRequest) -> None:
         with reading_replica():
@@ -30,13 +30,13 @@ class PossiblyOldChangeList(ChangeList):
 
 
 class RecordedAdmin(ModelAdmin):
-    """A model's pages. A log keeps every row that they show and every change.
+    """A model's pages. Each row that they show and each change is logged.
 
     A view is recorded when the response is a page with status 200. A change is recorded in its
     transaction, with the values before and after.
     """
 
-    add_leads_on = False
+    redirects_after_add = False
     """Whether saving a new row opens its page: then the form has one button to save it."""
     change_form_before_template = "konstruct/form_state.html"
 
@@ -51,16 +51,16 @@ class RecordedAdmin(ModelAdmin):
         raise NotImplementedError
 
     def state_of(self, row: Model) -> RowState:
-        """Return the values of a row that the log keeps."""
+        """Return the values of a row for the log."""
         return row_state(row, many=True)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return PossiblyOldChangeList
+        return ReplicaChangeList
 
     def changelist_view(
         self, request: HttpRequest, extra_context: ExtraContext = None
     ) -> HttpResponse:
-        """List, or search."""
+        """Show the list, or search it."""
         response: HttpResponse = super().changelist_view(request, extra_context)
         if response.status_code == 200:
             action = "search" if request.GET.get("q") else "list"
@@ -85,7 +85,7 @@ class RecordedAdmin(ModelAdmin):
         return response
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Show or change a row; a form with errors shows it, too."""
+        """Show or change a row."""
         return self.seen(request, super().changeform_view(request, *args, **kwargs))
 
     def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -105,7 +105,7 @@ class RecordedAdmin(ModelAdmin):
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[Any]]:
-        """List the rows to be deleted, without those that only join two others."""
+        """List the rows to be deleted, without rows of automatic many-to-many tables."""
         listed, counts, missing, protected = super().get_deleted_objects(objs, request)
         joining = [
             model._meta
@@ -133,14 +133,14 @@ class RecordedAdmin(ModelAdmin):
         return row
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        """In the transaction of the form, once its relations are saved."""
-        self.record(request, "create", obj, after=self.state_of(_now(obj)))
+        """Log the addition, in the form's transaction after its relations are saved."""
+        self.record(request, "create", obj, after=self.state_of(_reloaded(obj)))
         return super().log_addition(request, obj, message)
 
     def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
-        """In the transaction of the form, once its relations are saved."""
+        """Log the change, in the form's transaction after its relations are saved."""
         was = getattr(obj, "was", NOTHING)
-        self.record(request, "edit", obj, before=was, after=self.state_of(_now(obj)))
+        self.record(request, "edit", obj, before=was, after=self.state_of(_reloaded(obj)))
         return super().log_change(request, obj, message)
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
@@ -160,7 +160,7 @@ class RecordedAdmin(ModelAdmin):
         obj.delete()
 
     def seen(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
-        """Record the row that a page is about to show."""
+        """Record the row that the response is going to show."""
         context = getattr(response, "context_data", None) or {}
         shown = context.get("original") or context.get("object")
         if response.status_code == 200 and isinstance(shown, Model) and shown.pk is not None:
@@ -191,7 +191,7 @@ def one_at_a_time(key: str) -> None:
 
 
 def _without(listed: list[Any], beginnings: tuple[str, ...]) -> list[Any]:
-    """Return nested texts without those that begin so."""
+    """Return nested texts without those with one of these beginnings."""
     return [
         _without(each, beginnings) if isinstance(each, list) else each
         for each in listed
@@ -199,6 +199,6 @@ def _without(listed: list[Any], beginnings: tuple[str, ...]) -> list[Any]:
     ]
 
 
-def _now(row: Model) -> Model:
-    """Return the row from the database, with values of services and of defaults."""
+def _reloaded(row: Model) -> Model:
+    """Return the row read again, with values that services and the database have set."""
     return type(row)._default_manager.get(pk=row.pk)

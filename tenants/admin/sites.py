@@ -1,7 +1,7 @@
 """The two admin sites: the operators' on the public hosts, a tenant's on its own hosts.
 
-Every package's admin.py registers its models on one of them. Two, for one site would offer tenants
-and domains inside a tenant's admin, and a tenant's tables where there are none.
+Each package's admin.py registers its models on one of them. They are two, because one site would
+offer tenants and domains inside a tenant's admin, and tables of tenants on hosts without a tenant.
 """
 
 import math
@@ -30,14 +30,14 @@ from tenants.limits.rate_limit import RateLimit
 from tenants.models import Tenant
 
 View = Callable[..., HttpResponseBase]
-# Of a view of Django's admin.
+# Extra context of a view of Django's admin.
 ExtraContext = dict[str, Any] | None
 
 
 class Recorder(Protocol):
-    """Records actions on a site itself: login, logout, login_failed, edit, refuse.
+    """Records actions on the site itself: login, logout, login_failed, edit, refuse.
 
-    `user` is who it was where the request does not say so (any more); `username` what was typed.
+    `user` is the person if the request has it no longer, or not yet; `username` is the typed text.
     """
 
     def __call__(
@@ -52,10 +52,10 @@ class Recorder(Protocol):
 
 
 class PagedSite(UnfoldAdminSite):
-    """An admin site with further pages beside those of its models.
+    """An admin site with pages besides those of its models.
 
-    Logins are throttled. Logins, logouts, changed passwords and refused pages are recorded, those
-    that change something in the transaction of the change.
+    Logins are throttled. Logins, logouts, password changes and refused pages are recorded; a change
+    and its record are in one transaction.
     """
 
     recorder: Recorder
@@ -95,7 +95,7 @@ class PagedSite(UnfoldAdminSite):
     post_page = partialmethod(page, is_post_only=True)
 
     def login(self, request: HttpRequest, extra_context: ExtraContext = None) -> HttpResponse:
-        """Log in, unless there were too many failures."""
+        """Log in; 429 after too many failures."""
         if request.method != "POST":
             return cast(HttpResponse, super().login(request, extra_context))
         answer = partial(super().login, request, extra_context)
@@ -114,9 +114,9 @@ class PagedSite(UnfoldAdminSite):
     def password_change(
         self, request: HttpRequest, extra_context: ExtraContext = None
     ) -> HttpResponse:
-        """Change the user's own password, unless the old one was wrong too often.
+        """Change the user's own password; 429 after too many wrong old passwords.
 
-        Who has another's session must not guess the password by it: guesses count as logins.
+        They count as login attempts, so that a stolen session cannot be used to guess the password.
         """
         if request.method != "POST":
             return cast(HttpResponse, super().password_change(request, extra_context))
@@ -151,7 +151,7 @@ class PagedSite(UnfoldAdminSite):
                 self.recorder(request, action, user=request.user, **detail)
         if succeeded or (field and not _is_wrong(response, field)):
             attempt.succeeded()
-        elif attempt.is_worth_recording(limit):
+        elif attempt.should_record(limit):
             self.recorder(request, "login_failed", username=username)
         return response
 
@@ -160,7 +160,7 @@ class PagedSite(UnfoldAdminSite):
     ) -> HttpResponse:
         """Refuse an attempt without checking its password."""
         seconds = math.ceil(limit.retry_after)
-        if attempt.is_worth_recording(limit):
+        if attempt.should_record(limit):
             self.recorder(
                 request, "login_failed", username=username, locked=True, retry_after=seconds
             )
@@ -200,16 +200,16 @@ class PagedSite(UnfoldAdminSite):
     def get_app_list(
         self, request: HttpRequest, app_label: str | None = None
     ) -> list[dict[str, Any]]:
-        """List the models lazily: every page asks, for a sidebar it does not have."""
+        """List the models lazily: every page asks for a sidebar, which these sites do not show."""
         listed: Any = SimpleLazyObject(
             lambda: super(PagedSite, self).get_app_list(request, app_label)
         )
         return cast("list[dict[str, Any]]", listed)
 
     def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, Any]]:
-        """Mark the current page in its menu.
+        """Return the menu with the current page marked.
 
-        Unfold would make a copy first, as of a menu in the settings.
+        Unfold would copy it first, as it does with a menu from the settings.
         """
         menu = self._get_config("SIDEBAR", request)["navigation"]
         groups: list[dict[str, Any]] = self._get_value(menu, request)
@@ -221,9 +221,10 @@ class PagedSite(UnfoldAdminSite):
         return self._page_urls
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        """Return the addresses without Django's way from a row to its public page.
+        """Return the addresses, without Django's redirect from a row to its public page.
 
-        Unfold's templates name the palette's address "search"; `search/` is a page of a site.
+        In Unfold's templates "search" is the address of the palette; `search/` is a page of the
+        site.
         """
         palette = path("palette/", self.admin_view(self.search), name="search")
         replaced = ("view_on_site", "search")
@@ -240,10 +241,10 @@ class PagedSite(UnfoldAdminSite):
         )
 
     def search(self, request: HttpRequest, extra_context: ExtraContext = None) -> HttpResponse:
-        """Find what the callback of the settings finds, and lists by their names.
+        """Return the results of the search callback in the settings, and lists with matching names.
 
-        Unfold would keep what it finds in the cache, under the user's number: that of another
-        person in every other tenant.
+        Unfold would cache results under the user's primary key, which in another tenant is another
+        person's.
         """
         asked = request.GET.get("s", "").replace("\0", "").strip().lower()
         if not asked:
@@ -262,7 +263,7 @@ class PagedSite(UnfoldAdminSite):
 
 
 class OperatorSite(PagedSite):
-    """Where operators manage tenants and domains, and see none of their content."""
+    """The site in which operators manage tenants and domains. It shows no content of tenants."""
 
     index_title = _("Tenants")
 
@@ -280,12 +281,12 @@ class OperatorSite(PagedSite):
 
 
 class TenantSite(PagedSite):
-    """Where a tenant's own users audit what its agents remember."""
+    """The site in which a tenant's users audit the memory of its agents."""
 
     index_title = _("Memory")
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        """With the page for the first admin, who has no login yet."""
+        """Add the page of the first admin, who has no login yet."""
         invited = path("first-admin/<str:token>/", partial(first_admin, site=self))
         return [invited, *super().get_urls()]
 
@@ -300,24 +301,24 @@ class TenantSite(PagedSite):
 
 
 def _is_wrong(response: HttpResponse, field: str) -> bool:
-    """Whether a form is shown again for the sake of this field."""
+    """Return whether the form is shown again with an error of this field."""
     form = (getattr(response, "context_data", None) or {}).get("form")
     return form is not None and field in form.errors
 
 
 def _tenant_of(request: HttpRequest) -> Tenant | None:
-    """Return what the middleware found; None on a public host."""
+    """Return the tenant that the middleware found; None on a public host."""
     tenant: Tenant | None = getattr(request, "tenant", None)
     return tenant
 
 
-# Both answer to "admin:…": each URL configuration has one of them.
+# Both have the namespace "admin": each URL configuration includes one of them.
 operator_site = OperatorSite(name="admin")
 tenant_site = TenantSite(name="admin")
 
 
 class ReadOnly:
-    """Rows to look at: adding, changing and deleting them is refused to everybody."""
+    """Rows that cannot be added, changed or deleted, with any permission."""
 
     def has_add_permission(self, request: HttpRequest, *args: Any) -> bool:
         return False
@@ -330,6 +331,6 @@ class ReadOnly:
 
 
 class ReadOnlyModelAdmin(ReadOnly, ModelAdmin):
-    """Pages of rows to look at."""
+    """Pages of read-only rows."""
 
     actions: Any = None

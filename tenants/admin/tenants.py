@@ -49,7 +49,7 @@ class DomainInline(TabularInline):
     extra = 0
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """A table's heads are no labels to who cannot see them."""
+        """Remove the labels of fields: the table has column heads, and labels would repeat them."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field is not None:
             field.widget.attrs["aria-label"] = str(field.label)
@@ -78,7 +78,7 @@ class MigrationFilter(admin.SimpleListFilter):
 
 
 class SizedChangeList(ChangeList):
-    """A page of tenants, with the figures of all in one request."""
+    """A page of tenants, with all figures in one query for each server."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -127,12 +127,12 @@ class NewTenantForm(forms.ModelForm):
 
 
 class OperatorAdmin(RecordedAdmin):
-    """A model's pages, which the operators' log has."""
+    """A model's pages. Changes are recorded in the operators' log."""
 
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
     ) -> None:
-        """Write down what was done with a row, or with the list of them."""
+        """Log an action on a row, or on the list."""
         record_by_person(request, action, row or self.opts.verbose_name_raw, **detail)
 
     def last_change(self, row: Any) -> tuple[str, datetime] | None:
@@ -144,15 +144,15 @@ class OperatorAdmin(RecordedAdmin):
 
 
 class TenantAdmin(OperatorAdmin):
-    """Registers, suspends and resumes tenants; it cannot see their content.
+    """Registers, suspends and resumes tenants. It cannot see their content.
 
-    The web process cannot make a schema: a tenant added here is set up by `manage.py owner_worker`,
-    which `manage.py serve` runs, or by create_tenant. Suspending, deleting and restoring have pages
-    of their own (lifecycle.py).
+    The web process cannot create a schema: `manage.py owner_worker`, which `manage.py serve` runs,
+    or `manage.py create_tenant` sets up a tenant that is added here. Suspending, deleting and
+    restoring have their own pages (lifecycle.py).
     """
 
     list_display = (
-        *("slug", "name", "its_admin", "condition", "schema", "waiting", "failed", "messages"),
+        *("slug", "name", "admin_link", "condition", "schema", "waiting", "failed", "messages"),
         *("memories", "disk", "last_activity", "host_names", "created_at", "why"),
     )
     list_filter = ("state", MigrationFilter, quotas.ReachedFilter)
@@ -171,7 +171,7 @@ class TenantAdmin(OperatorAdmin):
     inlines = (DomainInline,)
     actions = ("resume", "migrate_again")
     change_form_outer_before_template = "konstruct/tenant_panel.html"
-    add_leads_on = True
+    redirects_after_add = True
     list_per_page = 50
     show_full_result_count = False
 
@@ -226,7 +226,7 @@ class TenantAdmin(OperatorAdmin):
 
     def save_model(self, request: HttpRequest, obj: Tenant, form: Any, change: bool) -> None:
         if change:
-            # The rest of a registration is the owner's to write.
+            # The owner's process writes the rest of a registration.
             own = [name for name in form.changed_data if name not in quotas.NAMES]
             obj.save(update_fields=own)
             quotas.save_limits(form)
@@ -247,7 +247,7 @@ class TenantAdmin(OperatorAdmin):
     def response_add(
         self, request: HttpRequest, obj: Tenant, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """Lead to the invitation of the first admin."""
+        """Redirect to the invitation of the first admin."""
         page = reverse("admin:invite_admin", args=[obj.pk])
         return redirect(f"{page}?{urlencode({'email': request.POST.get('email', '')})}")
 
@@ -271,7 +271,7 @@ class TenantAdmin(OperatorAdmin):
         ),
     )
     def condition(self, obj: Any) -> str:
-        """The state; of one that has no schema yet, whether it can be made."""
+        """The state; for a tenant without a schema, whether it can be set up."""
         if obj.is_down:
             return gettext("server is down")
         if obj.deletion_asked_at:
@@ -295,7 +295,7 @@ class TenantAdmin(OperatorAdmin):
         ),
     )
     def schema(self, obj: Any) -> str:
-        """Whether the schema is as this code wants it."""
+        """Whether the schema has all migrations of this code."""
         if obj.migration_asked_at:
             return gettext("waits for the owner's worker")
         if obj.provisioning_error:
@@ -306,7 +306,7 @@ class TenantAdmin(OperatorAdmin):
 
     @display(description=_("Why"))
     def why(self, obj: Any) -> str:
-        """What went wrong last, or how far one is that is being set up."""
+        """The last error, or the progress of provisioning."""
         is_made = obj.state == Tenant.State.PROVISIONING and obj.size.tables
         made = (
             gettext("%(tables)s of about %(number_of_tenant_tables)s tables")
@@ -318,7 +318,7 @@ class TenantAdmin(OperatorAdmin):
 
     @display(description=_("Old copies"), empty_value=_("none"))
     def copies(self, obj: Tenant) -> str:
-        """Where it was until it was moved, and until when that is kept."""
+        """The former server of a moved tenant, and until when its old copy is kept."""
         return ", ".join(
             gettext("%(schema_name)s on %(server)s, until %(value)s UTC")
             % {
@@ -331,17 +331,17 @@ class TenantAdmin(OperatorAdmin):
 
     @display(description=_("Quotas reached"))
     def reached(self, obj: Tenant) -> str:
-        """The limits that it has reached, when that was measured last."""
+        """The limits that were reached at the last measurement."""
         return quotas.reached_text(obj)
 
     @display(description=_("On disk"))
     def disk(self, obj: Any) -> str:
-        """What the schema takes, indexes included."""
+        """The size of the schema with its indexes."""
         return filesizeformat(obj.size.bytes)
 
     @display(description=_("Jobs waiting"))
     def waiting(self, obj: Any) -> str:
-        """How many jobs wait, and since when the oldest is due."""
+        """The number of waiting jobs, and since when the oldest is due."""
         oldest = obj.backlog.oldest
         age = (
             gettext(", the oldest %(timesince)s") % {"timesince": timesince(oldest)}
@@ -352,17 +352,17 @@ class TenantAdmin(OperatorAdmin):
 
     @display(description=_("Given up"))
     def failed(self, obj: Any) -> str:
-        """How many jobs were given up."""
+        """The number of failed jobs."""
         return grouped(obj.backlog.failed)
 
     @display(description=_("Memories"))
     def memories(self, obj: Any) -> str:
-        """About how many vectors and facts there are, by Postgres' statistics."""
+        """The approximate number of vectors and facts, from Postgres' statistics."""
         return grouped(obj.size.memories)
 
     @display(description=_("Last activity"))
     def last_activity(self, obj: Any) -> str:
-        """When its messages were last read or written, by Postgres' statistics."""
+        """The time at which messages were last read or written, from Postgres' statistics."""
         return (
             gettext("%(timesince)s ago") % {"timesince": timesince(obj.size.last_activity)}
             if obj.size.last_activity
@@ -370,7 +370,7 @@ class TenantAdmin(OperatorAdmin):
         )
 
     @display(description=_("Admin"))
-    def its_admin(self, obj: Any) -> SafeString | str:
+    def admin_link(self, obj: Any) -> SafeString | str:
         """A link to the tenant's admin."""
         if obj.state != Tenant.State.ACTIVE or obj.deletion_asked_at:
             return ""
@@ -383,12 +383,12 @@ class TenantAdmin(OperatorAdmin):
 
     @display(description=_("Messages"))
     def messages(self, obj: Any) -> str:
-        """About how many there are, by Postgres' statistics."""
+        """The approximate number of messages, from Postgres' statistics."""
         return grouped(obj.size.messages)
 
     @display(description=_("Agents"))
     def agents(self, obj: Any) -> str:
-        """About how many there are, by Postgres' statistics."""
+        """The approximate number of agents, from Postgres' statistics."""
         return grouped(obj.size.agents)
 
     @action(description=_("Resume: serve again"), permissions=["change"])
@@ -396,7 +396,7 @@ class TenantAdmin(OperatorAdmin):
         for tenant in queryset:
             if not change_tenant(request, tenant, provisioning.resume_tenant, action="resume"):
                 continue
-            # Django's own log only: the operators' log has the change already.
+            # Only Django's own log: the operators' log has the change already.
             super(RecordedAdmin, self).log_change(request, tenant, f"Now {tenant.state}.")
             self.message_user(
                 request,
@@ -432,9 +432,9 @@ class TeamAdmin(GroupAdmin, OperatorAdmin):  # type: ignore[misc]  # unfold has 
 
 
 class OperatorEventAdmin(EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
-    """What operators did, and who tried to be one."""
+    """Actions of operators, and failed logins."""
 
-    list_display = ("exact_time", "actor", "what", "what_with", "name", "changed", "address")
+    list_display = ("exact_time", "actor", "what", "subject_label", "name", "changed", "address")
     list_filter = ("action", "actor_kind", "created_at")
     search_fields = ("=actor", "=name", "=address")
     search_help_text = _("The name of who did it, what it was done with, or an address.")
@@ -446,7 +446,7 @@ class OperatorEventAdmin(EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
             "actor_id",
             "address",
             "action",
-            "what_with",
+            "subject_label",
             "name",
         ),
         *("subject_id", "changes", "asked"),

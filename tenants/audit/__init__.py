@@ -1,1 +1,1 @@
-"""Roles and the logs: who may do what with a tenant's memory, and who did what."""
+"""Roles of a tenant's people, and the logs of their actions."""

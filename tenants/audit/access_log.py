@@ -43,8 +43,8 @@ SELECT
     said -> 'detail'
 FROM event
 """
-# Subjects of which `subject_id` is a user's id.
-ABOUT_USERS = frozenset({"people", "person"})
+# Subjects whose `subject_id` is the id of a user.
+USER_SUBJECTS = frozenset({"people", "person"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def record_access(
             "detail": log_detail(detail, before, after),
         }
     )
-    user_fields = {"subject_id"} if subject in ABOUT_USERS else set()
+    user_fields = {"subject_id"} if subject in USER_SUBJECTS else set()
     found = [
         (digest, each.start, each.stop)
         for each in candidates(event, user_fields=user_fields)

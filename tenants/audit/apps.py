@@ -12,7 +12,7 @@ class AuditConfig(AppConfig):
     verbose_name = "Access"
 
     def ready(self) -> None:
-        from tenants.audit.roles import keep_roles  # needs the app registry
+        from tenants.audit.roles import create_roles  # needs the app registry
 
         # As Django does with permissions, which are rows that no migration can know of either.
-        post_migrate.connect(keep_roles, sender=self)
+        post_migrate.connect(create_roles, sender=self)

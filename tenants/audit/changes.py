@@ -1,6 +1,6 @@
-"""What a change of a row was: the values before and after, fit to be written down.
+"""The values of a row before and after a change, for the logs.
 
-Secrets are never among them. That one has changed is said by its name alone.
+Values of secrets are left out: the log has only the names of secrets that changed.
 """
 
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ from uuid import UUID
 
 from django.db.models import Manager, Model
 
-# Of a text that was changed, so much is kept, from a little before where the two begin to differ.
+# The length to which a changed text is cut, and how many characters before the difference are kept.
 MAX_VALUE_CHARACTERS: Final = 4_000
 KEPT_BEFORE: Final = 200
-# Of a question or a search term, enough to know it by.
+# The length to which questions and search terms are cut.
 MAX_TEXT_CHARACTERS: Final = 500
-# By parts of their names, so that a field that is yet to come is withheld, too.
+# Matched as parts of field names, so that future secret fields are left out too.
 SECRET_WORDS: Final = frozenset({"password", "secret", "token", "digest"})
-# Computed from other fields, or nothing to people.
+# Fields that are computed from others, or that mean nothing to people.
 UNLOGGED_FIELDS: Final = frozenset(
     {"tenant_id", "embedding", "quantized", "embedding_model", "migrated_to", "last_login"}
 )
@@ -26,10 +26,10 @@ UNLOGGED_FIELDS: Final = frozenset(
 
 @dataclass(frozen=True)
 class RowState:
-    """A row's values at a time."""
+    """A row's values at one time."""
 
     shown: Mapping[str, Any] = field(default_factory=dict)
-    # In memory only, to see whether one has changed.
+    # Never written: used to detect whether a secret changed.
     secret: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -37,9 +37,11 @@ NOTHING: Final = RowState()
 
 
 def row_state(row: Model | None, *, many: bool = False) -> RowState:
-    """Return the row's values now; with `many` also what many-to-many relations name, by queries.
+    """Return the row's current values. Deferred fields are left out, and not loaded.
 
-    What was not loaded is not asked for.
+    Args:
+        row: the row; None for no values.
+        many: add the names of many-to-many relations, which takes queries.
     """
     if row is None:
         return NOTHING
@@ -61,15 +63,14 @@ def row_state(row: Model | None, *, many: bool = False) -> RowState:
 
 
 def is_secret(name: str) -> bool:
-    """Tell whether a field of this name holds what must not be written down."""
+    """Return whether a field with this name holds a secret."""
     return not SECRET_WORDS.isdisjoint(name.split("_"))
 
 
 def differences(before: RowState, after: RowState) -> dict[str, Any]:
-    """Return `before` and `after` with the fields that differ, and `withheld`: names of secrets.
+    """Return the fields that differ as `before` and `after`, and `withheld`: names of secrets.
 
-    Of a row that is new there is no `before`, and of one that is gone no `after`; empty fields of
-    those are left out.
+    A new row has no `before`, a deleted one no `after`; empty fields of these are left out.
     """
     names = [*before.shown, *(name for name in after.shown if name not in before.shown)]
     was, became = {}, {}
@@ -107,7 +108,7 @@ def log_detail(
 
 
 def abridged(value: Any) -> Any:
-    """Return the parameters as they are recorded: with cut texts."""
+    """Return the parameters with long texts cut."""
     if isinstance(value, str):
         value = _storable(value)
         return value if len(value) <= MAX_TEXT_CHARACTERS else value[:MAX_TEXT_CHARACTERS] + "…"
@@ -119,7 +120,7 @@ def abridged(value: Any) -> Any:
 
 
 def _storable(text: str) -> str:
-    """Return the text without what Postgres does not store: NUL, and halves of surrogate pairs."""
+    """Return the text without NUL and lone surrogates, which Postgres does not store."""
     return text.replace("\0", "").encode(errors="replace").decode()
 
 
@@ -147,7 +148,7 @@ def _cut(value: Any, start: int) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value as JSON has it."""
+    """Return the value as JSON represents it."""
     if isinstance(value, UUID | timedelta):
         return str(value)
     if isinstance(value, datetime | date):

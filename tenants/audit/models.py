@@ -25,7 +25,7 @@ from tenants.personal_data import Merge, NoPersonalData, OnErasure, PersonalData
 
 # A tenant's rules are applied together, again and again as long as there is one.
 RETENTION: Final = owner_kind("retention")
-OF_THE_TENANT: Final = uuid.UUID(int=0)
+TENANT_JOB_KEY: Final = uuid.UUID(int=0)
 
 
 class Action(models.TextChoices):
@@ -168,7 +168,7 @@ class RetentionRule(TenantModel):
         """Save it, and let the owner's worker apply the tenant's rules."""
         with transaction.atomic():
             super().save(*args, **kwargs)
-            RETENTION.enqueue_if_missing(OF_THE_TENANT)
+            RETENTION.enqueue_if_missing(TENANT_JOB_KEY)
 
 
 class Erasure(TenantModel):

@@ -121,5 +121,5 @@ def operator_name() -> str:
     """Return the name of the account that runs this process."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's number without a name
+    except (KeyError, OSError):  # a container's user id without a name
         return f"uid {os.getuid()}"

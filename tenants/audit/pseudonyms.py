@@ -34,14 +34,14 @@ FIXED_FIELDS: Final = frozenset(
 _SEARCH_FIELDS: Final = frozenset({"q", "query"})
 # Names of parameters: a user with such an id does not rename them.
 _PARAMETERS: Final = USER_FIELDS | FIXED_FIELDS | _SEARCH_FIELDS | {"limit", "metadata", "o", "p"}
-# An id is searched for among so many consecutive words, and so many parts of them.
+# The largest number of consecutive words, and of their parts, that may form an id.
 MAX_WORDS: Final = 3
 MAX_PARTS: Final = 8
 # Longer texts, such as a changed persona, are searched for ids of one word.
 MAX_PHRASED_CHARACTERS: Final = 500
-# Of one event. The longest that the API makes has about 3,000.
+# The most candidates of one event. The longest event of the API has about 3,000.
 MAX_CANDIDATES: Final = 20_000
-# Shorter ids, and shorter numbers, are found in fields of users only: "1" is in every address.
+# Shorter ids and numbers are searched for in user fields only: "1" is in every address.
 MIN_CHARACTERS: Final = 3
 MIN_DIGITS: Final = 6
 
@@ -113,7 +113,7 @@ def replaced(event: str, hits: Iterable[tuple[int, int, str]]) -> str:
 
 
 def _texts(event: str) -> Iterator[tuple[str, str, int]]:
-    """Values and unknown names, each with the name of its field and its place in the event."""
+    """Yield values and unknown names, each with its field and its position in the event."""
     name = ""
     for string in _STRINGS.finditer(event):
         text, offset = string[1], string.start(1)
@@ -155,7 +155,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _readings(raw: str) -> Iterator[str]:
-    """The text as it is in JSON, and as a URL may have encoded it."""
+    """Yield the text as it is in JSON, and with its URL encoding removed."""
     try:
         text: str = json.loads(f'"{raw}"') if "\\" in raw else raw
     except ValueError:

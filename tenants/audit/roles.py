@@ -1,7 +1,7 @@
 """The roles of a tenant's people: auditor, curator and admin, as groups of permissions.
 
-They are Django's groups, so that a tenant may make others beside them. What these three may do is
-said here alone: every migrate sets it right again.
+They are Django groups; a tenant may add others. Every migrate restores the permissions of these
+three.
 """
 
 from typing import Any, Final
@@ -61,14 +61,14 @@ _CURATE: Final = frozenset(
         "memory.delete_recallexclusion",
         "memory.add_recallmark",
         "memory.add_windowclear",
-        # Who may preview and replay extraction runs, and who may apply and roll back.
+        # Permissions to preview and replay extraction runs, and to apply and roll back.
         "orchestrator.add_extractionrun",
         "orchestrator.change_extractionrun",
-        # Who may retry a failed extraction.
+        # Permission to retry a failed extraction.
         "orchestrator.change_extractioncursor",
-        # Who may mark replies as right, wrong or unsure.
+        # Permission to mark replies as right, wrong or unsure.
         "orchestrator.add_replyreview",
-        # Who may answer as a person, and call one into a thread.
+        # Permissions to answer as a person, and to escalate a thread.
         "orchestrator.add_escalation",
         "orchestrator.change_escalation",
     }
@@ -128,8 +128,8 @@ def admins() -> QuerySet[User]:
     return can_log_in.filter(Q(is_superuser=True) | Q(pk__in=in_group))
 
 
-def keep_roles(**_: Any) -> None:
-    """Give the tenant that is being migrated its three roles, with what each may do."""
+def create_roles(**_: Any) -> None:
+    """Create the three roles of the tenant that is being migrated, and set their permissions."""
     if current_tenant_id() is None:
         return
     known = {
@@ -139,7 +139,7 @@ def keep_roles(**_: Any) -> None:
         )
     }
     if known.keys() != ROLES["admin"]:
-        return  # a single app was migrated, or backwards: not all tables are here
+        return  # one app was migrated, or backwards: some tables do not exist
     groups = {group.name: group for group in Group.objects.filter(name__in=ROLES)}
     for name, permissions in ROLES.items():
         group = groups.get(name) or Group.objects.create(name=name)

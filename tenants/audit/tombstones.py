@@ -1,7 +1,8 @@
-"""What web and workers remove for good is noted in the journal of erasures by the owner's worker.
+"""Enqueues notes about removed rows for the journal of erasures.
 
-They have no access to the file. They enqueue a job in the transaction of the removal, and its key
-is the digest that the journal has: the row that it stands for is gone.
+Web processes and workers have no access to the journal's file. They enqueue a job in the
+transaction of the removal; its key is the digest of the removed row. The owner's worker writes
+the digests into the journal.
 """
 
 from typing import Final
@@ -11,7 +12,7 @@ from tenants import jobs, journal
 from tenants.context import required_tenant_id
 
 TOMBSTONES: Final = jobs.owner_kind("tombstone")
-# Kinds of rows, by which a restored tenant is searched (konstruct/privacy/replaying.py).
+# Kinds of rows that `restore` removes again (konstruct/privacy/replaying.py).
 KEY: Final = "key"
 MEMBER: Final = "member"
 FACT: Final = "fact"
@@ -21,14 +22,14 @@ ROWS: Final = "rows"
 MAX_ROWS: Final = 1_000
 
 
-def bury(kind: str, *ids: object) -> None:
-    """Note that rows of the current tenant must not come back with a backup.
+def enqueue_tombstones(kind: str, *ids: object) -> None:
+    """Enqueue notes that rows of the current tenant were removed, so that no backup restores them.
 
     Call it in the transaction that removes, revokes or deactivates them.
 
     Args:
         kind: KEY, MEMBER, FACT or SESSION.
-        ids: of the rows.
+        ids: ids of the rows.
     """
     if ids and journal.is_kept():
         tenant_id = required_tenant_id()
@@ -37,13 +38,13 @@ def bury(kind: str, *ids: object) -> None:
 
 
 def write_tombstones() -> None:
-    """Write what waits in the current tenant into the journal, MAX_ROWS in a line.
+    """Write the waiting notes of the current tenant into the journal, MAX_ROWS in a line.
 
     Raises:
         JournalUnavailable: the journal cannot be written; the jobs stay.
     """
     waiting = TOMBSTONES.jobs().waiting().order_by("key").values_list("key", flat=True)
-    # Ends: each iteration removes jobs, and the owner's worker is called again for later ones.
+    # Ends: each iteration removes jobs, and the owner's worker repeats the call for later ones.
     while keys := list(waiting[:MAX_ROWS]):
         journal.append(required_tenant_id(), ROWS, rows=[key.hex for key in keys])
         TOMBSTONES.finish_many(keys)

@@ -1,1 +1,1 @@
-"""Refusing to serve where one tenant could see another: system checks, and a last look at start."""
+"""Checks that isolation between tenants holds: system checks, and a check at start."""

@@ -1,4 +1,4 @@
-"""The last look before a web or worker process serves: it ends where tenants could meet."""
+"""The check at the start of web and worker processes: end if tenants are not isolated."""
 
 import logging
 import os
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from django.db import InterfaceError, OperationalError
 from django.db.backends.signals import connection_created
 
-from tenants.checks.connections import why_pooler_is_unsafe, why_role_is_unsafe
+from tenants.checks.connections import unsafe_pooler_reason, unsafe_role_reason
 from tenants.context import current_server, server_scope
 from tenants.outages import outage_reason
 from tenants.postgresql.base import DatabaseWrapper
@@ -17,17 +17,17 @@ from tenants.servers import MAIN, replicas, servers
 
 logger = logging.getLogger(__name__)
 
-# gunicorn ends at this status, instead of starting the worker again and again.
+# gunicorn ends at this status instead of restarting the worker for ever.
 CANNOT_BOOT = 3
 
-# Servers that were down when this process began.
-_unseen: set[str] = set()
+# Servers that were down at the start of this process.
+_unchecked_servers: set[str] = set()
 
 
 def refuse_unsafe_role() -> None:
-    """End a web or worker process that could mix tenants on any server, with one clear line.
+    """End a web or worker process that could mix tenants on any server, with one line as reason.
 
-    A server that is down is looked at as soon as a connection is made to it.
+    A server that is down is checked at the first connection to it.
     """
     for server in [*servers(), *replicas()]:
         try:
@@ -37,31 +37,31 @@ def refuse_unsafe_role() -> None:
             logger.warning(
                 "The database server %r is not in use yet: %s", server, outage_reason(error)
             )
-            _unseen.add(server)
-            connection_created.connect(_look_at_last)
+            _unchecked_servers.add(server)
+            connection_created.connect(_check_on_connect)
 
 
-def _look_at_last(connection: DatabaseWrapper, **_: Any) -> None:
-    """Look at a server that was down when this process began, before anybody uses it."""
-    if connection.alias in _unseen:
+def _check_on_connect(connection: DatabaseWrapper, **_: Any) -> None:
+    """Check a server that was down at the start, before its first use."""
+    if connection.alias in _unchecked_servers:
         try:
             with server_scope(connection.alias):
                 _refuse_if_unsafe()
-        except SystemExit:  # in a thread of many, which it would end alone
+        except SystemExit:  # would end only this thread
             os._exit(CANNOT_BOOT)
-        _unseen.discard(connection.alias)
+        _unchecked_servers.discard(connection.alias)
 
 
 def _refuse_if_unsafe() -> None:
     setting = (
         "DATABASE_URL" if current_server() == MAIN else f"TENANT_DATABASES ({current_server()})"
     )
-    if reason := why_role_is_unsafe():
+    if reason := unsafe_role_reason():
         _refuse_to_serve(
             f"the database role {reason}, so row-level security does not bind it. Connect as"
             f" {APP_ROLE} ({setting})"
         )
-    if reason := why_pooler_is_unsafe():
+    if reason := unsafe_pooler_reason():
         _refuse_to_serve(
             f"behind the connection pooler of {setting} {reason}. Let it pool by transaction"
             " (PgBouncer: pool_mode = transaction), or name Postgres itself"

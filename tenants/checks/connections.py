@@ -12,10 +12,10 @@ from tenants.naming import SCHEMA_PATTERN
 from tenants.outages import outage_reason
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.postgresql.exceptions import NotWritable
-from tenants.servers import note_server
+from tenants.servers import cache_server
 
-# What the connection's role could do to get round row-level security; no row: nothing.
-# A member of an owning role can become it. Login roles are looked at too: SET ROLE can be undone.
+# Ways in which the connection's role could bypass row-level security; no rows: none. A member of
+# an owning role can become it. Login roles are checked too, because SET ROLE can be undone.
 _UNSAFE = """
     SELECT reason FROM (
         SELECT 1, r.rolname || ' is a superuser'
@@ -37,27 +37,27 @@ _UNSAFE = """
 """
 
 
-def why_role_is_unsafe() -> str:
-    """Say why the connection's role could bypass the policies; empty if it could not."""
+def unsafe_role_reason() -> str:
+    """Return the reason why the connection's role could bypass the policies; "" if it cannot."""
     connection = tenant_connection()
-    # Superusers have every role; that reason is found before.
+    # Superusers have every role; the statement returns that reason first.
     with connection.cursor() as cursor:
         cursor.execute(_UNSAFE, [SCHEMA_PATTERN])
         found = cursor.fetchone()
     return found[0] if found else ""
 
 
-def why_pooler_is_unsafe() -> str:
-    """Say why tenants could meet behind a connection pooler; empty if not, or if there is none.
+def unsafe_pooler_reason() -> str:
+    """Return the reason why a pooler could mix tenants; "" if it cannot, or if there is none.
 
-    Tried with the id of no tenant: every statement must find it, whatever session it comes to, and
-    the next one outside must not.
+    It sets the id of a tenant that does not exist: every statement of the block must see it, in
+    whichever session it runs, and the next statement must not.
     """
     connection = tenant_connection()
     if not connection.is_pooled:
         return ""
     nobody = uuid4()
-    note_server(nobody, connection.alias)
+    cache_server(nobody, connection.alias)
     try:
         with tenant_scope(nobody):
             with transaction.atomic():
@@ -82,7 +82,7 @@ def _session_and_tenant() -> tuple[int, str]:
 # Sorts more rows than fit into work_mem, so Postgres writes a temporary file of a megabyte. Like an
 # INSERT this fails when the disk is full. It takes some milliseconds, needs no table, and leaves no
 # file. A standby or read-only server reports transaction_read_only.
-_LITTLE_MEMORY = "SET LOCAL work_mem = '64kB'"
+_SMALL_WORK_MEM = "SET LOCAL work_mem = '64kB'"
 _SPILL = """
 SELECT current_setting('transaction_read_only')
 FROM (SELECT count(*) FROM (SELECT n FROM generate_series(1, 20000) AS n ORDER BY -n) AS sorted)
@@ -90,16 +90,16 @@ FROM (SELECT count(*) FROM (SELECT n FROM generate_series(1, 20000) AS n ORDER B
 
 
 def require_writable(server: str = DEFAULT_DB_ALIAS) -> None:
-    """Open a new connection to a server, and let it write a temporary file.
+    """Open a new connection to a server, and have it write a temporary file.
 
     Raises:
-        OperationalError: it takes no connection, or refuses the login.
-        NotWritable: it has no room left, or is read-only.
+        OperationalError: the server takes no connection, or refuses the login.
+        NotWritable: it has no space left, or is read-only.
     """
     with closing(cast(DatabaseWrapper, connections[server].copy())) as probe:
         probe.ensure_connection()
         try:
-            is_read_only = probe.ask(_SPILL, first=_LITTLE_MEMORY) != b"off"
+            is_read_only = probe.ask(_SPILL, first=_SMALL_WORK_MEM) != b"off"
         except DatabaseError as error:
             raise NotWritable(outage_reason(error)) from error
     if is_read_only:

@@ -1,4 +1,4 @@
-"""Django's system checks of tenancy: settings, roles, policies, walls, and what Postgres logs."""
+"""Django system checks: settings, roles, policies, privileges, and Postgres' logging."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,8 +8,8 @@ from django.contrib import admin
 from django.contrib.admin.checks import check_admin_app
 from django.core import checks
 
-from tenants.checks.connections import why_pooler_is_unsafe, why_role_is_unsafe
-from tenants.checks.walls import open_privileges
+from tenants.checks.connections import unsafe_pooler_reason, unsafe_role_reason
+from tenants.checks.walls import unsafe_privileges
 from tenants.context import fetch_all, server_scope, tenant_connection
 from tenants.naming import SCHEMA_PATTERN
 from tenants.personal_data import models_without_declaration
@@ -17,9 +17,9 @@ from tenants.roles import APP_ROLE
 from tenants.schemas.rls_enforcement import unprotected_relations, unprotected_schemas
 from tenants.servers import servers
 
-# What would write statements, or values of them, into the server's log, for this role. Django puts
-# values into the statement, so that settings about parameters alone do not help.
-_LOGS_CONTENT = """
+# Settings that write statements or their values into the server's log, for this role. Django puts
+# values into the statement, so settings about parameters alone do not suffice.
+_CONTENT_LOGGING_SETTINGS = """
     SELECT name, setting FROM pg_settings
     WHERE name = 'log_min_messages' AND setting NOT IN ('log', 'fatal', 'panic')
        OR name = 'log_min_error_statement' AND setting NOT IN ('fatal', 'panic')
@@ -33,7 +33,7 @@ _LOGS_CONTENT = """
 
 
 def check_declarations(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """Every model declares the personal data of its table, by columns that it has."""
+    """Check that every model declares the personal data of its table, by existing columns."""
     return [
         checks.Error(
             f"{label} does not declare the personal data of its table, or names columns that it"
@@ -48,9 +48,9 @@ def check_declarations(app_configs: Any, **kwargs: Any) -> list[checks.CheckMess
 def check_database(
     app_configs: Any, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[checks.CheckMessage]:
-    """The role cannot bypass policies; every table of every tenant has one.
+    """Check that the role cannot bypass policies, and that every table of a tenant has one.
 
-    Not for the owner, who owns the tables; its migrate protects new ones.
+    Not for the owner's role, which owns the tables and adds missing policies in migrate.
     """
     if settings.DB_ROLE == "owner":
         return []
@@ -66,11 +66,11 @@ def check_server(*, reads_policies: bool = True) -> list[checks.CheckMessage]:
     """Check the application's connection to the current server, its role and what it finds.
 
     Args:
-        reads_policies: compare the text of each policy, which takes ten times as long as to look
+        reads_policies: compare the text of each policy, which takes ten times as long as a look at
             whether each table has one: 1.1 s for 160 tenants.
     """
     found: list[checks.CheckMessage] = []
-    reason = why_role_is_unsafe()
+    reason = unsafe_role_reason()
     if reason:
         found.append(
             checks.Error(
@@ -79,7 +79,7 @@ def check_server(*, reads_policies: bool = True) -> list[checks.CheckMessage]:
                 id="tenants.E003",
             )
         )
-    if reason := why_pooler_is_unsafe():
+    if reason := unsafe_pooler_reason():
         found.append(
             checks.Error(
                 f"Tenants could meet behind the connection pooler: {reason}.",
@@ -104,13 +104,13 @@ def check_server(*, reads_policies: bool = True) -> list[checks.CheckMessage]:
                 id="tenants.E004",
             )
         )
-    return found + _check_walls() + _check_server_log()
+    return found + _check_privileges() + _check_server_log()
 
 
-def _check_walls() -> list[checks.CheckMessage]:
-    """SQL that is data of a request can neither enter a tenant nor harm the others."""
+def _check_privileges() -> list[checks.CheckMessage]:
+    """Check that injected SQL can neither enter a tenant nor harm other sessions."""
     with tenant_connection().cursor() as cursor:
-        found = open_privileges(cursor)
+        found = unsafe_privileges(cursor)
     if not found:
         return []
     return [
@@ -126,8 +126,8 @@ def _check_walls() -> list[checks.CheckMessage]:
 
 
 def _check_server_log() -> list[checks.CheckMessage]:
-    """Postgres does not log the texts of users, which no erasure would reach there."""
-    logging = [f"{name} = {setting}" for name, setting in fetch_all(_LOGS_CONTENT)]
+    """Check that Postgres does not log texts of users, where no erasure removes them."""
+    logging = [f"{name} = {setting}" for name, setting in fetch_all(_CONTENT_LOGGING_SETTINGS)]
     if not logging:
         return []
     return [
@@ -142,7 +142,7 @@ def _check_server_log() -> list[checks.CheckMessage]:
 
 
 def check_admin_pages(app_configs: Any, **_: object) -> list[checks.CheckMessage]:
-    """Django's check of all pages, which only the URLs have imported otherwise."""
+    """Run Django's checks of the admin pages, which otherwise only the URLs import."""
     admin.autodiscover()
     found: list[checks.CheckMessage] = check_admin_app(app_configs)
     return found

@@ -1,11 +1,11 @@
-"""What SQL of the application's role could do to others, as Postgres' catalogue tells it."""
+"""Privileges of the application's role beyond its tables, from Postgres' catalogue."""
 
 from typing import Any, Final
 
 from tenants.roles import APP_ROLE
 
-# Functions that do more than compute, and that a statement of a request may call nevertheless.
-# deploy/bootstrap.sql takes the others away from everybody.
+# Functions with side effects that statements of requests may call.
+# deploy/bootstrap.sql revokes the others from PUBLIC.
 ALLOWED_FUNCTIONS: Final = frozenset(
     {
         "array_sample",
@@ -24,7 +24,7 @@ ALLOWED_FUNCTIONS: Final = frozenset(
         "timeofday",
         "uuidv4",
         "uuidv7",
-        # Ours, which the owner has made: tenants/migrations/0007 and 0017.
+        # Konstruct's own functions of the owner: tenants/migrations/0007 and 0017.
         "give_back_jobs",
         "held_tenant_locks",
         "note_recalled",
@@ -34,7 +34,7 @@ ALLOWED_FUNCTIONS: Final = frozenset(
         "wait_for_tenant_lock",
     }
 )
-# They compute nothing new, but read what others send, or run text.
+# They have no side effects, but read what other sessions send, or run text.
 _REVEALING_FUNCTIONS: Final = r"^((table|schema|database)_to_xml|pg_stat_get_(backend_)?activity$)"
 
 _CALLABLE = """
@@ -63,8 +63,8 @@ _OTHER = """
 """
 
 
-def open_privileges(cursor: Any) -> list[str]:
-    """Functions and commands by which SQL of the application could enter a tenant, or harm all."""
+def unsafe_privileges(cursor: Any) -> list[str]:
+    """Return functions and commands by which injected SQL could enter a tenant or harm others."""
     values = {
         "role": APP_ROLE,
         "allowed": list(ALLOWED_FUNCTIONS),

@@ -36,7 +36,7 @@ def address_of(request: HttpRequest) -> str | None:
 
     Each of the TRUSTED_PROXIES appends the address of its client to X-Forwarded-For. Earlier
     entries come from the client, can hold anything, and are ignored. A request with fewer entries
-    did not pass all proxies: the address of its connection is taken.
+    did not pass all proxies; it has the address of its connection.
     """
     forwarded = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",")]
     trusted = settings.TRUSTED_PROXIES
@@ -46,7 +46,7 @@ def address_of(request: HttpRequest) -> str | None:
 
 
 def throttled_address(address: str | None) -> str:
-    """Return the address by which attempts are counted: of IPv6 the network."""
+    """Return the address by which attempts are counted; for IPv6 the /64 network."""
     if address is None:
         return "none"
     parsed = ip_address(address)

@@ -19,8 +19,8 @@ from tenants.http.refusals import refuse, refuse_later
 from tenants.log_context import bind_request_ids
 from tenants.models import Domain, Tenant
 from tenants.postgresql.exceptions import ServerDown
-from tenants.servers import note_server
-from tenants.serving import moved_meanwhile, refuse_unless_serving, served_with
+from tenants.servers import cache_server
+from tenants.serving import as_tenant_moving, refuse_unless_serving, served_with
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -56,7 +56,7 @@ class TenantMiddleware:
         try:
             tenant = _tenant_at(host)
         except UnknownTenant:
-            # The answer does not tell which hosts have a tenant.
+            # The same answer for every unknown host: it does not show which hosts have a tenant.
             remedy = gettext("Check the host in the address, or ask the people who gave it to you.")
             return refuse(
                 request, HTTPStatus.NOT_FOUND, gettext("No service has this address."), remedy
@@ -75,10 +75,10 @@ class TenantMiddleware:
             return streamed_inside(response, tenant.id)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        """Answer for a view that finds its tenant itself, such as the view of Slack's events."""
+        """Answer an error of a view that enters the tenant itself, such as Slack's events."""
         if isinstance(error, TenantPaused | ServerDown):
             return refuse_later(request, error)
-        moved = moved_meanwhile(error)
+        moved = as_tenant_moving(error)
         return refuse_later(request, moved) if moved else None
 
     def _serve(self, request: HttpRequest, tenant: Tenant | None, urlconf: str) -> HttpResponseBase:
@@ -104,16 +104,16 @@ def _tenant_at(host: str) -> Tenant:
     if domain is None:
         raise UnknownTenant(f"no tenant is served at {host!r}")
     tenant: Tenant = domain.tenant
-    note_server(tenant.id, tenant.server)
+    cache_server(tenant.id, tenant.server)
     refuse_unless_serving(tenant)
     return tenant
 
 
 class SessionMiddleware(middleware.SessionMiddleware):
-    """Django's middleware, which takes no cookie with a NUL character for a session's.
+    """Django's middleware, which ignores a session cookie with a NUL character.
 
-    In quotes a cookie may have any character, by its number. Postgres refuses a text with NUL, and
-    the error would be answered with 500.
+    A quoted cookie may contain any character by its code. Postgres refuses texts with NUL, and the
+    request would be answered with 500.
     """
 
     def process_request(self, request: HttpRequest) -> None:
@@ -127,7 +127,7 @@ R = TypeVar("R", bound=HttpResponseBase)
 
 
 def streamed_inside(response: R, tenant_id: UUID) -> R:
-    """Return the response; if it is streamed, each piece of it is made inside the tenant.
+    """Return the response. If it is streamed, each chunk is made inside the tenant.
 
     A file response is not changed: it needs no database.
     """
@@ -143,7 +143,7 @@ def streamed_inside(response: R, tenant_id: UUID) -> R:
 
 def _inside(tenant_id: UUID, pieces: Any) -> Iterator[bytes]:
     finished = object()
-    # Ends: with the pieces of the answer.
+    # Ends: with the chunks of the response.
     while True:
         with tenant_scope(tenant_id, pinned=True):
             piece = next(pieces, finished)

@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 def refuse(
     request: HttpRequest, status: HTTPStatus, sentence: str, remedy: str = ""
 ) -> HttpResponse:
-    """Answer a request that reaches no view (the API makes a problem document of it).
+    """Answer a request before a view does. The API turns the answer into a problem document.
 
-    A browser gets a page with the remedy, other programs the sentence alone.
+    A browser gets a page with the remedy; other programs get the sentence alone.
     """
     if "text/html" in request.headers.get("Accept", ""):
         context = {"status": status.value, "title": sentence.rstrip("."), "sentence": remedy}
@@ -55,7 +55,7 @@ def note_outage(request: HttpRequest, error: Exception) -> None:
 
 
 def leave_log_to_request(request: HttpRequest, response: HttpResponse) -> None:
-    """Keep Django from logging a response if `note_outage` has noted its request."""
+    """Keep Django from logging a response whose request `note_outage` has logged."""
     if hasattr(request, "outage"):
         response._has_been_logged = True  # type: ignore[attr-defined]  # Django looks at it
 

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class IsolationConfig(AppConfig):
-    """No models: its migrations give Django's own tables a tenant, a policy and grants."""
+    """No models: its migrations add a tenant column, policies and grants to Django's tables."""
 
     name = "tenants.isolation"
     label = "isolation"

@@ -16,7 +16,7 @@ from tenants.context import connection, server_scope
 from tenants.jobs.kind import GRACE, KINDS, MAX_GRACE, JobKind
 from tenants.models import Tenant
 from tenants.postgresql.exceptions import ServerDown
-from tenants.servers import MAIN, note_server, servers
+from tenants.servers import MAIN, cache_server, servers
 
 logger = logging.getLogger(__name__)
 
@@ -143,7 +143,7 @@ def claim(
                 if not is_served:
                     cursor.execute(_DELAY, {**values, "tenant_id": tenant_id, "key": key})
             if is_served:
-                note_server(tenant_id, server)
+                cache_server(tenant_id, server)
                 return Claim(tenant_id, key, traceparent)
 
 

@@ -1,4 +1,4 @@
-"""Fair shares: a number of slots of which no tenant takes so many that others wait."""
+"""Fair shares: slots that are divided between tenants."""
 
 import threading
 from collections import Counter
@@ -17,8 +17,8 @@ class FairShares:
     each; a ninth still finds free slots, since `reserve` slots are only for tenants that have none.
 
     Args:
-        slots: how many tenants have together at most.
-        reserve: how many of them are only for tenants that have none.
+        slots: the number of slots for all tenants together.
+        reserve: how many of them only tenants without a slot may take.
     """
 
     def __init__(self, slots: int, reserve: int = 0) -> None:

@@ -24,12 +24,12 @@ logger = logging.getLogger(__name__)
 
 # The operators' site belongs to no tenant. Its cache keys begin with the name of its schema.
 OPERATORS = "public"
-# Unauthenticated requests that are recorded: for each address, and in all.
-STRANGERS_BURST, STRANGERS_PER_SECOND = 20, 1 / 10
-STRANGERS_IN_ALL_BURST, STRANGERS_IN_ALL_PER_SECOND = 200, 1.0
+# Limits for recording unauthenticated requests: for each address, and for all of them.
+ANONYMOUS_BURST, ANONYMOUS_PER_SECOND = 20, 1 / 10
+ANONYMOUS_TOTAL_BURST, ANONYMOUS_TOTAL_PER_SECOND = 200, 1.0
 # How long the address of a successful login is remembered.
-SEEN_SECONDS = 30 * 24 * 3600
-# Of repeated refusals one is recorded in this time.
+KNOWN_ADDRESS_SECONDS = 30 * 24 * 3600
+# Of repeated refusals, one is recorded in this time.
 REFUSALS_EVERY_SECONDS = 60.0
 
 
@@ -66,7 +66,7 @@ class LoginAttempt:
         """Give the tokens back: successful logins are not limited."""
         put_back(self.tenant, self.buckets)
         try:
-            get_redis_connection("default").set(self.seen, 1, ex=SEEN_SECONDS)
+            get_redis_connection("default").set(self.seen, 1, ex=KNOWN_ADDRESS_SECONDS)
         except (RedisError, ConnectionInterrupted) as error:
             logger.warning("%s not noted, the cache is down: %s", self.seen, error)
 
@@ -76,14 +76,14 @@ class LoginAttempt:
         except (RedisError, ConnectionInterrupted):
             return False  # `take_from` logs the outage, and allows the attempt
 
-    def is_worth_recording(self, limit: RateLimit) -> bool:
-        """Return whether to record a failure: all that were checked, few of the refused ones."""
+    def should_record(self, limit: RateLimit) -> bool:
+        """Return whether to record a failure: every checked one, and a few of the refused ones."""
         if limit.allowed:
-            return _stranger_is_worth_recording(self.tenant)
+            return _should_record_anonymous(self.tenant)
         return is_first_refusal(self.pair, tenant=self.tenant)
 
 
-def strange_request(address: str | None) -> tuple[RateLimit | None, bool]:
+def count_anonymous_request(address: str | None) -> tuple[RateLimit | None, bool]:
     """Count an unauthenticated API request in the current tenant.
 
     Returns:
@@ -93,13 +93,13 @@ def strange_request(address: str | None) -> tuple[RateLimit | None, bool]:
     if tenant_id is None:
         return None, False
     where = escape_part(throttled_address(address))
-    bucket = Bucket(f"stranger-{where}", STRANGERS_BURST, STRANGERS_PER_SECOND)
+    bucket = Bucket(f"stranger-{where}", ANONYMOUS_BURST, ANONYMOUS_PER_SECOND)
     limit = take_from(tenant_id, [bucket])
-    return limit, limit.allowed and _stranger_is_worth_recording(tenant_id)
+    return limit, limit.allowed and _should_record_anonymous(tenant_id)
 
 
 def mail_request(email: str, address: str | None) -> RateLimit:
-    """Count a request for a mail to set a password, by its address and by where it comes from."""
+    """Count a request for a password mail, by its mail address and by the client's address."""
     who = sha256(email.casefold().encode(errors="surrogatepass")).hexdigest()[:32]
     where = escape_part(throttled_address(address))
     return take_from(
@@ -117,8 +117,8 @@ def is_first_refusal(channel: str, *, tenant: UUID | str) -> bool:
     return take_from(tenant, [bucket]).allowed
 
 
-def _stranger_is_worth_recording(tenant: UUID | str) -> bool:
-    bucket = Bucket("strangers", STRANGERS_IN_ALL_BURST, STRANGERS_IN_ALL_PER_SECOND)
+def _should_record_anonymous(tenant: UUID | str) -> bool:
+    bucket = Bucket("strangers", ANONYMOUS_TOTAL_BURST, ANONYMOUS_TOTAL_PER_SECOND)
     return take_from(tenant, [bucket]).allowed
 
 

@@ -1,6 +1,6 @@
-"""Quotas of a tenant: what operators limit, and the errors of requests that exceed it.
+"""Quotas of a tenant, and the errors of requests that exceed them.
 
-The limits are on the tenant's row, which a tenant may read and Postgres lets only operators write.
+The limits are on the tenant's row. A tenant may read them; Postgres lets only operators write them.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ MAX_LIMIT: Final = Decimal(10**15)
 
 
 class Quota(StrEnum):
-    """What can be limited."""
+    """A quantity that can be limited."""
 
     MESSAGES = "messages"
     MEMORIES = "memories"
@@ -39,17 +39,17 @@ class Quota(StrEnum):
 
     @property
     def label(self) -> str:
-        """What people read, in the language of the page."""
+        """The name for people, in the language of the page."""
         return str(LABELS[self])
 
     @property
     def is_monthly(self) -> bool:
-        """Whether it begins anew with each month (UTC)."""
+        """Whether it is counted anew each month (UTC)."""
         return self in MONTHLY
 
     @property
     def has_soft_limit(self) -> bool:
-        """Whether it has a soft limit; requests tell by their headers how many are left."""
+        """Whether it has a soft limit. Others have headers with the remaining number instead."""
         return self is not Quota.REQUESTS
 
 
@@ -122,7 +122,7 @@ class QuotaExceeded(KonstructError):
 
     @property
     def for_people(self) -> str:
-        """What a person reads who talks to an agent: without numbers and names of quotas."""
+        """The text for people who talk to an agent: without numbers and names of quotas."""
         if self.resets_at is None:
             return (
                 "No more messages can be taken at the moment, and this one was not kept. Please ask"
@@ -135,14 +135,14 @@ class QuotaExceeded(KonstructError):
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds until the quota begins anew; None if time does not help."""
+        """Seconds until the quota is counted anew; None if time does not help."""
         if self.resets_at is None:
             return None
         return max(1.0, (self.resets_at - timezone.now()).total_seconds())
 
 
 def _shown(number: Decimal) -> str:
-    """Return a number with the separators of the language of the text that it is a part of."""
+    """Return a number with the separators of the current language."""
     return str(number_format(f"{number:f}", force_grouping=True))
 
 
@@ -186,7 +186,7 @@ def set_limits(tenant_id: UUID, limits: Mapping[Quota, Limit]) -> Tenant:
 
 
 def parse_limit(quota: Quota, text: str) -> Decimal | None:
-    """Return a limit as people write it: a number; "" and "none" are None.
+    """Parse a limit: a number; "" and "none" are None.
 
     Raises:
         QuotaInvalid: it is no number.
@@ -228,10 +228,10 @@ def check_limit(quota: Quota, limit: Limit) -> None:
 def request_buckets(
     quotas: Mapping[str, Any], channel: str, key: str | None = None
 ) -> list[Bucket]:
-    """Return the buckets of a tenant's requests, and of its key.
+    """Return the token buckets of a tenant's requests, and of its API key.
 
-    Without a limit of their own they are those of RATE_LIMIT_… and KEY_RATE_LIMIT_…; with one, all
-    are larger or smaller in proportion.
+    The default sizes are RATE_LIMIT_… and KEY_RATE_LIMIT_…. A quota of the tenant changes all of
+    them in proportion.
 
     Args:
         quotas: of the tenant's row.

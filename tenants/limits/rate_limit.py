@@ -43,7 +43,7 @@ end
 return answer
 """
 
-# Adds a token to each existing bucket. Tokens over its size are cut off when tokens are taken.
+# Adds a token to each existing bucket. The next call of _TAKE cuts off tokens above its size.
 _PUT_BACK = """
 for _, key in ipairs(KEYS) do
     if redis.call('EXISTS', key) == 1 then redis.call('HINCRBYFLOAT', key, 'tokens', 1) end
@@ -62,7 +62,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class RateLimit:
-    """The answer to one request for tokens."""
+    """The state of a bucket after one attempt to take tokens."""
 
     allowed: bool
     limit: int  # tokens of a full bucket
@@ -92,8 +92,7 @@ def take_from(tenant_id: UUID | str, buckets: Sequence[Bucket], *, cost: int = 1
     While the cache is down, everything is allowed and logged: the service must not depend on it.
 
     Returns:
-        The state of the bucket with the fewest tokens left; of a refusal, of the bucket with the
-        longest wait.
+        The bucket with the fewest tokens left; after a refusal, the one with the longest wait.
     """
     for bucket in buckets:
         if bucket.burst < 1 or bucket.per_second <= 0 or not 1 <= cost <= bucket.burst:

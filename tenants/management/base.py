@@ -1,4 +1,4 @@
-"""Base class of our commands: an error is one line; wrong arguments exit with status 2."""
+"""Base class of Konstruct's commands: an error is one line, wrong arguments exit with status 2."""
 
 from contextlib import nullcontext
 from signal import SIGINT
@@ -18,13 +18,13 @@ from tenants.exceptions import (
 )
 from tenants.models import Tenant
 
-WRONG_ARGUMENTS = (InvalidTenant, InvalidTenantId, UnknownTenant)
-# Exit statuses of `manage.py migrate`, besides 0 (all are migrated) and those of all commands.
-# No tenant is served by this version: the public schema or every tenant failed, or another run is
-# going on.
-NOTHING_DONE: Final = 3
-# Some tenants are behind, and named. The others are migrated and can be served.
-SOME_BEHIND: Final = 4
+USAGE_ERRORS = (InvalidTenant, InvalidTenantId, UnknownTenant)
+# Exit statuses of `manage.py migrate`, besides those of all commands.
+# No tenant can be served by this version: the public schema or every tenant failed, or another run
+# holds the lock.
+NO_SCHEMA_SERVED: Final = 3
+# Some tenants failed and are listed. The others can be served.
+SOME_TENANTS_FAILED: Final = 4
 
 
 class UsageError(CommandError):
@@ -44,9 +44,9 @@ class OneLineParser(CommandParser):
 
 
 class KonstructCommand(BaseCommand):
-    """A command that turns our errors into one line on stderr and an exit status.
+    """A command that turns Konstruct's errors into one line on stderr and an exit status.
 
-    What it changes it records in the same transaction, by `operator_name` and its own `name`.
+    Changes are recorded in the same transaction, with `operator_name` and the command's `name`.
     """
 
     is_traced = False
@@ -67,7 +67,7 @@ class KonstructCommand(BaseCommand):
         try:
             with traces.command_span(self.name) if self.is_traced else nullcontext():
                 return super().execute(*args, **options)
-        except WRONG_ARGUMENTS as error:
+        except USAGE_ERRORS as error:
             raise UsageError(str(error)) from error
         except (KonstructError, OperationalError) as error:
             text = detail_of(error) if isinstance(error, KonstructError) else str(error)
@@ -81,7 +81,7 @@ class KonstructCommand(BaseCommand):
 
 
 def require_confirmation(question: str, answer: str, error: str) -> None:
-    """Ask on the terminal, unless the right answer is typed raise.
+    """Ask for an answer on the terminal, and raise if it is not the expected one.
 
     Args:
         question: the text to show.

@@ -1,4 +1,4 @@
-"""What `manage.py migrate` tells of the tenants that it visits: lines, a bar, or JSON."""
+"""The output of `manage.py migrate`: lines, a progress bar, or JSON."""
 
 import json
 import time
@@ -13,7 +13,7 @@ BAR_WIDTH: Final = 30
 
 
 class Progress:
-    """A bar on a terminal's line."""
+    """A progress bar in one line of a terminal."""
 
     def __init__(self, stdout: OutputWrapper, total: int) -> None:
         self._stdout = stdout
@@ -21,19 +21,19 @@ class Progress:
         self._began = time.monotonic()
 
     def show(self, done: int) -> None:
-        """Draw the bar anew."""
+        """Draw the bar."""
         filled = BAR_WIDTH * done // max(self._total, 1)
         bar = "█" * filled + "░" * (BAR_WIDTH - filled)
         self._stdout.write(f"\r\033[K{bar} {done:,}/{self._total:,}  {self.left(done)}", ending="")
         self._stdout.flush()
 
     def clear(self) -> None:
-        """Leave the line empty, for others to write on."""
+        """Clear the line, so that others can write."""
         self._stdout.write("\r\033[K", ending="")
         self._stdout.flush()
 
     def left(self, done: int) -> str:
-        """How long the rest will take, if it takes as long each; nothing below a second."""
+        """Return the estimated remaining time; "" if it is below a second."""
         seconds = (time.monotonic() - self._began) / max(done, 1) * (self._total - done)
         if seconds < 1:
             return ""
@@ -42,12 +42,12 @@ class Progress:
         )
 
 
-# On a terminal more tenants than these are a bar.
+# With more tenants, a terminal shows a bar instead of lines.
 MAX_LINES: Final = 20
 
 
 class Report:
-    """Counts outcomes, and presents each as it comes."""
+    """Counts the results of schemas, and prints each."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Report:
         self.outcomes: dict[str, MigrationResult] = {}
 
     def add(self, outcome: MigrationResult) -> None:
-        """Present one more outcome."""
+        """Print one more result."""
         self.outcomes[outcome.schema_name] = outcome
         if self._as_json:
             self._stdout.write(json.dumps(self._document(outcome)))
@@ -86,12 +86,12 @@ class Report:
             self._line(outcome)
 
     def failed(self) -> dict[str, MigrationResult]:
-        """The outcomes that are errors, by slug, in order."""
+        """The failed results by slug, in order."""
         found = {self._slugs[name]: each for name, each in self.outcomes.items() if each.error}
         return dict(sorted(found.items()))
 
     def end(self, outcome: str, *, up_to_date: int) -> None:
-        """Tell the outcome of all: a last document, or the end of the bar."""
+        """Print the result of the run: a last JSON document, or the end of the bar."""
         if self._has_bar:
             self._stdout.write("")
         if self._as_json:
@@ -128,7 +128,7 @@ class Report:
         )
 
     def schema(self, outcome: MigrationResult, name: str, remark: str = "") -> None:
-        """Write what became of a schema, in a line that begins with its name."""
+        """Write the result of a schema in a line that begins with its name."""
         seconds = f"{outcome.seconds:.2f} s"
         if outcome.busy and self._verbosity:
             self._stdout.write(f"{name}  another process is at it")

@@ -7,10 +7,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 
 class RefusedCommand(BaseCommand):
-    """A command that changes nothing, whatever its arguments, and names the command to run.
+    """A command that changes nothing, with any arguments, and names the command to run instead.
 
-    It takes the place of one that changes a tenant's tables outside the tenant's context, without
-    a record in the access log or the operators' log, or that cannot work on these tables.
+    It replaces a command that changes a tenant's tables outside of the tenant's context, or without
+    a record in the access log or the operators' log, or that does not work with these tables.
     """
 
     requires_system_checks = ()

@@ -29,7 +29,7 @@ from tenants.exceptions import (
     SchemaOutdated,
     UnknownTenant,
 )
-from tenants.locking import refuse_a_pooled_owner, schema_lock
+from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Job, Tenant
 from tenants.moving.rows import count_of, run, session_on
 from tenants.moving.transfer import TAKE_OUTBOX, UNCHANGED, Transfer, Watch, enter, entered
@@ -38,7 +38,7 @@ from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas.migration_state import schema_exists
 from tenants.schemas.old_copies import drop_old_copies, old_copies
 from tenants.schemas.recording import recording
-from tenants.servers import MAIN, forget_servers, require_server, servers
+from tenants.servers import MAIN, clear_server_cache, require_server, servers
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +48,8 @@ WAIT_SECONDS: Final = 10.0
 LOST_SECONDS: Final = 2.0
 
 
-class MoveCutOff(KonstructError):
-    """A server, or the connection to it, was lost during a move. The message has the state."""
+class MoveInterrupted(KonstructError):
+    """A server, or the connection to it, was lost during a move. The message names the state."""
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,11 @@ def move_tenant(
         UnknownTenant: it was deleted.
         SchemaBusy: another process migrates, deletes or moves it.
         CopyDiffers: the copy differs from the original.
-        MoveCutOff: a server was lost meanwhile.
+        MoveInterrupted: a server was lost meanwhile.
     """
     move: Transfer | None = None
     try:
-        with _alone_with(tenant, to):
+        with _locked_on_all_servers(tenant, to):
             if tenant.moving_to:
                 settle(tenant)
                 if tenant.server == to:
@@ -134,30 +134,32 @@ def move_tenant(
     except BaseException as error:
         if move is None:
             raise
-        is_settled = _settle_what_was_cut_off(tenant)
+        is_settled = _settle_interrupted(tenant)
         if not (is_settled and tenant.server == to and isinstance(error, Error)):
             if isinstance(error, Error):
-                raise MoveCutOff(f"{error}. {_what_now(tenant, to, is_settled)}") from error
+                raise MoveInterrupted(
+                    f"{error}. {_state_after_interruption(tenant, to, is_settled)}"
+                ) from error
             raise
     held_for = time.monotonic() - move.held_at
     _wake(tenant)
     return Moved(move.rows, move.changed, move.copied_in, held_for)
 
 
-def _settle_what_was_cut_off(tenant: Tenant) -> bool:
+def _settle_interrupted(tenant: Tenant) -> bool:
     """Settle a move of this process. Return False if that fails; the owner's worker repeats it."""
     for each in connections.all(initialized_only=True):
         cast(DatabaseWrapper, each).close_if_broken()
     with suppress(Error, KonstructError), public_scope():
         tenant.refresh_from_db()
-        # Taken anew: those of before went with the session that was lost.
-        with _alone_with(tenant, wait_seconds=LOST_SECONDS):
+        # New locks: those of before were lost with the session.
+        with _locked_on_all_servers(tenant, wait_seconds=LOST_SECONDS):
             settle(tenant)
             return True
     return False
 
 
-def _what_now(tenant: Tenant, to: str, is_settled: bool) -> str:
+def _state_after_interruption(tenant: Tenant, to: str, is_settled: bool) -> str:
     if is_settled:
         return f"{UNCHANGED}: tenant {tenant.slug!r} is served from {tenant.server}; move it again"
     return (
@@ -198,18 +200,20 @@ def settle_moves() -> int:
     with public_scope():
         for tenant in list(Tenant.objects.exclude(moving_to="")):
             try:
-                with _alone_with(tenant, wait_seconds=0):
+                with _locked_on_all_servers(tenant, wait_seconds=0):
                     settle(tenant)
                     settled += 1
             except SchemaBusy:
-                continue  # it goes on
+                continue  # it is running
             except KonstructError as error:
                 logger.warning("the move of tenant %s, cut off, waits: %s", tenant.slug, error)
     return settled + drop_old_copies()
 
 
 @contextmanager
-def _alone_with(tenant: Tenant, *to: str, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
+def _locked_on_all_servers(
+    tenant: Tenant, *to: str, wait_seconds: float = WAIT_SECONDS
+) -> Iterator[None]:
     """Lock the tenant's schema on all servers that may have it.
 
     Raises:
@@ -224,7 +228,7 @@ def _alone_with(tenant: Tenant, *to: str, wait_seconds: float = WAIT_SECONDS) ->
         for server in sorted(where):
             try:
                 locks.enter_context(server_scope(server))
-                refuse_a_pooled_owner()
+                refuse_pooled_owner()
                 locks.enter_context(schema_lock(tenant.schema_name, wait_seconds=wait_seconds))
             except ServerDown:
                 # A move has the lock on the tenant's own server too.
@@ -271,7 +275,7 @@ def _drop_copy_begun(tenant: Tenant) -> None:
             enter(there, tenant)
             run(there, TAKE_OUTBOX, tenant.id)
     except ServerDown as error:
-        # The tenant is served again without waiting for the server.
+        # The tenant is served again at once; the server may be down.
         logger.warning(
             "a copy of tenant %s, schema %s, may stand on %s: drop it before the tenant is moved"
             " there (%s)",
@@ -308,7 +312,7 @@ def _switch(tenant: Tenant) -> None:
             Tenant.objects.filter(id=tenant.id).update(server=tenant.moving_to, moving_to="")
             tenant.refresh_from_db()
             record_command("move_tenant", "edit", tenant, before=was, after=state_of_tenant(tenant))
-    forget_servers()
+    clear_server_cache()
 
 
 def _wake(tenant: Tenant) -> None:

@@ -22,8 +22,8 @@ from psycopg import sql
 from tenants.exceptions import KonstructError
 from tenants.postgresql.base import DatabaseWrapper
 
-# Values of an extension's types are digested in their binary form: the number of such a type
-# differs between servers, and would be part of the row.
+# Values of an extension's types are digested in their binary form: the OID of such a type differs
+# between servers, and would be part of the row.
 _TABLES = """
 SELECT c.relname,
        array_agg(quote_ident(a.attname) ORDER BY a.attnum) FILTER (WHERE a.attgenerated = ''),

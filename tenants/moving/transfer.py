@@ -40,8 +40,8 @@ from tenants.servers import MAIN
 
 # Running requests end within this time. Running jobs may take --patience.
 SETTLE_SECONDS: Final = 0.25
-ASK_EVERY_SECONDS: Final = 0.1
-# The longest wait for locks on all tables, and for one attempt: half of Postgres' default
+POLL_SECONDS: Final = 0.1
+# The longest wait for locks on all tables, and the time of one attempt: half of Postgres' default
 # deadlock_timeout.
 LOCK_SECONDS: Final = 30.0
 TURN_SECONDS: Final = 0.5
@@ -197,7 +197,7 @@ class Transfer:
                 enter(source, self._tenant)
                 if run(source, f"SELECT EXISTS ({working})") == [(False,)]:
                     return
-            time.sleep(ASK_EVERY_SECONDS)
+            time.sleep(POLL_SECONDS)
 
     def _take_over(
         self, source: Session, target: Session, tables: list[Table], snapshot: str
@@ -289,7 +289,7 @@ def _lock(session: Session, tenant: Tenant, tables: list[Table]) -> None:
                     f" {LOCK_SECONDS} s: by Postgres backend {holders or '(gone by now)'} on"
                     f" {tenant.server}. {UNCHANGED}; wait for its end, or end it, and try again"
                 ) from error
-            time.sleep(ASK_EVERY_SECONDS)
+            time.sleep(POLL_SECONDS)
         else:
             run(session, "SET LOCAL statement_timeout TO DEFAULT")
             return

@@ -1,1 +1,1 @@
-"""Migration operations: policies and grants, indexes built beside the traffic, comments."""
+"""Migration operations: policies, grants, concurrent indexes, comments."""

@@ -1,4 +1,4 @@
-"""A migration operation that writes down in the database what tables and columns are."""
+"""A migration operation that sets the comments of tables and columns in the database."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,11 +15,11 @@ COMMON = {
 
 
 class CommentOnTables(Operation):
-    """Comment the tables of an app's models, and each of their columns by its help text.
+    """Comment the tables of an app's models, and each of their columns with its help text.
 
-    One operation for all of an app. Django's own `db_comment` would need an AlterField for each
-    column, each of which renders the models anew, for each tenant: seconds instead of milliseconds.
-    A column that comes later gets its comment by another operation of this kind.
+    One operation for all tables of an app. Django's own `db_comment` would need an AlterField for
+    each column, each of which renders the models anew, for each tenant: seconds instead of
+    milliseconds. A later column gets its comment from another operation of this kind.
     """
 
     reduces_to_sql = True
@@ -32,7 +32,7 @@ class CommentOnTables(Operation):
         return self.__class__.__name__, [self.tables], {}
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """Django's models do not change."""
+        """Nothing: Django's models do not change."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
@@ -55,7 +55,7 @@ class CommentOnTables(Operation):
     def database_backwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
     ) -> None:
-        """A comment does no harm to the code before."""
+        """Nothing: older code ignores comments."""
 
     def describe(self) -> str:
         return f"Comment on {len(self.tables)} tables"

@@ -1,12 +1,12 @@
-"""Migration operations that build and drop indexes beside whatever goes on, and can be cut off.
+"""Migration operations that build and drop indexes concurrently, and can be interrupted.
 
 Django's operations of the same names fail when they are run again: the index exists, or is gone.
-A migration with such an operation is no transaction, so it is run again from its start if it was
-cut off. These look for an existing index first. A build that was cut off leaves an index that is
-not valid; it is dropped and built anew.
+A migration with such an operation is no transaction, so an interrupted one is run again from its
+start. These operations look for an existing index first. An interrupted build leaves an invalid
+index; it is dropped and built again.
 
-In a transaction they build and drop plainly, since Postgres cannot do it concurrently there: a
-tenant's schema is made in one transaction, which no other session can block.
+In a transaction they build and drop without CONCURRENTLY, which Postgres does not allow there: a
+tenant's schema is created in one transaction, which cannot block another session.
 """
 
 from typing import Any
@@ -64,10 +64,10 @@ class RemoveIndexConcurrently(operations.RemoveIndexConcurrently):
 
 
 class DropIndex(TableOperation):
-    """Drop an index that no model of ours declares, such as one of Django's, if it is there."""
+    """Drop an index that no model of Konstruct declares, such as one of Django's, if it exists."""
 
     def __init__(self, table: str, name: str, columns: str) -> None:
-        """Name the index, and the columns in which it is built again backwards."""
+        """Name the index, and the columns with which it is built again in a downgrade."""
         super().__init__(table)
         self.name = name
         self.columns = columns
@@ -99,7 +99,7 @@ def _drop(schema_editor: Any, model: Any, index: Any) -> None:
 
 
 def _is_valid(schema_editor: Any, model: Any, index: Any) -> bool | None:
-    """Whether the index can be used; None where there is none, or where SQL is only collected."""
+    """Return whether the index is valid; None if there is none, or if SQL is only collected."""
     if schema_editor.collect_sql:
         return None
     connection = schema_editor.connection

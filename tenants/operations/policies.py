@@ -1,7 +1,7 @@
 """Reversible migration operations: policies, grants, column storage, vacuum.
 
-They act on the schema that is being migrated and on nothing else: a table's name is always
-qualified with it, so that a table which a tenant lacks is an error and not public's namesake.
+They change the current schema only. Names of tables are always qualified, so that a missing table
+of a tenant is an error instead of the table with that name in public.
 """
 
 import re
@@ -21,10 +21,10 @@ CHECK = "tenant_of_schema"
 
 
 def protect_sql(table: str) -> list[str]:
-    """Statements that make Postgres show and take only the current tenant's rows.
+    """Return the statements that make Postgres show and accept only the current tenant's rows.
 
-    FORCE, for the owner would be exempt otherwise. Running them again changes nothing, for
-    rls_enforcement.py may have been there first. ``table`` is quoted already.
+    FORCE includes the table's owner. The statements can be repeated: rls_enforcement.py may have
+    run them before. ``table`` is quoted.
     """
     condition = policy_condition(table)
     return [
@@ -35,7 +35,7 @@ def protect_sql(table: str) -> list[str]:
 
 
 def policy_condition(table: str) -> str:
-    """Which rows a table shows and takes: those of its schema's tenant, while that is entered.
+    """Return the condition of the policy: the tenant is that of the schema, and is entered.
 
     The schema's tenant is a literal: with any setting of the session, rows of another tenant can be
     neither put into the schema nor read from it. ``table`` is qualified and quoted.
@@ -43,14 +43,14 @@ def policy_condition(table: str) -> str:
     tenant_id = tenant_id_of(table.partition(".")[0].strip('"'))
     if tenant_id is None:
         return IS_CURRENT_TENANT
-    # What names no column is looked at once for a statement, before any row is.
+    # Postgres evaluates a part without columns once per statement, before it reads a row.
     return f"tenant_id = '{tenant_id}'::uuid AND (SELECT {CURRENT_TENANT}) = '{tenant_id}'::uuid"
 
 
 def check_tenant_sql(table: str) -> str:
-    """Clauses of ALTER TABLE that tie the rows to the tenant of their schema; none in public.
+    """Return clauses of ALTER TABLE that tie rows to the tenant of their schema; none in public.
 
-    The check holds for who bypasses policies too. ``table`` is qualified and quoted.
+    The check also holds for roles that bypass policies. ``table`` is qualified and quoted.
     """
     tenant_id = tenant_id_of(table.partition(".")[0].strip('"'))
     if tenant_id is None:
@@ -62,7 +62,7 @@ def check_tenant_sql(table: str) -> str:
 
 
 def add_tenant_column_sql(table: str) -> str:
-    """Statement that adds tenant_id, filled in by Postgres. ``table`` is quoted already."""
+    """Return the statement that adds tenant_id, which Postgres fills in. ``table`` is quoted."""
     return (
         f"ALTER TABLE {table}"
         f" ADD COLUMN IF NOT EXISTS tenant_id uuid NOT NULL DEFAULT ({CURRENT_TENANT})"
@@ -70,7 +70,7 @@ def add_tenant_column_sql(table: str) -> str:
 
 
 class TableOperation(ABC, Operation):
-    """An operation on one table that changes nothing that Django's models know of."""
+    """An operation on one table that changes no model state of Django."""
 
     reduces_to_sql = True
     reversible = True
@@ -80,14 +80,14 @@ class TableOperation(ABC, Operation):
 
     @abstractmethod
     def forwards_sql(self, table: str) -> list[str]:
-        """Statements that do it. ``table`` is qualified and quoted."""
+        """Return the statements. ``table`` is qualified and quoted."""
 
     @abstractmethod
     def backwards_sql(self, table: str) -> list[str]:
-        """Statements that undo it. ``table`` is qualified and quoted."""
+        """Return the statements that undo it. ``table`` is qualified and quoted."""
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """Django's models do not change."""
+        """Nothing: Django's models do not change."""
 
     def database_forwards(
         self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
@@ -115,9 +115,9 @@ class TableOperation(ABC, Operation):
 
 
 class ForceRowLevelSecurity(TableOperation):
-    """Show and take only the current tenant's rows, from the table's owner too.
+    """Show and accept only the current tenant's rows, also for the table's owner.
 
-    For a table that is new: its rows are checked while no other session can use it.
+    For a new table: its rows are checked while no other session can use it.
     """
 
     def forwards_sql(self, table: str) -> list[str]:
@@ -137,7 +137,7 @@ class ForceRowLevelSecurity(TableOperation):
 
 
 class AddTenantColumn(TableOperation):
-    """Give a table that we did not define (Django's, a library's) its tenant_id."""
+    """Add tenant_id to a table that Django or a library defines."""
 
     def forwards_sql(self, table: str) -> list[str]:
         return [add_tenant_column_sql(table)]
@@ -153,7 +153,7 @@ _PRIVILEGE = re.compile(r"(SELECT|INSERT|UPDATE|DELETE)( \(\w+(, \w+)*\))?")
 
 
 class GrantToApp(TableOperation):
-    """Let the application role do more than SELECT, which it may on every table.
+    """Grant the application role more than SELECT, which it has on every table.
 
     Postgres refuses privileges without a grant (UPDATE and DELETE on an append-only table).
     A privilege may name columns: ``GrantToApp("agent", "INSERT", "UPDATE (name, persona)")``.
@@ -181,10 +181,10 @@ class GrantToApp(TableOperation):
 
 
 def protect_tables(privileges: Mapping[str, Sequence[str]]) -> list[TableOperation]:
-    """Return the operations that protect new tables and grant what the application may do.
+    """Return the operations that protect new tables and grant privileges to the application.
 
     Args:
-        privileges: by table, what the application may do besides SELECT, as GrantToApp takes it.
+        privileges: by table, the privileges besides SELECT, as GrantToApp takes them.
     """
     operations: list[TableOperation] = []
     for table, granted in privileges.items():
@@ -215,10 +215,10 @@ class VectorStoragePlain(TableOperation):
 
 
 class Vacuum(TableOperation):
-    """Note which pages of a table all can see, and count its values.
+    """Update the visibility map and the statistics of a table.
 
-    For a migration that is no transaction. In one it is left out, since Postgres cannot do it
-    there: a tenant's schema is made in one transaction, in which its tables are empty.
+    For a migration without a transaction. In a transaction it is left out, since Postgres does not
+    allow it: a tenant's schema is created in one transaction, with empty tables.
     """
 
     def forwards_sql(self, table: str) -> list[str]:
@@ -238,10 +238,10 @@ class Vacuum(TableOperation):
 
 
 class HideFromTenants(TableOperation):
-    """Hide a public table's rows from every tenant, save those that ``own_rows`` lets it see.
+    """Hide the rows of a public table from tenants, except those of the condition ``own_rows``.
 
-    The public schema ends every search_path. Without this, a tenant that lacks a table (or does
-    not exist) would read the operators' namesake of it.
+    Every search_path ends with the public schema. Without this operation, a tenant that lacks a
+    table (or does not exist) would read the operators' table with that name.
     """
 
     def __init__(self, table: str, own_rows: str = "false") -> None:
@@ -263,10 +263,10 @@ class HideFromTenants(TableOperation):
 
 
 class LetWorkersClaim(TableOperation):
-    """Let a tenant do all with its own rows of the outbox, and who is in no tenant claim them.
+    """Give a tenant all privileges on its own jobs, and let sessions without a tenant claim them.
 
-    A session without a tenant sees jobs that are still tried, and may only move a due `sweep_at`
-    from the past into the future. No session changes the row's tenant or subject.
+    A session without a tenant sees jobs that can be tried, and may only move a due `sweep_at` from
+    the past into the future. No session may change the tenant or subject of a row.
     """
 
     def forwards_sql(self, table: str) -> list[str]:
@@ -298,7 +298,7 @@ class LetWorkersClaim(TableOperation):
 
 
 class Undo(Operation):
-    """An operation on one table the other way round: for a table that goes."""
+    """The reverse of an operation on one table, for a table that is removed."""
 
     reduces_to_sql = True
     reversible = True
@@ -307,7 +307,7 @@ class Undo(Operation):
         self.operation = operation
 
     def state_forwards(self, app_label: str, state: Any) -> None:
-        """Django's models do not change."""
+        """Nothing: Django's models do not change."""
 
     def database_forwards(self, *args: Any) -> None:
         self.operation.database_backwards(*args)
@@ -320,9 +320,9 @@ class Undo(Operation):
 
 
 class AppendOnly(TableOperation):
-    """Let the application role add rows to a public table, and neither change nor remove one.
+    """Let the application role add rows to a public table, but not change or remove them.
 
-    Where an earlier version of deploy/bootstrap.sql ran, it may do all of it there by default.
+    A database set up by an earlier deploy/bootstrap.sql grants it all privileges by default.
     """
 
     def forwards_sql(self, table: str) -> list[str]:
@@ -336,10 +336,10 @@ class AppendOnly(TableOperation):
 
 
 class LetTenantsClaim(TableOperation):
-    """Let a tenant add and remove its own rows of a public table, and no session change one.
+    """Let a tenant add and remove its own rows of a public table. No session may change one.
 
-    Where no tenant is set, all rows can be read, for that is where a tenant is looked for; only the
-    owner removes there, with the tenant itself.
+    Sessions without a tenant can read all rows, to find a tenant by them. Only the owner removes
+    rows there, together with the tenant.
     """
 
     def forwards_sql(self, table: str) -> list[str]:

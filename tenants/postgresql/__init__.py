@@ -1,1 +1,1 @@
-"""Database backend that keeps schema and row-level security setting together."""
+"""Database backend that sends each statement together with its schema and tenant."""

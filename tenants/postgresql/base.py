@@ -42,7 +42,7 @@ from tenants.postgresql.entering import Queued, begin_exchange, statements_enter
 from tenants.postgresql.exchange import Exchange
 from tenants.postgresql.operations import OwnSchemaIntrospection, TenantOperations
 from tenants.postgresql.prepared import PreparedStatements, TenantPreparedCursor
-from tenants.postgresql.statements import numbered, refuse_unless_of_the_application, values_of
+from tenants.postgresql.statements import numbered, refuse_unknown_statement, values_of
 from tenants.roles import OWNER_ROLE
 
 POOL_WAIT: Final = histogram(
@@ -63,14 +63,14 @@ POOL_WAITING: Final = level(
 
 
 class Features(DatabaseFeatures):
-    """What Django has to know of the cursors."""
+    """The features of the cursors."""
 
     uses_server_side_binding = True
 
 
 @dataclass(slots=True)
 class Session:
-    """The state of one connection to Postgres, independent of the thread that has it."""
+    """The state of one connection to Postgres, whichever thread uses it."""
 
     prepared: PreparedStatements = field(default_factory=PreparedStatements)
     is_pooled: bool | None = None
@@ -80,15 +80,15 @@ _sessions: WeakKeyDictionary[psycopg.Connection[Any], Session] = WeakKeyDictiona
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection that is always in exactly one schema, and in no tenant unless in its schema.
+    """A connection that is in one schema, and in a tenant only if the schema is the tenant's.
 
-    ``set_tenant`` only notes the tenant; the cursors (see ``cursors.py``) send it with every
-    statement. No rollback, reconnect or pooled connection can bring back another tenant's
-    settings, since none of them outlives its transaction.
+    ``set_tenant`` only stores the tenant; the cursors (``cursors.py``) send it with every
+    statement. A rollback, a reconnect or a pooled connection cannot restore another tenant's
+    settings, because they end with each transaction.
     """
 
-    # Of the thread's connection to the main server (tenants/context.py). While the first is set,
-    # no other tenant can be entered on any server; the second is where the thread is.
+    # On the connection to the main server (tenants/context.py). While pinned_tenant is set, no
+    # other tenant can be entered on any server; server is the thread's current server.
     pinned_tenant: UUID | None = None
     server: str = DEFAULT_DB_ALIAS
     ops_class = TenantOperations
@@ -106,9 +106,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @property
     def is_pooled(self) -> bool:
-        """Whether a pooler is between us and Postgres, so that each transaction may get another
+        """Whether a pooler is between this process and Postgres, so that sessions change.
 
-        A pooler makes up the process id that it tells its clients.
+        A pooler sends its clients a made-up process id.
         """
         self.ensure_connection()
         if self._session.is_pooled is None:
@@ -122,7 +122,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @property
     def prepared(self) -> PreparedStatements:
-        """What this thread's connection has prepared."""
+        """The prepared statements of this thread's connection."""
         return self._session.prepared
 
     @property
@@ -131,7 +131,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return tenant_id_of(self.schema_name)
 
     def set_tenant(self, tenant: Any, include_public: bool = True) -> None:
-        """Enter the tenant's schema from the next statement on; raise `TenantPinned` if pinned."""
+        """Enter the tenant's schema with the next statement; raise `TenantPinned` if pinned."""
         entered = tenant_id_of(tenant.schema_name)
         if entered is not None:
             pinned = cast(DatabaseWrapper, connections[DEFAULT_DB_ALIAS]).pinned_tenant
@@ -158,11 +158,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.entering = statements_entering(tuple(self._get_cursor_search_paths()), self.tenant_id)
 
     def _handle_search_path(self, cursor: Any = None) -> None:
-        """Do nothing where django-tenants sets the search_path: the cursors do it themselves."""
+        """Nothing: the cursors set the search_path, not django-tenants."""
 
     @property
     def begin_sql(self) -> bytes:
-        """The statement that begins a transaction, as Django's OPTIONS want it."""
+        """The statement that begins a transaction, by Django's OPTIONS."""
         level = self.connection.isolation_level
         if level is None:
             return b"BEGIN"
@@ -170,18 +170,18 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @property
     def is_owners(self) -> bool:
-        """Whether it migrates, provisions and erases, rather than serves requests."""
+        """Whether the role is the owner's, which migrates, provisions and erases."""
         return bool(self.settings_dict["USER"] == OWNER_ROLE)
 
     def refuse_unless_allowed(self, statement: str) -> None:
-        """Refuse what no statement of the application does; the owner may do all of it."""
+        """Refuse statements that the application does not use. The owner may send any."""
         if not self.is_owners:
-            refuse_unless_of_the_application(statement)
+            refuse_unknown_statement(statement)
 
     def run_alone(self, statement: bytes) -> PGresult:
-        """Run what must be in no transaction, as the owner: the session names the tenant meanwhile.
+        """Run a statement outside of a transaction, as the owner, in a session with the tenant.
 
-        Not through a pooler, where the statement may come to another session.
+        Not through a pooler, which may run the statement in another session.
         """
         if not self.is_owners:
             raise InsufficientPrivilege("only the owner's statements run outside of transactions")
@@ -199,9 +199,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         """Change settings until the transaction ends, in one round trip.
 
         Args:
-            settings: names with values.
-            with_next: send them with the next statement. Outside of a transaction they hold for
-                that statement alone.
+            settings: values by name.
+            with_next: send them with the next statement. Outside of a transaction they apply to
+            that
+                statement only.
         """
         statements = [
             f"SET LOCAL {name} = {sql.quote(value)}".encode() for name, value in settings.items()
@@ -217,7 +218,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         exchange.result(numbers[-1])
 
     def ask(self, statement: str, *values: str, first: str = "") -> bytes | None:
-        """The first value that a statement returns, in one round trip with another before it."""
+        """Return the first value of a statement, sent in one round trip with `first` before it."""
         with self.wrap_database_errors:
             exchange = begin_exchange(self)
             if first:
@@ -232,9 +233,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     ) -> Queued:
         """Send a statement without a result with the next message, or with the COMMIT.
 
-        If it fails, that message does. Outside of a transaction it is sent at once, or,
-        ``with_next``, is one with whatever else is in the next message. Whoever wants that looks in
-        the end whether it `is_done`, and calls `send_queued` if it still waits.
+        If the statement fails, that message fails. Outside of a transaction it is sent at once or,
+        with ``with_next``, in one transaction with the next message; then the caller checks
+        `is_done` at the end, and calls `send_queued` if it is still queued.
         """
         self.refuse_unless_allowed(statement)
         self.close_if_health_check_failed()
@@ -252,13 +253,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return queued
 
     def send_queued(self) -> None:
-        """Send queued statements, if there are any, in their own message."""
+        """Send queued statements, if there are any, in a message of their own."""
         if self.queued:
             with self.wrap_database_errors:
                 self._finish_with(b"")
 
     def _finish_with(self, statement: bytes) -> None:
-        """Send queued statements and, last, this one; raise the error of any that fails."""
+        """Send queued statements and then this one; raise the error of any that fails."""
         exchange = begin_exchange(self)
         number = exchange.query(statement)
         exchange.finish()
@@ -271,7 +272,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.queued.append(Queued(self.ops.savepoint_commit_sql(sid).encode()))
 
     def _savepoint_rollback(self, sid: str) -> None:
-        """Undo what was done since, of which that which still waits need not be sent at all."""
+        """Roll back to the savepoint. Queued statements after it are dropped."""
         begun = self.ops.savepoint_create_sql(sid).encode()
         statements = [each.statement for each in self.queued]
         if begun in statements:
@@ -281,7 +282,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super()._savepoint_rollback(sid)
 
     def run_script(self, script: str) -> PGresult:
-        """Run several statements of a migration's, as the owner and without values, as one."""
+        """Run several statements of a migration as one, as the owner and without values."""
         if not self.is_owners:
             raise InsufficientPrivilege("only the owner's migrations send several statements")
         self.finish_exchange()
@@ -309,14 +310,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self._exchange = exchange
 
     def finish_exchange(self) -> None:
-        """Wait for what was sent, before the connection is used otherwise."""
+        """Wait for the results of a pending exchange, before the connection is used otherwise."""
         if self._exchange is not None:
             exchange, self._exchange = self._exchange, None
             exchange.finish()
 
     def get_connection_params(self) -> dict[str, Any]:
         params: dict[str, Any] = super().get_connection_params()
-        # The driver's own cursors name no tenant, and so read no rows.
+        # Cursors of the driver itself send no tenant, and so read no rows.
         del params["cursor_factory"]
         return params
 
@@ -338,7 +339,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return connection
 
     def _configure_timezone(self, connection: Any) -> bool:
-        """As Django's own, without a function that any statement could call."""
+        """As Django does, but without a function that any statement could call."""
         wanted = self.timezone_name
         if not wanted or connection.info.parameter_status("TimeZone") == wanted:
             return False
@@ -346,8 +347,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return True
 
     def create_cursor(self, name: str | None = None) -> Any:
-        # A cursor that outlives its transaction belongs to a session. Outside of a transaction all
-        # rows come at once.
+        # A cursor WITH HOLD belongs to a session. Outside of a transaction all rows are fetched at
+        # once.
         in_transaction = not self.connection.autocommit
         cursor = TenantNamedCursor(self, name) if name and in_transaction else TenantCursor(self)
         loader: Any = cursor.adapters.get_loader(TIMESTAMPTZ_OID, Format.TEXT)
@@ -364,9 +365,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return wrapped
 
     def is_usable(self) -> bool:
-        """Whether Postgres has not ended the connection, by its socket, without a request.
+        """Return whether Postgres has not closed the connection, by the state of its socket.
 
-        Django's own asks Postgres, which is a round trip for each request.
+        Django's own method asks Postgres, which is a round trip for each request.
         """
         if self.connection is None or not is_alive(self.connection):
             return False
@@ -376,9 +377,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         )
 
     def close_if_broken(self) -> None:
-        """Forget a connection that has ended, so that the next statement makes a new one.
+        """Close a connection that Postgres has closed, so that the next statement opens a new one.
 
-        For threads that are no request's: what they wait for may have been away for a while.
+        For threads outside of requests, which may have waited for a server that was down.
         """
         if self.connection is None or self.in_atomic_block:
             return
@@ -390,7 +391,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def close_if_unusable_or_obsolete(self) -> None:
         """Between requests and tasks: also close a connection in a transaction of raw SQL.
 
-        The next tenant's writes would never be committed.
+        The next tenant's writes would not be committed in it.
         """
         if self.connection is not None and not self.in_atomic_block and not self.connection.closed:
             self.finish_exchange()
@@ -401,7 +402,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _set_autocommit(self, autocommit: bool) -> None:
         self.finish_exchange()
-        # Of a transaction that is undone it would be undone as well.
+        # In a transaction that is rolled back, this would be rolled back too.
         self.send_queued()
         super()._set_autocommit(autocommit)
 
@@ -409,7 +410,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.finish_exchange()
         is_aborted = self.connection.info.transaction_status == TransactionStatus.INERROR
         if is_aborted or not any(each.entering for each in self.queued):
-            self.queued.clear()  # nothing of it would be left
+            self.queued.clear()  # they would be rolled back
             super()._commit()
             return
         with debug_transaction(self, "COMMIT"), self.wrap_database_errors:
@@ -421,7 +422,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super()._rollback()
 
     def _close(self) -> None:
-        """Close the connection. A pool's is given back if it is idle, or else discarded."""
+        """Close the connection. One of a pool is returned if it is idle, otherwise discarded."""
         self.queued.clear()
         if self.connection is not None and self.pool is not None:
             with suppress(psycopg.Error):
@@ -439,13 +440,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         POOL_IN_USE.of(server=self.alias).set(in_use)
 
     def copy(self, alias: str | None = None) -> "DatabaseWrapper":
-        """Return a wrapper with its own connection, which is never one of the pool."""
+        """Return a wrapper with a connection of its own, outside of the pool."""
         copied = cast(DatabaseWrapper, super().copy(alias))
         copied.settings_dict["OPTIONS"].pop("pool", None)
         return copied
 
     def release(self) -> None:
-        """Give the connection back to its pool, if it is a pool's; the next statement takes one.
+        """Return the connection to its pool, if it has one; the next statement takes another.
 
         Raises:
             ProgrammingError: a transaction is open, or statements are queued.
@@ -467,12 +468,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.close()
 
     def __del__(self) -> None:
-        # A thread has ended without closing it. Its place in the pool must not be lost.
+        # The thread has ended without closing it. Its slot in the pool must not be lost.
         if getattr(self.connection, "_pool", None) is not None:
             abandon(self.connection)
 
 
-# A forked child must neither use nor close what its parent is connected to.
+# A forked child must neither use nor close its parent's connections.
 _inherited: list[Any] = []
 
 

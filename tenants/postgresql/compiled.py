@@ -1,7 +1,7 @@
-"""QuerySets that Django compiles once, for reads that are part of every reply.
+"""QuerySets that Django compiles once, for reads in every reply.
 
-To build and compile a QuerySet takes Django 1 to 10 ms of CPU time, which is more than Postgres
-needs for the statement. A compiled read keeps the SQL and binds other values with each call.
+Building and compiling a QuerySet takes Django 1 to 10 ms of CPU time, more than Postgres needs for
+the statement. A compiled read keeps the SQL and binds new values with each call.
 """
 
 import inspect

@@ -1,8 +1,8 @@
-"""Connecting to a server, or taking a connection from the process's pool of them.
+"""Connects to a server, or takes a connection from the process's pool.
 
 With DATABASE_POOL_SIZE the threads of a process share connections (Django's OPTIONS["pool"],
 psycopg_pool). While a server takes no connection, the pool tries it twice a second if a thread asks
-for one. Its own tries, with pauses that double for minutes, are off.
+for one. The pool's own retries, with pauses that double up to minutes, are off.
 """
 
 import time
@@ -21,17 +21,17 @@ from tenants.postgresql.exceptions import PoolExhausted, ServerDown
 
 # After a server has refused a connection, how long the next one is not tried.
 DOWN_SECONDS = 2.0
-# How long a thread waits for a connection of the pool, and how often it looks meanwhile whether the
-# server is down.
+# How long a thread waits for a connection of the pool, and how often it checks meanwhile whether
+# the server is down.
 MAX_POOL_WAIT_SECONDS: Final = 10.0
 CHECK_SECONDS: Final = 1.0
 _down_until: dict[str, float] = {}
-# Connections of threads that have ended without giving them back.
+# Connections of threads that have ended without returning them.
 _abandoned: deque[psycopg.Connection[Any]] = deque()
 
 
 class HookedConnection(psycopg.Connection[Any]):
-    """Calls what settings.DATABASE_BEFORE_CONNECT names, before it connects."""
+    """Calls the function of settings.DATABASE_BEFORE_CONNECT before it connects."""
 
     @classmethod
     def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
@@ -40,7 +40,7 @@ class HookedConnection(psycopg.Connection[Any]):
 
 
 def call_before_connect() -> None:
-    """Call what settings.DATABASE_BEFORE_CONNECT names, if anything."""
+    """Call the function of settings.DATABASE_BEFORE_CONNECT, if it is set."""
     if dotted_path := getattr(settings, "DATABASE_BEFORE_CONNECT", None):
         _imported(dotted_path)()
 
@@ -70,10 +70,10 @@ def _note_down(pool: ConnectionPool[Any]) -> None:
 
 
 def connect_unless_down(alias: str, connect: Callable[[], Any]) -> Any:
-    """Connect; after a failure this process does not try again, or wait, for a moment.
+    """Connect. After a failure this process does not try again for DOWN_SECONDS.
 
     Raises:
-        ServerDown: the server does not answer, or did not a moment ago.
+        ServerDown: the server does not answer, or did not during the last DOWN_SECONDS.
     """
     if time.monotonic() < _down_until.get(alias, 0.0):
         raise ServerDown(alias)
@@ -85,16 +85,16 @@ def connect_unless_down(alias: str, connect: Callable[[], Any]) -> Any:
 
 
 def take_from_pool(pool: ConnectionPool[Any], take: Callable[[], Any]) -> Any:
-    """Take a connection that Postgres has not ended. Those that it has are discarded.
+    """Take a connection that Postgres has not closed. Closed ones are discarded.
 
-    The pool's own check asks Postgres, and pauses after each that has ended.
+    The pool's own check asks Postgres, and pauses after each closed connection.
 
     Args:
         pool: the pool; its name is Django's alias of the server.
         take: takes a connection of it, or raises PoolTimeout after CHECK_SECONDS.
 
     Raises:
-        ServerDown: none is free, and the server takes no further one.
+        ServerDown: no connection is free, and the server accepts no new one.
         PoolExhausted: no connection was free for MAX_POOL_WAIT_SECONDS.
     """
     while _abandoned:
@@ -114,7 +114,7 @@ def take_from_pool(pool: ConnectionPool[Any], take: Callable[[], Any]) -> Any:
 
 
 def is_alive(connection: psycopg.Connection[Any]) -> bool:
-    """Return whether Postgres has not ended the connection, by its socket: no round trip."""
+    """Return whether Postgres has not closed the connection, by its socket: no round trip."""
     if connection.closed:
         return False
     try:
@@ -126,22 +126,22 @@ def is_alive(connection: psycopg.Connection[Any]) -> bool:
 
 
 def is_idle(connection: psycopg.Connection[Any]) -> bool:
-    """Return whether nothing of a statement or a transaction is left in the connection."""
+    """Return whether the connection has no open statement and no open transaction."""
     is_between = connection.info.transaction_status == TransactionStatus.IDLE
     return is_between and not connection.pgconn.pipeline_status
 
 
 def discard(connection: psycopg.Connection[Any]) -> None:
-    """Close a connection, and have its pool open another in its place."""
+    """Close a connection, and have its pool open another."""
     connection.close()
     if connection._pool is not None:
         connection._pool.putconn(connection)  # type: ignore[attr-defined]
 
 
 def abandon(connection: psycopg.Connection[Any]) -> None:
-    """Have a connection discarded by the thread that needs one next.
+    """Have the next thread that needs a connection discard this one.
 
-    For finalizers: they may run within the pool's own code, and must take no lock.
+    For finalizers: they may run inside the pool's own code, and must take no lock.
     """
     _abandoned.append(connection)
 

@@ -1,7 +1,7 @@
 """Cursors that send every statement together with its tenant.
 
-Before the statement, in the same round trip and the same transaction, stand SET LOCAL search_path
-and SET LOCAL app.current_tenant. Nothing of a tenant remains in the session afterwards.
+SET LOCAL search_path and SET LOCAL app.current_tenant precede the statement in the same round trip
+and the same transaction. Afterwards the session has no settings of the tenant.
 """
 
 from collections.abc import Iterator, Sequence
@@ -72,7 +72,7 @@ class TenantCursor(base.CursorMixin):
             self.rowcount = counted
 
     def nextset(self) -> bool | None:
-        """Go on to the result of the next values of `executemany`; None if there is none."""
+        """Go to the next result of `executemany`; None if there is none."""
         if not self._results[1:]:
             return None
         self._results = self._results[1:]
@@ -124,7 +124,7 @@ class TenantCursor(base.CursorMixin):
 
     @property
     def statusmessage(self) -> str | None:
-        """What Postgres says that it did, such as SELECT 3."""
+        """The command tag of Postgres, such as SELECT 3."""
         status = self._result.command_status if self._result is not None else None
         return status.decode() if status else None
 
@@ -154,7 +154,7 @@ class TenantCursor(base.CursorMixin):
         return rows
 
     def close(self) -> None:
-        """Let go of the result."""
+        """Discard the result."""
         self.closed = True
         self._forget()
 
@@ -166,7 +166,7 @@ class TenantCursor(base.CursorMixin):
 
 
 class TenantNamedCursor(TenantCursor):
-    """For ``QuerySet.iterator()`` in a transaction: Postgres keeps the rows that wait."""
+    """For ``QuerySet.iterator()`` in a transaction: Postgres keeps the unread rows."""
 
     def __init__(self, wrapper: Wrapper, name: str) -> None:
         super().__init__(wrapper)
@@ -174,7 +174,7 @@ class TenantNamedCursor(TenantCursor):
         self._is_open = False
 
     def execute(self, query: str | sql.Composable, params: Any = None) -> Self:
-        """Declare the cursor in Postgres; the rows come when they are fetched."""
+        """Declare the cursor in Postgres; the rows are read when they are fetched."""
         text = query.as_string(self.connection) if isinstance(query, sql.Composable) else query
         self._wrapper.refuse_unless_allowed(text)
         super().execute(f"DECLARE {self._name} NO SCROLL CURSOR FOR {text}", params)

@@ -1,4 +1,4 @@
-"""Entering the tenant that a Django connection wants, for one exchange with Postgres."""
+"""Enters the tenant of a Django connection, for one exchange with Postgres."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from psycopg.pq.abc import PGresult
 
 from tenants.postgresql.exchange import Exchange
 
-# Resets the settings that a session may have. Being the first, it also makes a transaction
-# of several statements out of the exchange, in which SET LOCAL may stand.
+# Resets settings that the session may have. As the first statement it also makes the exchange a
+# transaction of several statements, in which SET LOCAL is allowed.
 FORGET = b"RESET app.current_tenant"
 
 
@@ -33,7 +33,7 @@ class Queued:
 
 
 class Wrapper(Protocol):
-    """What exchanges and cursors need of the Django connection."""
+    """The parts of the Django connection that exchanges and cursors use."""
 
     connection: Any
     entering: tuple[bytes, ...]
@@ -53,7 +53,7 @@ class Wrapper(Protocol):
 
 @lru_cache(maxsize=4096)
 def statements_entering(schemas: tuple[str, ...], tenant_id: UUID | None) -> tuple[bytes, ...]:
-    """The statements that name search_path and tenant; kept, since every request enters twice."""
+    """Return the statements that set search_path and tenant. Each request needs them twice."""
     search_path = sql.SQL(",").join(sql.Identifier(schema) for schema in schemas)
     return (
         sql.SQL("SET LOCAL search_path = {}").format(search_path).as_bytes(),
@@ -62,11 +62,11 @@ def statements_entering(schemas: tuple[str, ...], tenant_id: UUID | None) -> tup
 
 
 def begin_exchange(wrapper: Wrapper) -> Exchange:
-    """Begin an exchange that enters the tenant which the Django connection wants.
+    """Begin an exchange that enters the tenant of the Django connection.
 
-    What was queued goes first, each statement in its own tenant. A transaction is begun where
-    Django has ended autocommit. In an aborted transaction nothing can be set, and nothing but a
-    rollback can run.
+    Queued statements go first, each in its own tenant. A transaction is begun if Django has
+    switched autocommit off. In an aborted transaction nothing can be set, and only a rollback can
+    run.
     """
     wrapper.finish_exchange()
     connection = wrapper.connection
@@ -84,12 +84,12 @@ def begin_exchange(wrapper: Wrapper) -> Exchange:
         if each.entering and each.entering != entered:
             entered = _enter(exchange, each.entering)
         exchange.query(each.statement, each.values, each.types, each.formats)
-    exchange.carries(queued)
+    exchange.track(queued)
     if wrapper.entering != entered:
         _enter(exchange, wrapper.entering)
     if is_pooled:
-        # At the next synchronisation Postgres tells of a new search_path. Behind a long answer
-        # PgBouncer would wait for ever for the end of that, where its buffer ends within it.
+        # At the next synchronisation Postgres reports the new search_path. Behind a long answer
+        # PgBouncer would wait for ever for the end of that report if its buffer ends within it.
         exchange.synchronise()
     return exchange
 

@@ -1,4 +1,4 @@
-"""Errors of connections to Postgres, which Django's database errors are the base of."""
+"""Errors of connections to Postgres. Their base is Django's OperationalError."""
 
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ from tenants.exceptions import KonstructError
 
 
 class ServerDown(KonstructError, OperationalError):
-    """The database server that a tenant is on takes no connections; others may."""
+    """The database server of a tenant takes no connections; other servers may."""
 
     code = "server_down"
     public = "This service is not available at the moment; try again soon."

@@ -1,8 +1,8 @@
-"""Statements that are sent to Postgres together: one round trip.
+"""Statements that are sent to Postgres together, in one round trip.
 
-A pipeline of the extended protocol (docs/decisions/0039). Each message holds one statement, and its
-values apart from it. Outside of a transaction all of them are one transaction, which ends with the
-exchange, and with it every SET LOCAL.
+A pipeline of the extended protocol (docs/decisions/0039). Each message has one statement, and its
+values apart from it. Outside of a transaction, all statements of an exchange are one transaction,
+so that every SET LOCAL ends with the exchange.
 """
 
 import select
@@ -20,30 +20,30 @@ CANCEL_SECONDS = 5.0
 _FAILURES = (ExecStatus.FATAL_ERROR, ExecStatus.PIPELINE_ABORTED)
 
 
-class Carried(Protocol):
-    """Is notified whether the exchange was done."""
+class Tracked(Protocol):
+    """An object that stores whether its exchange succeeded."""
 
     is_done: bool
 
 
 class Exchange:
-    """The statements to send, and their results in the same order.
+    """Statements to send, and their results in the same order.
 
-    Until `finish` the connection does nothing else.
+    Until `finish` the connection can do nothing else.
     """
 
     __slots__ = (
-        "_carried",
         "_connection",
         "_is_ended",
         "_pgconn",
         "_results",
         "_sent",
+        "_tracked",
         "is_finished",
     )
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        if connection.closed:  # maybe within an exchange
+        if connection.closed:  # perhaps during an exchange
             raise psycopg.OperationalError("the connection is closed")
         if connection.pgconn.pipeline_status:
             raise psycopg.NotSupportedError("a statement has no place in a connection.pipeline()")
@@ -51,7 +51,7 @@ class Exchange:
         self._pgconn = connection.pgconn
         self._results: list[PGresult] = []
         self._sent = 0
-        self._carried: Sequence[Carried] = ()
+        self._tracked: Sequence[Tracked] = ()
         self._is_ended = self.is_finished = False
         self._pgconn.enter_pipeline_mode()
 
@@ -83,27 +83,27 @@ class Exchange:
         self._pgconn.send_query_prepared(name, values, formats, result_format)
         return self._next()
 
-    def carries(self, carried: Sequence[Carried]) -> None:
-        """Tell these, in the end, if nothing of the exchange has failed."""
-        self._carried = carried
+    def track(self, tracked: Sequence[Tracked]) -> None:
+        """Set `is_done` of these objects at the end, if no statement of the exchange has failed."""
+        self._tracked = tracked
 
     def synchronise(self) -> None:
-        """Have Postgres end what was added, in a transaction that goes on; more may follow."""
+        """Have Postgres end the added statements, in a transaction that continues."""
         self._pgconn.pipeline_sync()
         self._next()
 
     def send(self) -> None:
-        """Send what was added, and have it answered before more is."""
+        """Send the added statements, and have Postgres answer them before more are added."""
         self._pgconn.send_flush_request()
         self._wait(self._flush)
 
     def end(self) -> None:
-        """Send what was added, and that nothing will follow: `finish` is no further round trip."""
+        """Send the added statements as the last ones: `finish` needs no further round trip."""
         self._end()
         self._wait(self._flush)
 
     def result(self, number: int) -> PGresult:
-        """Wait for a result, and for those before it; raise the error of the first that failed."""
+        """Wait for a result and those before it; raise the error of the first failed statement."""
         if len(self._results) <= number:
             self._wait(lambda: self._receive(number + 1))
         for result in self._results[: number + 1]:
@@ -112,22 +112,22 @@ class Exchange:
         return self._results[number]
 
     def is_ok(self, number: int) -> bool:
-        """Whether the result came, and tells of no failure."""
+        """Return whether the result has come and is no error."""
         return len(self._results) > number and self._results[number].status in (
             ExecStatus.COMMAND_OK,
             ExecStatus.TUPLES_OK,
         )
 
     def finish(self) -> None:
-        """Wait for all remaining results; the connection is free again."""
+        """Wait for all remaining results. The connection is free again."""
         if self.is_finished:
             return
         if not self._is_ended:
             self._end()
         self._wait(self._receive_all)
         self._leave()
-        if self._carried and all(result.status not in _FAILURES for result in self._results):
-            for each in self._carried:
+        if self._tracked and all(result.status not in _FAILURES for result in self._results):
+            for each in self._tracked:
                 each.is_done = True
 
     def _next(self) -> int:
@@ -143,25 +143,25 @@ class Exchange:
         self._pgconn.exit_pipeline_mode()
 
     def _flush(self) -> None:
-        """Send everything. Postgres may have to be read meanwhile, or it would not read either."""
+        """Send everything, and read meanwhile: Postgres does not read while its answers wait."""
         while self._pgconn.flush():
             if self._ready(select.POLLIN | select.POLLOUT) & ~select.POLLOUT:
                 self._pgconn.consume_input()
 
     def _receive(self, number: int) -> None:
-        """Wait until so many results have come."""
+        """Wait for this number of results."""
         while len(self._results) < number:
             result = self._fetch()
             if result is None:
                 continue
             self._results.append(result)
             if result.status in (ExecStatus.COPY_IN, ExecStatus.COPY_OUT):
-                # In a pipeline nothing ends a COPY but the connection's end.
+                # In a pipeline, only the end of the connection ends a COPY.
                 self._connection.close()
                 self.is_finished = True
                 raise psycopg.NotSupportedError("COPY is not supported")
             if result.status == ExecStatus.FATAL_ERROR:
-                with suppress(psycopg.DatabaseError):  # the result says why the connection ended
+                with suppress(psycopg.DatabaseError):  # the result has the reason
                     self._fetch()
             elif result.status != ExecStatus.PIPELINE_SYNC:
                 self._fetch()  # the end of the statement's results
@@ -182,7 +182,7 @@ class Exchange:
         return result
 
     def _ready(self, events: int) -> int:
-        """Wait for the socket; what it is ready for, an error or its end included."""
+        """Wait for the socket; return its state, which may be an error or its end."""
         poll = select.poll()
         poll.register(self._pgconn.socket, events)
         ((_, ready),) = poll.poll()
@@ -196,18 +196,18 @@ class Exchange:
             self._connection.close()
             self.is_finished = True
             raise
-        except BaseException:  # a signal's, such as a task's time limit
+        except BaseException:  # of a signal, such as a task's time limit
             self._give_up()
             raise
 
     def _give_up(self) -> None:
-        """Leave nothing running, nor any answer that the next statement could take for its own."""
+        """Cancel what runs, and leave no answer that the next statement could read as its own."""
         try:
             self._connection.cancel_safe(timeout=CANCEL_SECONDS)
             if not self._is_ended:
                 self._end()
             self._receive_all()
             self._leave()
-        except Exception:  # whatever it is, the connection is no longer to be trusted
+        except Exception:  # after any error the connection cannot be used
             self.is_finished = True
             self._connection.close()

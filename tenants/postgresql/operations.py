@@ -1,4 +1,4 @@
-"""Operations and introspection of Django's backend: bound values, and the schema's own tables."""
+"""Operations and introspection of the backend: values per message, and own tables only."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,21 +8,21 @@ import psycopg
 from django.db.backends.postgresql.introspection import DatabaseIntrospection
 from django.db.backends.postgresql.operations import DatabaseOperations
 
-# What the protocol has room for in one message.
+# The largest number of values in one message of the protocol.
 MAX_VALUES: Final = 2**16 - 1
 
 
 class TenantOperations(DatabaseOperations):
-    """Divides what has too many values for a message, and tells a log of queries what was sent."""
+    """Splits statements with too many values, and shows the sent statement in logs of queries."""
 
     def bulk_batch_size(self, fields: Sequence[Any], objs: Sequence[Any]) -> int:
-        """How many objects one statement may have, with these fields of each."""
+        """Return how many objects with these fields one statement may have."""
         return min(len(objs), MAX_VALUES // max(len(fields), 1))
 
     def last_executed_query(self, cursor: Any, sql: str, params: Any) -> str:
-        """The statement with its values, which are sent apart from it.
+        """Return the statement with its values, which are sent apart from it.
 
-        Without them where they cannot be sent at all: then the statement's own error counts.
+        Without values that cannot be sent: then the error of the statement matters.
         """
         try:
             return str(self.compose_sql(sql, params))
@@ -31,9 +31,9 @@ class TenantOperations(DatabaseOperations):
 
 
 class OwnSchemaIntrospection(DatabaseIntrospection):
-    """Hides the public schema, which a tenant's search_path ends with.
+    """Hides the public schema, with which a tenant's search_path ends.
 
-    Otherwise a table that a tenant lacks would be taken for there if public has it.
+    Otherwise a table that a tenant lacks would count as existing if public has it.
     """
 
     connection: Any  # our DatabaseWrapper, which imports this module

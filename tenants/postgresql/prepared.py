@@ -1,6 +1,6 @@
-"""A cursor for statements that are sent often, and several at once: one round trip to Postgres.
+"""A cursor for frequent statements, several in one round trip to Postgres.
 
-Python works on the first answer while Postgres works on the next.
+Python processes the first answer while Postgres runs the next statement.
 """
 
 from collections import OrderedDict
@@ -20,14 +20,13 @@ from tenants.postgresql.entering import Wrapper, begin_exchange
 from tenants.postgresql.exchange import Exchange
 from tenants.postgresql.statements import numbered, values_of
 
-# The statements of a recall take Postgres 0.23 MB, those of a large scope 0.5, on each connection
-# and for each tenant. Of more than these the ones longest unused are given up, and prepared anew
-# if needed.
+# The prepared statements of a recall take Postgres 0.23 MB, those of a large scope 0.5 MB, for each
+# connection and tenant. Above this number, the least recently used are deallocated.
 MAX_PREPARED = 128
 
-# Of a statement that is planned once, whatever its values will be: by indexes, in their order, for
-# no statistics tell of the rows that it will meet.
-_PLANNED_ONCE = {
+# Settings for statements with a generic plan: indexes in the order of the statement, since no
+# statistics describe the rows that it will read.
+_GENERIC_PLAN_SETTINGS = {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -38,7 +37,7 @@ _PLANNED_ONCE = {
 class Statements(str):
     """Several statements that are sent together, with the same named values.
 
-    ``settings`` hold while they are planned and executed.
+    ``settings`` apply to their planning and execution.
     """
 
     __slots__ = ("each", "settings")
@@ -56,7 +55,7 @@ Key = tuple[bytes, bytes, tuple[int, ...]]
 
 
 class PreparedStatements:
-    """What one connection has prepared, by search_path, statement and types of its values."""
+    """The prepared statements of a connection, by search_path, statement and types of values."""
 
     def __init__(self) -> None:
         self._names: OrderedDict[Key, bytes] = OrderedDict()
@@ -64,31 +63,31 @@ class PreparedStatements:
         self.most = MAX_PREPARED
 
     def name_of(self, key: Key) -> bytes | None:
-        """The name under which it is prepared; it counts as used."""
+        """Return the name of a prepared statement and mark it as used; None if there is none."""
         name = self._names.get(key)
         if name is not None:
             self._names.move_to_end(key)
         return name
 
     def new_name(self) -> bytes:
-        """A name that no other statement of the connection has."""
+        """Return a name that no other statement of the connection has."""
         return f"konstruct_{next(self._numbers)}".encode()
 
     def add(self, key: Key, name: bytes) -> None:
-        """Note that Postgres has prepared it."""
+        """Store that Postgres has prepared it."""
         self._names[key] = name
 
-    def given_up(self) -> list[bytes]:
-        """The names of those longest unused, past the most that are kept, which are forgotten."""
+    def forget_excess(self) -> list[bytes]:
+        """Forget the least recently used statements above MAX_PREPARED, and return their names."""
         return [self._names.popitem(last=False)[1] for _ in range(len(self._names) - self.most)]
 
     def clear(self) -> None:
-        """Forget all: they are gone."""
+        """Forget all statements of the connection."""
         self._names.clear()
 
 
 class PreparingWrapper(Wrapper, Protocol):
-    """What this cursor needs of the Django connection besides."""
+    """The further parts of the Django connection that this cursor uses."""
 
     @property
     def prepared(self) -> PreparedStatements: ...
@@ -99,14 +98,14 @@ class TenantPreparedCursor:
     """For frequent statements with the same right plan for all values.
 
     Postgres parses and plans each once for each connection and tenant (docs/decisions/0024). The
-    tenant, that this is to be planned once, and all statements are sent before any is answered. As
-    in PEP 249, `execute()` returns when the first answer has come, and `nextset()` goes on to the
-    next. Answers come in binary: large values are not converted to text and back.
+    tenant, the settings for planning and all statements are sent before any is answered. As in PEP
+    249, `execute()` returns with the first answer, and `nextset()` goes to the next. Answers are
+    binary: large values are not converted to text and back.
 
-    They only read. Outside of a transaction, statements sent together are one. Each sees what had
-    been committed when it began.
+    The statements may only read. Outside of a transaction, statements that are sent together are
+    one transaction. Each sees the rows that were committed when it began.
 
-    Behind a pooler nothing stays prepared, for the next statement may meet another session.
+    Behind a pooler nothing stays prepared, since the next statement may run in another session.
     """
 
     def __init__(self, wrapper: PreparingWrapper) -> None:
@@ -132,7 +131,7 @@ class TenantPreparedCursor:
         )
         try:
             self._execute(statements, params or {}, is_alone=is_alone)
-        except InvalidSqlStatementName:  # a DISCARD ALL, of which we have not heard
+        except InvalidSqlStatementName:  # after a DISCARD ALL of the session
             if not is_alone:
                 raise
             self._prepared.clear()
@@ -150,7 +149,7 @@ class TenantPreparedCursor:
         self._numbers, self._at, self._preparing = [], -1, []
         if not is_alone:
             exchange.query(b"SAVEPOINT konstruct_prepared")
-        settings = {**_PLANNED_ONCE, **statements.settings}
+        settings = {**_GENERIC_PLAN_SETTINGS, **statements.settings}
         for setting, value in settings.items():
             exchange.query(f"SET LOCAL {setting} = '{value}'".encode())
         for sql, values, types, formats in each:
@@ -160,10 +159,11 @@ class TenantPreparedCursor:
                 name = self._prepare(exchange, prepared, sql, types)
                 number = exchange.query_prepared(name, values, formats, Format.BINARY)
             self._numbers.append(number)
-            # Postgres sends the answer when it has it, not when it has nothing else to do.
+            # Have Postgres send the answer now, and not with the last one.
             exchange.send()
         if not is_alone:
-            # The settings end here, and the caller's come back. Elsewhere the exchange ends them.
+            # Restore the caller's settings. Outside of a transaction the end of the exchange does
+            # it.
             exchange.query(b"ROLLBACK TO SAVEPOINT konstruct_prepared")
             exchange.query(b"RELEASE SAVEPOINT konstruct_prepared")
         exchange.end()
@@ -172,8 +172,8 @@ class TenantPreparedCursor:
     def _prepare(
         self, exchange: Exchange, prepared: PreparedStatements, sql: bytes, types: Sequence[int]
     ) -> bytes:
-        """The statement's name, which is prepared in the same exchange if it was not before."""
-        # Plans are of a search_path.
+        """Return the statement's name; prepare it in the same exchange if it is not prepared."""
+        # A plan belongs to a search_path.
         key = (self._wrapper.entering[0], sql, tuple(types))
         if name := prepared.name_of(key):
             return name
@@ -194,24 +194,24 @@ class TenantPreparedCursor:
             result = exchange.result(self._numbers[self._at])
         except psycopg.Error:
             if not self.connection.closed:
-                exchange.finish()  # what came after the failure was not executed
+                exchange.finish()  # statements after the failed one were not executed
             raise
         finally:
             self._note_prepared(exchange)
         self._transformer = TransformerClass(self.connection)
         self._transformer.set_pgresult(result)
         if is_last:
-            self._give_up_some()
+            self._deallocate_excess()
 
     def _note_prepared(self, exchange: Exchange) -> None:
         for key, name, number in self._preparing:
             if exchange.is_ok(number):
                 self._prepared.add(key, name)
 
-    def _give_up_some(self) -> None:
+    def _deallocate_excess(self) -> None:
         if self.connection is not self._wrapper.connection:
             return
-        names = self._prepared.given_up()
+        names = self._prepared.forget_excess()
         if names and self.connection.info.transaction_status != TransactionStatus.INERROR:
             exchange = begin_exchange(self._wrapper)
             for name in names:
@@ -225,7 +225,7 @@ class TenantPreparedCursor:
         return self._exchange.result(self._numbers[self._at])
 
     def nextset(self) -> bool | None:
-        """Go on to the answer of the next statement; None if there is none."""
+        """Go to the answer of the next statement; None if there is none."""
         if self._at + 1 >= len(self._numbers):
             return None
         self._show_next()
@@ -247,9 +247,9 @@ class TenantPreparedCursor:
         return rows
 
     def fetch_where(self, column: int, sent: Collection[bytes]) -> list[tuple[Any, ...]]:
-        """The rows in which the column is, as Postgres sends it, one of these.
+        """Return the rows whose column, in Postgres' binary form, is among these values.
 
-        No other row is converted.
+        Other rows are not converted.
         """
         result, transformer = self._result, self._transformer
         found: list[tuple[Any, ...]] = []
@@ -259,7 +259,7 @@ class TenantPreparedCursor:
         return found
 
     def close(self) -> None:
-        """Wait for what was sent; its answers can still be read."""
+        """Wait for the sent statements; their answers can still be read."""
         if self._exchange is not None and not self._exchange.is_finished:
             self._exchange.finish()
             self._note_prepared(self._exchange)
@@ -268,7 +268,7 @@ class TenantPreparedCursor:
 def _bound(
     statement: str, params: Mapping[str, Any], transformer: Transformer
 ) -> tuple[bytes, Sequence[Buffer | None], Sequence[int], Sequence[Format]]:
-    """The statement to send, its values, and their types and formats."""
+    """Return the statement to send, and its values with their types and formats."""
     sql, wanted = numbered(statement)
     given = values_of(wanted, params)
     values = transformer.dump_sequence(given, [PyFormat.AUTO] * len(given))

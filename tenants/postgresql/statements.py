@@ -1,4 +1,4 @@
-"""Statements: which ones the application may send, and Django's placeholders as $1, $2, …"""
+"""The statements that the application may send, and Django's placeholders as $1, $2, …"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ Numbered = tuple[bytes, tuple[str, ...] | int]
 
 
 def numbered(query: str) -> Numbered:
-    """The statement with $1, $2, … for its values, and their names in that order, or how many.
+    """Return the statement with $1, $2, … for its values, and their ordered names or number.
 
     Raises:
         psycopg.ProgrammingError: a % begins no placeholder, or some are named and others not.
@@ -47,16 +47,16 @@ def _numbered(query: str) -> Numbered:
 
 
 # Both admins send 454 different statements of 620 characters on average, the longest one of 9,813.
-# One with the values of many rows hardly comes again.
+# Longer ones hold the values of many rows and are rarely repeated.
 _CACHED_LENGTH = 10_000
 _numbered_cached = lru_cache(maxsize=1024)(_numbered)
 
 
 def values_of(wanted: tuple[str, ...] | int, params: Any) -> Sequence[Any]:
-    """The values in the order of their numbers.
+    """Return the values in the order of their numbers.
 
     Raises:
-        psycopg.ProgrammingError: there are more or fewer than the statement wants.
+        psycopg.ProgrammingError: there are more or fewer than the statement has.
     """
     if isinstance(wanted, int):
         if isinstance(params, Mapping) and wanted:
@@ -74,12 +74,12 @@ def values_of(wanted: tuple[str, ...] | int, params: Any) -> Sequence[Any]:
         raise psycopg.ProgrammingError(f"the value {missing} is missing") from None
 
 
-# How a statement of the application begins: what reads and writes rows, what belongs to a
-# transaction, and what Postgres refuses to who owns nothing. Nothing else is sent, for Postgres
-# lets everybody change the session, lock tables, drop what one was granted (DROP OWNED) or change
-# the role's own settings and password. EXPLAIN tells from the statistics of any table how often a
-# value is in it. A cursor WITH HOLD would keep a tenant's rows in the session.
-_OF_THE_APPLICATION = re.compile(
+# The beginnings of statements that the application sends: those that read and write rows, or belong
+# to a transaction, and those that Postgres refuses to roles without ownership. Others are refused,
+# because Postgres allows them to every role: changing the session, locking tables, dropping granted
+# objects (DROP OWNED), changing the role's settings and password. EXPLAIN reveals the frequency of
+# a value from the statistics of any table. A cursor WITH HOLD would keep rows in the session.
+_APPLICATION_STATEMENT = re.compile(
     r"[\s(]*(SELECT|WITH|INSERT|UPDATE|DELETE|MERGE|VALUES|TABLE|SHOW|BEGIN|COMMIT|ROLLBACK"
     r"|SAVEPOINT|RELEASE|SET\s+(CONSTRAINTS|LOCAL|TRANSACTION)|FETCH|CLOSE"
     r'|DECLARE\s+"[^"]+"\s+NO\s+SCROLL\s+CURSOR\s+FOR'
@@ -89,13 +89,13 @@ _OF_THE_APPLICATION = re.compile(
 )
 
 
-def refuse_unless_of_the_application(statement: str) -> None:
-    """Refuse what no statement of the application does.
+def refuse_unknown_statement(statement: str) -> None:
+    """Refuse statements that the application does not send.
 
     Raises:
         InsufficientPrivilege: it is another kind of statement.
     """
-    if not _OF_THE_APPLICATION.match(statement):
+    if not _APPLICATION_STATEMENT.match(statement):
         raise InsufficientPrivilege(
             f"permission denied for {statement.strip()[:20]!r}: no statement of the application"
             " changes the session or a role"

@@ -1,7 +1,7 @@
-"""Content types are remembered per connection, for their ids differ from schema to schema.
+"""A cache of content types for each connection, because their ids differ between schemas.
 
-Django keeps one cache per process. django-tenants empties it when a tenant is entered, which
-does not help two threads in two tenants: one would read the ids that the other has just stored.
+Django has one cache per process. django-tenants empties it when a tenant is entered, which does not
+suffice for two threads in two tenants: one would read the ids that the other has just stored.
 """
 
 from typing import Any, cast
@@ -13,7 +13,7 @@ Cache = dict[Any, ContentType]
 
 
 class ConnectionCache:
-    """Stands in for the dictionary, by database alias, of `ContentTypeManager`."""
+    """Replaces the dictionary, by database alias, of `ContentTypeManager`."""
 
     def __getitem__(self, using: str) -> Cache:
         return cast(Cache, vars(connections[using]).setdefault("content_types", {}))

@@ -146,10 +146,10 @@ def _outcome(future: Future[MigrationResult], schema_name: str) -> MigrationResu
 
 
 def begin_child() -> None:
-    """In a forked child: leave the parent's connections alone, and Ctrl-C to the parent.
+    """In a forked child: close no connection of the parent, and leave Ctrl-C to the parent.
 
-    The parent stops handing out schemas; one that is being migrated is finished. A child ends with
-    a parent that is killed, since it would wait for the next schema for ever.
+    The parent stops handing out schemas; the running migration is finished. A child ends with a
+    parent that is killed, because it would wait for the next schema for ever.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -124,13 +124,13 @@ def migrate_schema(
     """
     tenant_id = tenant_id_of(schema_name)
     if tenant_id is not None:
-        with suppress(OperationalError):  # it is met again below
+        with suppress(OperationalError):  # it is raised again below
             server = server_of(tenant_id)
     with server_scope(server or MAIN):
-        return _migrate_there(schema_name, options, wait_seconds)
+        return _migrate_on_server(schema_name, options, wait_seconds)
 
 
-def _migrate_there(
+def _migrate_on_server(
     schema_name: str, options: Mapping[str, Any] | None, wait_seconds: float
 ) -> MigrationResult:
     started = time.monotonic()
@@ -139,14 +139,14 @@ def _migrate_there(
     result: dict[str, Any] = {}
     try:
         with schema_lock(schema_name, wait_seconds=wait_seconds):
-            result = _migrate_again_if_ended(
+            result = _migrate_with_retries(
                 schema_name, command, {**DJANGO_OPTIONS, **(options or {})}
             )
     except SchemaBusy as error:
         result = {"error": str(error), "busy": True}
     except OperationalError as error:
         result = _locked(schema_name, error) or _failed(command, error)
-    # Whatever a migration raises, the next tenant is not to blame for.
+    # An error of a migration must not stop the next tenant.
     except Exception as error:
         result = _failed(command, error)
     finally:
@@ -173,7 +173,7 @@ def recording_for(options: Mapping[str, Any]) -> Recording | None:
         return None
 
 
-def _migrate_again_if_ended(
+def _migrate_with_retries(
     schema_name: str, command: MigrateSchema, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Migrate, and repeat it if Postgres cancelled it because of another session."""
@@ -218,7 +218,7 @@ def _migrate(schema_name: str, command: MigrateSchema, options: dict[str, Any]) 
     if not schema_exists(schema_name):
         raise KonstructError(f"the schema {schema_name} does not exist; restore it from a backup")
     if options.get("restored"):
-        tenant.migrated_to = ""  # what it says is of before
+        tenant.migrated_to = ""  # the stored state is not valid any more
     if made is not None and (upgraded := _upgrade(tenant, command, made)) is not None:
         return upgraded
     _apply(schema_name, command, options)
@@ -253,7 +253,7 @@ def _upgrade(tenant: Tenant, command: MigrateSchema, made: Recording) -> dict[st
     except DatabaseError as error:
         if isinstance(error.__cause__, RETRIED_ERRORS) or command.current:
             raise
-        # Django goes on from there, and says which migration it was.
+        # Django continues from there, and names the migration that failed.
         command.stdout.write(f"not replayed: {_one_line(error)}")
         connection.set_schema(tenant.schema_name)
         return None
@@ -315,7 +315,7 @@ def _provision(
         state = made.state if made else _reached(tenant)
         if connection.alias == MAIN:
             _note_success(tenant.id, state, state=Tenant.State.ACTIVE)
-    if connection.alias != MAIN:  # killed here, the next run finds a schema that is all there
+    if connection.alias != MAIN:  # if killed here, the next run finds a complete schema
         _note_success(tenant.id, state, state=Tenant.State.ACTIVE)
     return {"protected": tuple(protected)}
 

@@ -1,4 +1,4 @@
-"""Whether a schema is up to date, without a look into the schema."""
+"""Whether a schema is up to date, from its recorded state on the tenant's row."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -25,21 +25,22 @@ from tenants.servers import servers
 
 
 def digest_of(lines: Iterable[str]) -> str:
-    """A digest of 16 characters."""
+    """Return a digest of 16 characters."""
     return blake2b("\0".join(lines).encode(), digest_size=8).hexdigest()
 
 
 def state_of(migrations: Iterable[str], *, upkeep: str) -> str:
-    """The state of a schema with these migrations, as `Tenant.migrated_to` has it.
+    """Return the state of a schema with these migrations, for `Tenant.migrated_to`.
 
-    ``upkeep`` is a digest of what every migrate sets right again, such as permissions.
+    ``upkeep`` is a digest of the statements that every migrate repeats, such as those for
+    permissions.
     """
     return f"{digest_of(sorted(migrations))}.{upkeep}"
 
 
 @cache
 def migration_folders() -> dict[str, Path]:
-    """Where the migrations of each app are, by its label."""
+    """Return the folder of each app's migrations, by its label."""
     folders = {}
     for label in apps.app_configs:
         module, _ = MigrationLoader.migrations_module(label)
@@ -50,7 +51,7 @@ def migration_folders() -> dict[str, Path]:
 
 @cache
 def known_migrations() -> frozenset[str]:
-    """All migrations of this code, such as ``memory.0001_initial``; none of them is loaded."""
+    """Return the migrations of this code, such as ``memory.0001_initial``; none is imported."""
     return frozenset(
         f"{label}.{module.name}"
         for label, folder in migration_folders().items()
@@ -66,24 +67,24 @@ def missing_in_public() -> list[str]:
 
 
 def fitting_states() -> QuerySet[SchemaState]:
-    """States in which this code can serve a tenant: none of its migrations is missing.
+    """Return the states in which this code can serve a tenant: no migration of it is missing.
 
-    A later version, with schemas that this code can use too, may have more.
+    A state of a later version may have more migrations.
     """
     return SchemaState.objects.filter(migrations__contains=sorted(known_migrations()))
 
 
 def is_fitting() -> Exists:
-    """For a queryset of tenants: whether this code can serve each."""
+    """Return an expression for a queryset of tenants: whether this code can serve the tenant."""
     return Exists(fitting_states().filter(name=OuterRef("migrated_to")))
 
 
-# Those that were found to fit. What belongs to a state never changes.
+# States that fit this code. The migrations of a state never change.
 _fitting: set[str] = set()
 
 
 def fits(migrated_to: str) -> bool:
-    """Whether this code can serve a tenant in that state; no query for one that was seen before."""
+    """Return whether this code can serve a tenant in that state. Known states need no query."""
     if migrated_to not in _fitting:
         _fitting.update(fitting_states().values_list("name", flat=True))
     return migrated_to in _fitting
@@ -144,7 +145,7 @@ def require_migrated(tenant_id: UUID | None = None) -> None:
 
 @cache
 def number_of_tenant_tables() -> int:
-    """How many tables of models a tenant's schema has, once it is all there."""
+    """Return the number of tables of models in a complete schema of a tenant."""
     labels = {apps.get_containing_app_config(f"{name}.models") for name in settings.TENANT_APPS}
     return sum(
         1

@@ -35,7 +35,7 @@ SELECT nspname FROM pg_namespace WHERE nspname ~ '^moved_[0-9a-f]{32}_\d+$' ORDE
 
 
 class SchemaLeftOver(KonstructError):
-    """A server has a schema of a tenant that is on another server."""
+    """A server still has a schema of a tenant that is on another server."""
 
 
 @dataclass(frozen=True)

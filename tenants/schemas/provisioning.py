@@ -16,7 +16,7 @@ from tenants import journal
 from tenants.cache_file import rewrite_cache_file
 from tenants.context import public_scope, server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import InvalidTenant, ProvisioningFailed, SchemaBusy
-from tenants.locking import refuse_a_pooled_owner, schema_lock
+from tenants.locking import refuse_pooled_owner, schema_lock
 from tenants.models import Domain, Job, Tenant
 from tenants.naming import replaced_schema_of
 from tenants.postgresql.exceptions import ServerDown
@@ -28,16 +28,16 @@ from tenants.servers import MAIN, require_server
 
 logger = logging.getLogger(__name__)
 
-# A tenant that could not be set up is tried again after this time.
-TRY_AGAIN_AFTER = timedelta(minutes=1)
+# After this time the setup of a tenant is retried.
+RETRY_DELAY = timedelta(minutes=1)
 # How long a deletion waits for the locks of running requests.
 DROP_LOCK_TIMEOUT = "30s"
 
-# Logs a change of a tenant, in the same transaction.
+# Logs a change of a tenant in the transaction of the change.
 Recorded = Callable[[Tenant], object]
 
 
-def _unrecorded(tenant: Tenant) -> None:
+def _no_record(tenant: Tenant) -> None:
     """For tests and benchmarks."""
 
 
@@ -47,7 +47,7 @@ def create_tenant(
     name: str = "",
     domain: str = "",
     server: str = "",
-    on_register: Recorded = _unrecorded,
+    on_register: Recorded = _no_record,
 ) -> Tenant:
     """Register a tenant, create and migrate its schema, and activate it. Needs the owner's role.
 
@@ -69,7 +69,7 @@ def create_tenant(
         PooledOwner: the owner connects through a connection pooler.
         ProvisioningFailed: the schema could not be created or migrated.
     """
-    refuse_a_pooled_owner()
+    refuse_pooled_owner()
     with public_scope():
         tenant = Tenant.objects.filter(slug=slug).first()
         if tenant is None:
@@ -104,7 +104,7 @@ def provision_registered() -> int:
     """
     rested = (
         Q(provisioning_failed_at=None)
-        | Q(provisioning_failed_at__lt=Now() - TRY_AGAIN_AFTER)
+        | Q(provisioning_failed_at__lt=Now() - RETRY_DELAY)
         | Q(migration_asked_at__isnull=False)
     )
     provisioned = 0
@@ -112,7 +112,7 @@ def provision_registered() -> int:
         waiting = Tenant.objects.filter(rested, state=Tenant.State.PROVISIONING)
         oldest_failure_last = F("provisioning_failed_at").asc(nulls_first=True)
         for pk in list(waiting.order_by(oldest_failure_last).values_list("pk", flat=True)):
-            # Asked anew: the one before took seconds.
+            # Read again, because the one before took seconds.
             tenant = waiting.filter(pk=pk).first()
             if tenant is None:
                 continue
@@ -179,7 +179,7 @@ def resume_tenant(tenant: Tenant) -> None:
         Job.objects.wake()
 
 
-def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
+def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _no_record) -> None:
     """Delete a tenant with its schema, cache keys, jobs and old copies. Needs the owner's role.
 
     It can be repeated if it fails.
@@ -202,9 +202,9 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
                 f" move_tenant {tenant.slug} if it is not served, then delete it"
             )
         Tenant.objects.filter(id=tenant.id).update(state=Tenant.State.SUSPENDED)
-        # Before the rows: if the cache is down, nothing is deleted yet.
+        # Before the rows: if the cache is down, nothing has been deleted.
         forget_cache(tenant)
-        # Not without it: a backup could bring the tenant back.
+        # Required: without it a backup could bring the tenant back.
         journal.append(tenant.id, journal.TENANT)
         connection = tenant_connection()
         # The main server commits last, because the tenant's row names the schemas to delete.
@@ -212,26 +212,26 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _unrecorded) -> None:
             with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
                 cursor.execute(f"SET LOCAL lock_timeout = '{DROP_LOCK_TIMEOUT}'")
                 schema = connection.ops.quote_name(tenant.schema_name)
-                replaced = replaced_schema_of(tenant.id)  # of a restore that was not ended
+                replaced = replaced_schema_of(tenant.id)  # of an unfinished restore
                 with tenant_scope(tenant.id):
                     # Before the tables: a worker locks its job's row before it writes.
                     Job.objects.all().delete()
                 cursor.execute(f"DROP SCHEMA IF EXISTS {schema}, {replaced} CASCADE")
                 with tenant_scope(tenant.id):
-                    Job.objects.all().delete()  # enqueued meanwhile
+                    Job.objects.all().delete()  # enqueued by running requests
             on_delete(tenant)
             Tenant.objects.filter(id=tenant.id).delete()
-        # Running requests may have written keys meanwhile.
+        # Running requests may have written keys.
         forget_cache(tenant)
     drop_old_copies(tenant.id)
 
 
 def ask_to_delete(tenant: Tenant) -> None:
-    """Suspend a tenant and have the owner's worker delete it after DELETED_TENANT_DAYS.
+    """Suspend a tenant, and have the owner's worker delete it after DELETED_TENANT_DAYS.
 
     Raises:
-        InvalidTenant: it is not set up yet, is being moved or restored, or is to be deleted
-            already.
+        InvalidTenant: it is not set up yet, is being moved or restored, or is already to be
+        deleted.
     """
     with public_scope():
         staying = Tenant.objects.provisioned().filter(deletion_asked_at__isnull=True, moving_to="")
@@ -248,10 +248,10 @@ def ask_to_delete(tenant: Tenant) -> None:
 
 
 def restore_tenant(tenant: Tenant) -> None:
-    """Take back the deletion of a tenant: it is in the state that it was in before.
+    """Cancel the deletion of a tenant, which returns to its state before.
 
     Raises:
-        InvalidTenant: its deletion was not asked for, or has begun.
+        InvalidTenant: its deletion was not requested, or has begun.
     """
     with public_scope():
         staying = ~_is_in_grace() | Q(delete_at__gt=Now())
@@ -264,7 +264,7 @@ def restore_tenant(tenant: Tenant) -> None:
             Job.objects.wake()
 
 
-def delete_due(on_delete: Recorded = _unrecorded) -> int:
+def delete_due(on_delete: Recorded = _no_record) -> int:
     """Delete the tenants after their grace period. Needs the owner's role.
 
     The period begins when this process finds the request: the application cannot shorten it.
@@ -299,7 +299,7 @@ def _grace() -> timedelta:
 
 
 def _is_in_grace() -> Q:
-    """The owner's worker has begun the period of this request, not only of one taken back."""
+    """Return the condition that the owner's worker has begun the grace period of this request."""
     return Q(delete_at__isnull=False, delete_at__gte=F("deletion_asked_at") + _grace())
 
 
@@ -314,7 +314,7 @@ def forget_cache(tenant: Tenant) -> int:
 
 def _register(tenant: Tenant, domain: str, on_register: Recorded) -> None:
     try:
-        # The rest is Postgres' to check, without a query for each constraint.
+        # Postgres checks the rest, without a query for each constraint.
         tenant.clean_fields(exclude=["schema_name", "server"])
         with transaction.atomic():
             tenant.save()

@@ -1,7 +1,7 @@
-"""The SQL of all migrations, recorded once and then sent to each tenant's schema as one message.
+"""The SQL of all migrations, recorded once and sent to each tenant's schema in one message.
 
 Django migrates an empty schema, in a transaction that is rolled back. The statements that the
-schema editor, `post_migrate` and row-level security send are kept in the public schema, together
+schema editor, `post_migrate` and row-level security send are stored in the public schema, together
 with a digest of the code. They name the empty schema and its tenant.
 """
 
@@ -39,12 +39,12 @@ from tenants.schemas.migration_state import (
 )
 from tenants.schemas.rls_enforcement import rls_statements
 
-# Of the schema that is migrated for the recording. No tenant is ever called so.
+# The id of the schema that is migrated for the recording. No tenant has it.
 RECORDED_ID: Final = UUID("5e5f3c1a-7d0b-4c57-9a1e-2f7d3b8c6e40")
 RECORDED_SCHEMA: Final = schema_name_of(RECORDED_ID)
 
-# Operations of these packages do the same in every schema of the same state. Of others, and of
-# those that run Python, that is not known.
+# Operations of these packages have the same effect in every schema of the same state. That is not
+# known of other operations, and of those that run Python.
 _SQL_OPERATIONS: Final = (
     "django.db.migrations.operations",
     "django.contrib.postgres.operations",
@@ -52,7 +52,7 @@ _SQL_OPERATIONS: Final = (
 )
 _READS = re.compile(r"(SELECT|SHOW|EXPLAIN|SAVEPOINT|RELEASE)\b", re.IGNORECASE)
 _WRITES_ROWS = re.compile(r"(INSERT|UPDATE|DELETE|MERGE|COPY|TRUNCATE|WITH)\b", re.IGNORECASE)
-_NOTED = re.compile(r'INSERT INTO "django_migrations"', re.IGNORECASE)
+_RECORDS_MIGRATION = re.compile(r'INSERT INTO "django_migrations"', re.IGNORECASE)
 
 
 class RecordingFailed(KonstructError):
@@ -101,7 +101,7 @@ class Recording:
 
     @property
     def upkeep(self) -> str:
-        """Digest of the statements that every migrate repeats: permissions, roles, policies."""
+        """A digest of the statements that every migrate repeats: permissions, roles, policies."""
         return digest_of([*self.tail, *self.protection, *protect_sql(f"{RECORDED_SCHEMA}.any")])
 
     @property
@@ -122,7 +122,7 @@ def _quoted(text: str) -> str:
 
 
 def script_for(schema_name: str, tenant_id: UUID, statements: Sequence[str]) -> str:
-    """The statements as one message for another schema and its tenant."""
+    """Return the statements as one message for another schema and its tenant."""
     script = ";\n".join(statements)
     return script.replace(RECORDED_SCHEMA, schema_name).replace(str(RECORDED_ID), str(tenant_id))
 
@@ -160,7 +160,7 @@ def recording(*, keep: bool = True) -> Recording:
 
 @cache
 def digest_of_code() -> str:
-    """Return a digest of what a recording depends on: migrations, settings and our own code."""
+    """Return a digest of everything that a recording depends on: migrations, settings and code."""
     said = (django.__version__, psycopg.__version__, settings.INSTALLED_APPS, settings.TENANT_APPS)
     digest = blake2b(repr(said).encode(), digest_size=16)
     roots = {config.name.partition(".")[0] for config in apps.get_app_configs()}
@@ -215,7 +215,7 @@ class _Recorder:
     ) -> Any:
         result = execute(sql, params, many, context)
         sql = sql.strip()
-        if _READS.match(sql.lstrip("( \n")) or _NOTED.match(sql):
+        if _READS.match(sql.lstrip("( \n")) or _RECORDS_MIGRATION.match(sql):
             return result
         if many or "ROLLBACK" in sql[:20].upper():
             raise RecordingFailed(f"a migration sends {sql[:60]!r}, which cannot be replayed")
@@ -262,6 +262,6 @@ def _is_sql(migration: Migration) -> bool:
 def _is_sql_operation(operation: Operation) -> bool:
     if isinstance(operation, SeparateDatabaseAndState):
         return all(map(_is_sql_operation, operation.database_operations))
-    # Django renames the content type with the model, by Python.
+    # Django renames the content type together with the model, in Python.
     is_python = isinstance(operation, RunPython | RenameModel)
     return not is_python and type(operation).__module__.startswith(_SQL_OPERATIONS)

@@ -1,12 +1,13 @@
-"""Every table of a tenant's schema gets a tenant, policy, FORCE and a check, also one of a library.
+"""Protects every table of a tenant's schema, including those of libraries.
 
-Our own migrations give their tables a policy themselves. A table that a library brings with its
-next release has no migration of ours, so every full migrate of a schema ends here: such a table is
-protected like the others, and the application may only read it until a migration grants more.
+Migrations of Konstruct give their tables a policy themselves. A table that a library adds in its
+next release has no such migration, so every full migrate of a schema ends with `enforce_rls`: the
+table gets a tenant, a policy, FORCE and a check, and the application may only read it until a
+migration grants more.
 
-Policy and check tie the rows to the schema: `tenant_id` is the id that the schema is named after.
-The policy shows and takes rows while the session is in that tenant. The check holds for who
-bypasses policies too.
+Policy and check tie the rows to the schema: `tenant_id` is the id in the schema's name. The policy
+shows and accepts rows while the session is in that tenant. The check also holds for roles that
+bypass policies.
 """
 
 from collections.abc import Iterator
@@ -25,10 +26,10 @@ from tenants.operations.policies import (
 )
 from tenants.roles import APP_ROLE
 
-# A policy is replaced in no time, once its table is free.
+# Replacing a policy takes no time once its table is not locked.
 LOCK_TIMEOUT = "3s"
 
-# Every relation that holds rows in tenants' schemas, with what protects it.
+# Every relation with rows in tenants' schemas, and its protection.
 _RELATIONS = """
     SELECT n.nspname, c.relname, c.relkind,
            (
@@ -67,8 +68,8 @@ _RELATIONS = """
 """
 
 
-# Schemas with an unprotected relation. The text of policies is not read, which takes
-# ten times as long: `manage.py check` does that.
+# Schemas with an unprotected relation. The text of policies is not compared, which takes ten times
+# as long: `manage.py check` does that.
 _UNPROTECTED_SCHEMAS = """
     SELECT DISTINCT n.nspname
     FROM pg_namespace AS n
@@ -86,7 +87,7 @@ _UNPROTECTED_SCHEMAS = """
 """
 
 
-# Identity columns need no privilege, and one tenant must not use up another's numbers.
+# Identity columns need no privilege, and a tenant must not use up numbers of others.
 _GRANTED_SEQUENCES = """
     SELECT c.oid::regclass::text
     FROM pg_depend AS d JOIN pg_class AS c ON c.oid = d.objid
@@ -99,7 +100,7 @@ _GRANTED_SEQUENCES = """
 
 @dataclass(frozen=True)
 class Relation:
-    """A table (or what can be read like one) in a tenant's schema."""
+    """A relation with rows in a tenant's schema."""
 
     schema: str
     name: str
@@ -113,17 +114,17 @@ class Relation:
 
     @property
     def is_protected(self) -> bool:
-        """Whether Postgres shows the current tenant's rows alone, to everybody."""
+        """Whether Postgres shows only the current tenant's rows, to every role."""
         return bool(self.has_tenant and self.forced and self.has_policy) and not self.other_policies
 
     @property
     def is_enforced(self) -> bool:
-        """Whether it is protected, and takes no other tenant's rows."""
+        """Whether it is protected, and accepts no row of another tenant."""
         return self.is_protected and self.names_tenant and self.has_check
 
     @property
     def can_be_protected(self) -> bool:
-        """Whether it can have row-level security, and nothing undermines it."""
+        """Whether it can have row-level security that no other policy undermines."""
         return self.kind in ("r", "p") and self.has_tenant is not False and not self.other_policies
 
 
@@ -135,7 +136,7 @@ def unprotected_relations(cursor: Any, schemas: str) -> list[Relation]:
 
 
 def unprotected_schemas(cursor: Any, schemas: str) -> set[str]:
-    """Which of the schemas with matching names have a relation without policy or check."""
+    """Return the schemas with matching names that have a relation without policy or check."""
     cursor.execute(_UNPROTECTED_SCHEMAS, {"policy": POLICY, "check": CHECK, "schemas": schemas})
     return {name for (name,) in cursor.fetchall()}
 
@@ -150,8 +151,8 @@ def enforce_rls(connection: Any) -> list[str]:
         unprotected = _protectable(unprotected_relations(cursor, f"^{connection.schema_name}$"))
         for relation in unprotected:
             for statements in _statements_for(relation):
-                # At once, so that no moment is without a policy, and not waiting behind a long
-                # query while everybody else waits behind us.
+                # In one transaction, so that there is always a policy, and with a short lock
+                # timeout, because other sessions would queue behind a waiting ALTER TABLE.
                 with transaction.atomic(using=connection.alias):
                     cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
                     for statement in statements:
@@ -162,10 +163,10 @@ def enforce_rls(connection: Any) -> list[str]:
 
 
 def rls_statements(connection: Any) -> list[str]:
-    """What `enforce_rls` would do, for a schema without rows.
+    """Return the statements of `enforce_rls` for a schema without rows.
 
     Raises:
-        UnprotectedSchema: something there cannot be protected.
+        UnprotectedSchema: a relation cannot be protected.
     """
     with connection.cursor() as cursor:
         unprotected = _protectable(unprotected_relations(cursor, f"^{connection.schema_name}$"))
@@ -190,7 +191,7 @@ def _protectable(unprotected: list[Relation]) -> list[Relation]:
 
 
 def _statements_for(relation: Relation, *, empty: bool = False) -> Iterator[list[str]]:
-    """The statements that protect a relation, divided into transactions."""
+    """Yield the statements that protect a relation, divided into transactions."""
     table = f'"{relation.schema}"."{relation.name}"'
     if relation.has_tenant is None:
         yield [add_tenant_column_sql(table)]
@@ -201,7 +202,7 @@ def _statements_for(relation: Relation, *, empty: bool = False) -> Iterator[list
         if empty:
             yield [added]
         else:
-            # One by one: the second takes long, and blocks no writer.
+            # Separately: the second takes long, and blocks no writer.
             yield [f"{added} NOT VALID"]
             yield [f"ALTER TABLE {table} VALIDATE CONSTRAINT {CHECK}"]
 

@@ -12,7 +12,7 @@ import pytest
 
 from konstruct.local import embedded
 from konstruct.local.embedded import postgres
-from tenants.checks.walls import open_privileges
+from tenants.checks.walls import unsafe_privileges
 from tests import database
 
 pytestmark = pytest.mark.slow
@@ -72,7 +72,7 @@ def test_an_empty_database_is_closed_at_once(created: None) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         ask("app", ENTERS)
     with psycopg.connect(embedded.database_url("app", NAME)) as app:
-        assert open_privileges(app.cursor()) == []
+        assert unsafe_privileges(app.cursor()) == []
 
 
 def test_without_pgvector_nothing_is_changed(created: None) -> None:

@@ -25,7 +25,7 @@ from memory.indexing.embedding_jobs import drain
 from memory.recall.service import recall
 from tenants.context import public_scope, tenant_scope
 from tenants.limits.quotas import Limit, Quota, set_limits
-from tenants.metrics import MAX_TENANTS, METRICS, AtMost, registry
+from tenants.metrics import MAX_TENANTS, METRICS, LimitedValues, registry
 from tenants.models import Job, Tenant
 from tests.konstruct.conftest import Program
 from tests.konstruct.running import PROJECT
@@ -125,7 +125,7 @@ def test_what_callers_send_is_no_label(value: str) -> None:
 
 
 def test_of_values_without_a_list_the_first_ones_are_known() -> None:
-    known = AtMost(2)
+    known = LimitedValues(2)
     assert [value in known for value in ("a", "b", "c", "a")] == [True, True, False, True]
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from konstruct.local.embedded import postgres
 from tenants.audit.models import AccessEvent
-from tenants.checks.walls import open_privileges
+from tenants.checks.walls import unsafe_privileges
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -275,7 +275,7 @@ def test_the_second_login_can_do_what_the_first_can_and_nothing_more(second_logi
     with psycopg.connect(second_login, autocommit=True) as session:
         acts_as = "SELECT current_user::text, current_setting('statement_timeout')"
         assert session.execute(acts_as).fetchall() == [("konstruct_app", "5min")]
-        assert open_privileges(session.cursor()) == []
+        assert unsafe_privileges(session.cursor()) == []
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             session.execute("DROP OWNED BY konstruct_app")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

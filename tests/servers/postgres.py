@@ -27,7 +27,7 @@ from tenants.moving.moving import move_tenant
 from tenants.postgresql import connecting
 from tenants.roles import APP_ROLE
 from tenants.schemas.old_copies import drop_old_copies
-from tenants.servers import MAIN, forget_servers, note_server
+from tenants.servers import MAIN, cache_server, clear_server_cache
 from tests import database
 
 NAMES = ("eu1", "eu2")
@@ -178,7 +178,7 @@ def _known(servers: dict[str, Server]) -> Iterator[None]:
         database.close_cleaners()
         database.further_servers.clear()
         settings.TENANT_DATABASES = settings.TENANT_DATABASES_OWNER = {}
-        forget_servers()
+        clear_server_cache()
         for name in servers:
             connections[name].close()
             del connections[name], connections.settings[name]
@@ -199,10 +199,10 @@ def spread(slugs: Sequence[str]) -> Iterator[None]:
     with (
         override_settings(TENANT_DATABASES_CLOSED=[MAIN]),
         # Tests count the same queries however long they take.
-        mock.patch.object(known, "TRUSTED_SECONDS", float("inf")),
+        mock.patch.object(known, "CACHE_SECONDS", float("inf")),
     ):
         for tenant in Tenant.objects.filter(slug__in=placed):
-            note_server(tenant.id, tenant.server)
+            cache_server(tenant.id, tenant.server)
         yield
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from konstruct.settings.environment import address
-from tenants.metrics import forget_dead
+from tenants.metrics import remove_dead_processes
 
 # Greater than every id that the kernel gives.
 DEAD = 2**22 + 1
@@ -22,9 +22,9 @@ def test_the_levels_of_dead_processes_are_forgotten_and_their_counts_stay(
     alive, ours = f"gauge_livesum_{os.getppid()}.db", f"gauge_livesum_{os.getpid()}.db"
     for name in (*counts, alive, ours, f"gauge_livesum_{DEAD}.db"):
         (tmp_path / name).touch()
-    forget_dead()
+    remove_dead_processes()
     assert set(os.listdir(tmp_path)) == {*counts, alive, ours}
-    forget_dead(of_our_id=True)
+    remove_dead_processes(include_own_pid=True)
     assert set(os.listdir(tmp_path)) == {*counts, alive}
 
 

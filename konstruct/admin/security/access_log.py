@@ -27,7 +27,7 @@ class AccessEventAdmin(EventColumns, AgentRowsAdmin):
     """Actions and refusals, with the values before and after, the address and the time."""
 
     list_display = (
-        "exact_time", "actor", "what", "what_with", "user_id", "changed", "address",
+        "exact_time", "actor", "what", "subject_label", "user_id", "changed", "address",
     )  # fmt: skip
     list_filter = ("action", "actor_kind", UserOfLogFilter, "created_at")
     search_fields = ("=actor", "=user_id", "=subject_id", "=address")
@@ -35,6 +35,6 @@ class AccessEventAdmin(EventColumns, AgentRowsAdmin):
         "The name of the actor, the id of the user, the id of the row, or an address."
     )
     fields = (
-        *("exact_time", "actor", "actor_kind", "actor_id", "address", "action", "what_with"),
+        *("exact_time", "actor", "actor_kind", "actor_id", "address", "action", "subject_label"),
         *("subject_id", "agent", "user_id", "changes", "asked", "request_id"),
     )

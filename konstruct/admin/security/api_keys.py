@@ -78,7 +78,7 @@ class ApiKeyAdmin(AuditedAdmin):
     """Keys of programs. The key itself is shown once, after it is made."""
 
     form = ApiKeyForm
-    add_leads_on = True
+    redirects_after_add = True
     list_display = (
         "name", "prefix", "state", "change", "may", "agent", "user_id", "creator",
         "last_use", "created_at",

@@ -27,7 +27,7 @@ from tenants.admin.recorded import RecordedPeopleAdmin
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import Action
 from tenants.audit.roles import MEANINGS, admins
-from tenants.audit.tombstones import MEMBER, bury
+from tenants.audit.tombstones import MEMBER, enqueue_tombstones
 
 SUPERUSER = "superuser"
 CHANGE = "auth.change_user"
@@ -111,7 +111,7 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
     form = add_form = PersonForm
     change_password_form = AdminPasswordChangeForm
     add_form_template = None
-    add_leads_on = True
+    redirects_after_add = True
     list_display = ("username", "email", "first_name", "last_name", "role", "state", "last_login")
     list_filter = ("is_active", "groups")
     filter_horizontal = ()
@@ -177,7 +177,7 @@ class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # u
             obj.set_unusable_password()
         super().save_model(request, obj, form, change)
         if "is_active" in form.changed_data and not obj.is_active:
-            bury(MEMBER, obj.pk)
+            enqueue_tombstones(MEMBER, obj.pk)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Make the chosen role the only one."""

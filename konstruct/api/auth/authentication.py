@@ -30,7 +30,7 @@ from tenants.context import (
 )
 from tenants.exceptions import TenantNotServing, UnknownTenant
 from tenants.http.client_address import current_address
-from tenants.limits.login_throttle import strange_request
+from tenants.limits.login_throttle import count_anonymous_request
 from tenants.models import Tenant
 from tenants.servers import MAIN
 from tenants.serving import refuse_unless_serving, require_serving
@@ -191,8 +191,8 @@ def _refusal(request: Request) -> APIException:
 
     A key that is valid is never refused for what others send from its address.
     """
-    limit, is_worth_recording = strange_request(current_address())
-    request._request.is_worth_recording = is_worth_recording  # type: ignore[attr-defined]
+    limit, should_record = count_anonymous_request(current_address())
+    request._request.should_record = should_record  # type: ignore[attr-defined]
     if limit is not None and not limit.allowed:
         return Throttled(limit.retry_after)
     return AuthenticationFailed(REFUSED)

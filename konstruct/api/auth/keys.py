@@ -18,7 +18,7 @@ from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.usage import lock_quotas, refused, tenant_row
 from tenants import transaction
-from tenants.audit.tombstones import KEY, bury
+from tenants.audit.tombstones import KEY, enqueue_tombstones
 from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.limits.quotas import UNLIMITED, Quota, QuotaExceeded, limits_of
@@ -187,7 +187,7 @@ def roll_key(
         )
         old.expires_at = min(filter(None, [old.expires_at, now + grace]))
         old.save(update_fields=["expires_at"])
-        bury(KEY, old.pk)
+        enqueue_tombstones(KEY, old.pk)
     key.refresh_from_db()
     return new, text
 
@@ -215,5 +215,5 @@ def revoke_key(key_id: UUID) -> bool:
         valid = ApiKey.objects.filter(pk=key_id, revoked_at__isnull=True)
         is_revoked = bool(valid.update(revoked_at=Now()))
         if is_revoked:
-            bury(KEY, key_id)
+            enqueue_tombstones(KEY, key_id)
     return is_revoked

@@ -19,7 +19,7 @@ from tenants.audit.changes import RowState
 from tenants.audit.models import Action, ActorKind
 from tenants.context import current_tenant_id
 from tenants.http.client_address import current_address
-from tenants.limits.login_throttle import is_first_refusal, strange_request
+from tenants.limits.login_throttle import count_anonymous_request, is_first_refusal
 from tenants.outages import is_outage, outage_reason
 from tenants.postgresql.entering import Queued
 
@@ -141,8 +141,8 @@ def _is_to_be_recorded(request: Request, status: int) -> bool:
         if status == 429:
             return False
         # A key that opens nothing has been counted where it was refused.
-        counted: bool | None = getattr(request._request, "is_worth_recording", None)
-        return strange_request(current_address())[1] if counted is None else counted
+        counted: bool | None = getattr(request._request, "should_record", None)
+        return count_anonymous_request(current_address())[1] if counted is None else counted
     return status != 429 or is_first_refusal(f"{actor.kind}-{actor.id}", tenant=tenant_id)
 
 

@@ -25,7 +25,7 @@ from tenants.http.refusals import note_outage
 from tenants.limits.quotas import QuotaExceeded
 from tenants.outages import is_outage
 from tenants.postgresql.exceptions import ServerDown
-from tenants.serving import moved_meanwhile
+from tenants.serving import as_tenant_moving
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +128,7 @@ def problem_of(error: Exception, *, data: Any = None, is_bound: bool = False) ->
         return Problem.of_status(404, str(error), errors=(FieldError("cursor", str(error)),))
     if isinstance(error, drf.APIException):
         return _framework_problem(error)
-    if moved := moved_meanwhile(error):
+    if moved := as_tenant_moving(error):
         return _paused_problem(moved)
     return Problem.of_status(500)
 

@@ -14,7 +14,7 @@ from konstruct.backups.dumping import back_up
 from konstruct.backups.files import remove_old
 from tenants import journal
 from tenants.audit.operator_log import record_command
-from tenants.management.base import SOME_BEHIND, KonstructCommand, UsageError, tenant_of
+from tenants.management.base import SOME_TENANTS_FAILED, KonstructCommand, UsageError, tenant_of
 from tenants.models import Tenant
 
 
@@ -84,4 +84,4 @@ class Command(KonstructCommand):
                 self.stdout.write(f"removed {path}")
         if made.failed:
             reasons = "; ".join(f"{slug}: {reason}" for slug, reason in made.failed.items())
-            raise CommandError(f"not backed up: {reasons}", returncode=SOME_BEHIND)
+            raise CommandError(f"not backed up: {reasons}", returncode=SOME_TENANTS_FAILED)

@@ -26,7 +26,7 @@ from konstruct.backups.settling import (
 from konstruct.backups.several import restore_each
 from tenants import journal
 from tenants.management.base import (
-    SOME_BEHIND,
+    SOME_TENANTS_FAILED,
     KonstructCommand,
     UsageError,
     require_confirmation,
@@ -200,7 +200,7 @@ class Command(KonstructCommand):
         if failed:
             raise CommandError(
                 f"{len(failed)} of {len(calls)} tenants are not restored: {', '.join(failed[:10])}",
-                returncode=SOME_BEHIND,
+                returncode=SOME_TENANTS_FAILED,
             )
 
     def _chosen(self, manifest: Manifest, options: dict[str, Any]) -> list[dict[str, Any]]:

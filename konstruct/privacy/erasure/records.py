@@ -17,7 +17,7 @@ from konstruct.privacy.erasure.person import IDS, OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
 from konstruct.privacy.erasure.traces import ERASED
 from tenants import transaction
-from tenants.audit.access_log import ABOUT_USERS
+from tenants.audit.access_log import USER_SUBJECTS
 from tenants.audit.models import AccessEvent, Action, ErasedId
 from tenants.audit.pseudonyms import FIXED_FIELDS, candidates, dumps, pseudonym, replaced
 from tenants.context import fetch_all, fetch_column, fetch_value
@@ -150,7 +150,7 @@ def _forget_events(
         changed = []
         for event in AccessEvent.objects.select_for_update().filter(pk__in=ids):
             was = {name: getattr(event, name) for name in _COLUMNS}
-            user_fields = {"subject_id"} if event.subject in ABOUT_USERS else set()
+            user_fields = {"subject_id"} if event.subject in USER_SUBJECTS else set()
             now = scrubbed(was, names, is_theirs=about[event.pk], user_fields=user_fields)
             is_of_theirs = about[event.pk] and event.action != Action.ERASE
             if is_of_theirs and now["subject_id"] and now["subject_id"] not in names.users.values():

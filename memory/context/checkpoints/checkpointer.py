@@ -1,4 +1,4 @@
-"""LangGraph's Postgres saver inside one tenant, with every capability that LangGraph knows."""
+"""LangGraph's Postgres saver inside one tenant, with all capabilities of LangGraph's savers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -54,13 +54,13 @@ _NEWEST_VALUE_SQL = """
     WHERE newest.thread_id = %(thread)s AND newest.checkpoint_ns = ''
     ORDER BY checkpoint_id DESC LIMIT 1
 """
-# The size of the value that _NEWEST_VALUE_SQL reads, which Postgres knows without reading it.
+# The size of the value of _NEWEST_VALUE_SQL, which Postgres knows without reading the value.
 _NEWEST_SIZE_SQL = _NEWEST_VALUE_SQL.replace(
     "checkpoint -> 'channel_values' -> %(channel)s::text AS inline, value.type, value.blob",
     "coalesce(octet_length(value.blob),"
     " octet_length((checkpoint -> 'channel_values' -> %(channel)s::text)::text), 0) AS bytes",
 )
-# Writes, references and checkpoints of runs, and then values that no checkpoint needs any more.
+# Writes, references and checkpoints of runs, then values that no checkpoint needs.
 _DELETE_RUNS_SQL = (
     """
     DELETE FROM checkpoint_writes AS written USING checkpoints AS gone
@@ -87,7 +87,7 @@ _DELETE_RUNS_SQL = (
 
 
 def _in_thread(method: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """Return the asynchronous twin of a method, which runs it in a thread."""
+    """Return a coroutine function that runs the method in a thread."""
 
     @wraps(method)
     async def twin(*args: Any, **kwargs: Any) -> Any:
@@ -99,14 +99,13 @@ def _in_thread(method: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, 
 class TenantPostgresSaver(PostgresSaver):
     """`PostgresSaver` for `graph.compile(checkpointer=...)`: every statement runs in one tenant.
 
-    It may be used from any thread and any event loop: connections come from the process' pool, one
-    for each operation, and the asynchronous methods run the synchronous ones in a thread. What it
-    reads is data: an object of a class that is not allowed is refused, when it is written too.
+    It may be used from any thread and any event loop: each operation takes a connection of the
+    process' pool, and the asynchronous methods run the synchronous ones in a thread. It reads only
+    data: an object of a class that is not allowed is refused, also when it is written.
     """
 
     def __init__(self, tenant_id: UUID | str, *, serde: SerializerProtocol | None = None) -> None:
-        # The base class would keep a connection; ours are lent by `_cursor`, through which all
-        # its statements go.
+        # The base class would keep a connection; here `_cursor` lends one for each statement.
         super().__init__(None, serde=strict(serde))  # type: ignore[arg-type]
         self.tenant_id = as_tenant_id(tenant_id)
         self._lend: Callable[[UUID], AbstractContextManager[TenantConnection]] = connection_in
@@ -121,7 +120,7 @@ class TenantPostgresSaver(PostgresSaver):
 
     @contextmanager
     def _snapshot(self) -> Iterator[Cursor[DictRow]]:
-        """A transaction that reads the state of its beginning, whatever runs save meanwhile."""
+        """Open a transaction that reads the state at its beginning, while runs save checkpoints."""
         with (
             connection_in(self.tenant_id, level=IsolationLevel.REPEATABLE_READ) as connection,
             connection.cursor(binary=True) as cursor,
@@ -131,10 +130,10 @@ class TenantPostgresSaver(PostgresSaver):
     # --- Tables -----------------------------------------------------------------------------
 
     def setup(self) -> None:
-        """Check that the tenant has LangGraph's tables in the version that is installed.
+        """Check that the tenant has LangGraph's tables in the installed version.
 
-        `manage.py migrate` makes them with the tenant. Where a newer LangGraph wants more than
-        our migrations know, the owner's role brings them up to date here, one process at a time.
+        `manage.py migrate` creates them with the tenant. If a newer LangGraph needs more than these
+        migrations, the owner's role updates the tables here, one process at a time.
 
         Raises:
             SessionTablesOutdated: they are missing or too old, and this role may not change them.
@@ -157,7 +156,7 @@ class TenantPostgresSaver(PostgresSaver):
                 f"tenant {self.tenant_id} has LangGraph's tables in version {version} and"
                 f" needs {wanted}: run `manage.py migrate`"
             )
-        # Indexes are built and dropped concurrently, which no transaction can.
+        # Indexes are built and dropped concurrently, which is impossible in a transaction.
         with schema_lock(schema_name_of(self.tenant_id)), self._lending(session_in) as saver:
             saver._drop_unfinished_indexes()
             super(TenantPostgresSaver, saver).setup()
@@ -166,13 +165,13 @@ class TenantPostgresSaver(PostgresSaver):
     def _lending(
         self, lend: Callable[[UUID], AbstractContextManager[TenantConnection]]
     ) -> Iterator["TenantPostgresSaver"]:
-        """A saver like this one whose connections `lend` gives."""
+        """Return a saver like this one whose connections come from `lend`."""
         saver = type(self)(self.tenant_id, serde=self.serde)
         saver._lend = lend
         yield saver
 
     def _drop_unfinished_indexes(self) -> None:
-        """Drop what a cut-off build left: LangGraph's IF NOT EXISTS would take it for an index."""
+        """Drop indexes of interrupted builds, which LangGraph's IF NOT EXISTS would accept."""
         with self._cursor() as cursor:
             cursor.execute(
                 "SELECT indexrelid::regclass::text AS name FROM pg_index"
@@ -185,12 +184,12 @@ class TenantPostgresSaver(PostgresSaver):
     # --- What the base class leaves out -----------------------------------------------------
 
     def newest_value(self, thread_id: str, channel: str) -> Any:
-        """One channel's value in the thread's newest state, None where there is none.
+        """Return one channel's value in the thread's newest state; None if there is none.
 
-        The other channels are left alone: they may hold what only their graph can read.
+        Other channels are not read: they may hold values that only their graph can read.
 
         Raises:
-            CheckpointRefused: the value is more than data of allowed classes.
+            CheckpointRefused: the value has an object of a class that is not allowed.
         """
         with self._cursor() as cursor:
             cursor.execute(_NEWEST_VALUE_SQL, {"thread": str(thread_id), "channel": channel})
@@ -202,26 +201,26 @@ class TenantPostgresSaver(PostgresSaver):
         return self.serde.loads_typed((found["type"], found["blob"]))
 
     def newest_size(self, thread_id: str, channel: str) -> int:
-        """Bytes of what `newest_value` would read, 0 where there is none."""
+        """Return the size in bytes of the value that `newest_value` reads; 0 if there is none."""
         with self._cursor() as cursor:
             cursor.execute(_NEWEST_SIZE_SQL, {"thread": str(thread_id), "channel": channel})
             found = cursor.fetchone()
         return 0 if found is None else int(found["bytes"])
 
     def list(self, *args: Any, **kwargs: Any) -> Iterator[CheckpointTuple]:
-        """As in the base class, but the connection is given back before the first result."""
+        """As in the base class, but the connection is returned before the first result."""
         yield from [*super().list(*args, **kwargs)]
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints that these runs saved, their writes, and values of no other.
+        """Delete the checkpoints of these runs, their writes, and values that no other run uses.
 
-        A checkpoint that followed a deleted one is left without a parent. Not for a thread with a
-        run in progress, which may depend on the deleted rows.
+        A checkpoint that followed a deleted one has no parent then. Not for a thread with a run in
+        progress, which may need the deleted rows.
 
         Raises:
-            TypeError: `run_ids` is one text.
-            NotImplementedError: a thread uses a DeltaChannel, whose value is rebuilt from older
-                checkpoints; nothing is deleted then.
+            TypeError: `run_ids` is a string.
+            NotImplementedError: a thread uses a DeltaChannel, whose value is computed from older
+                checkpoints; nothing is deleted.
         """
         if isinstance(run_ids, str):
             raise TypeError(f"run_ids={run_ids!r} is one id; pass a list of them")
@@ -241,10 +240,10 @@ class TenantPostgresSaver(PostgresSaver):
                 cursor.execute(statement, {"runs": runs, "threads": threads})
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread with its whole history to a thread that has none; a missing one is empty.
+        """Copy a thread with its history to a thread without one. A missing source is empty.
 
         Raises:
-            ThreadExists: the target has checkpoints. Two histories cannot be distinguished in one.
+            ThreadExists: the target has checkpoints, and the two histories would be mixed.
         """
         names = {"source": str(source_thread_id), "target": str(target_thread_id)}
         with self._snapshot() as cursor:

@@ -1,8 +1,8 @@
-"""The process' pools of plain psycopg connections for LangGraph, each lent out inside one tenant.
+"""The process' pools of psycopg connections for LangGraph. Each is lent inside one tenant.
 
-LangGraph saves checkpoints from its own threads, which come and go with every run; Django's
-connections belong to a thread, and would pile up there. One pool serves all tenants of a server:
-its size bounds what a process takes of Postgres, however many tenants it serves.
+LangGraph saves checkpoints from its own threads, which begin and end with every run; Django's
+connections belong to a thread, and would accumulate. One pool serves all tenants of a server:
+its size limits the connections of a process, for any number of tenants.
 """
 
 import atexit
@@ -26,9 +26,9 @@ from tenants.postgresql.connecting import HookedConnection
 from tenants.servers import MAIN
 
 MAX_CONNECTIONS = 8
-# How the connections call themselves in pg_stat_activity.
+# The application_name of the connections in pg_stat_activity.
 APPLICATION_NAME = "konstruct checkpoints"
-# Seconds after which an unused connection is given back to Postgres.
+# Seconds after which an unused connection is closed.
 MAX_IDLE = 60
 
 _ENTER_SQL = """
@@ -41,9 +41,9 @@ TenantConnection = psycopg.Connection[DictRow]
 
 
 _lock = threading.Lock()
-# By server, each with what it connects to.
+# By server, with the connection parameters.
 _pools: dict[str, tuple[dict[str, Any], ConnectionPool[TenantConnection]]] = {}
-# A forked child must neither use nor close what its parent is connected to.
+# A forked child must neither use nor close its parent's connections.
 _inherited: list[ConnectionPool[TenantConnection]] = []
 
 
@@ -53,8 +53,8 @@ def connection_in(
 ) -> Iterator[TenantConnection]:
     """Lend a connection inside the tenant's schema and policies, in a transaction.
 
-    Schema and tenant end with the transaction, so that no later user of the connection, nor another
-    client of a pooler, inherits them.
+    Schema and tenant are reset with the transaction, so that neither a later user of the connection
+    nor another client of a pooler inherits them.
     """
     pool = _pool_on(_server_of(tenant_id))
     connection = _entered(pool, tenant_id, level)
@@ -67,9 +67,9 @@ def connection_in(
 
 @contextmanager
 def session_in(tenant_id: UUID) -> Iterator[TenantConnection]:
-    """Lend the owner a connection in autocommit, whose session names the tenant until it is back.
+    """Lend the owner a connection in autocommit. Its session has the tenant until it is returned.
 
-    For what Postgres does in no transaction. Not through a pooler.
+    For statements that cannot run in a transaction. Not through a pooler.
     """
     with connection_in(tenant_id) as connection:
         connection.commit()
@@ -88,9 +88,11 @@ def session_in(tenant_id: UUID) -> Iterator[TenantConnection]:
 def _entered(
     pool: ConnectionPool[TenantConnection], tenant_id: UUID, level: IsolationLevel
 ) -> TenantConnection:
-    """A connection that Postgres has just answered on; those that a restart has ended are dropped.
+    """Return a connection that Postgres answers on.
 
-    The pool's own check waits longer after each of them, and gives up before it has met them all.
+    Connections that a restart has closed are dropped.
+
+    The pool's own check waits longer after each of them, and stops before it has checked all.
     """
     enter = sql.SQL(_ENTER_SQL).format(
         level=sql.SQL(level.name.replace("_", " ")),
@@ -113,7 +115,7 @@ def _entered(
 
 
 def close_pools() -> None:
-    """Give all connections back to Postgres. The next use opens a new pool."""
+    """Close all connections. The next use opens a new pool."""
     with _lock:
         pools = [pool for _, pool in _pools.values()]
         _pools.clear()
@@ -122,7 +124,7 @@ def close_pools() -> None:
 
 
 def _server_of(tenant_id: UUID) -> str:
-    """The server that the tenant is on; a thread of LangGraph's keeps no connection for asking."""
+    """Return the tenant's server. A thread of LangGraph keeps no connection for the query."""
     main = connections[MAIN]
     was_open = main.connection is not None
     try:
@@ -134,7 +136,7 @@ def _server_of(tenant_id: UUID) -> str:
 
 
 def _pool_on(server: str) -> ConnectionPool[TenantConnection]:
-    """The pool to the server that Django is configured for at this moment, as Django's role."""
+    """Return the pool to Django's current server, with Django's role."""
     target = _connect_arguments(server)
     with _lock:
         before, replaced = _pools.get(server, ({}, None))
@@ -156,7 +158,7 @@ def _pool_on(server: str) -> ConnectionPool[TenantConnection]:
 
 
 def _connect_arguments(server: str) -> dict[str, Any]:
-    """How Django would connect, without Django's additions: its cursors and its type adapters."""
+    """Return Django's connection parameters without its cursors and type adapters."""
     django = cast(DatabaseWrapper, connections[server])
     arguments = dict(django.get_connection_params())
     del arguments["context"]

@@ -1,4 +1,4 @@
-"""Values of checkpoints as their bytes, for graphs that run elsewhere: nothing is decoded here."""
+"""Values of checkpoints as bytes, for graphs that run elsewhere: nothing is decoded."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,21 +8,21 @@ from memory.context.exceptions import CheckpointRefused
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A value as LangGraph's serializer has written it: `checked`, or read from its row."""
+    """A value as LangGraph's serializer has written it, from `checked` or from its row."""
 
     type: str
     data: bytes
 
 
 def checked(type_: str, data: bytes) -> Encoded:
-    """Look through a value before it is kept, as a saver of this process does.
+    """Check a value before it is stored, as a saver of this process does.
 
     So a reader builds no object of a class that is not allowed.
 
     Raises:
-        CheckpointRefused: it holds an object of a class that is not allowed.
+        CheckpointRefused: it has an object of a class that is not allowed.
     """
-    # Imported here: LangGraph takes half a second and 40 MB of every process that loads it.
+    # Imported here: LangGraph takes half a second and 40 MB of each process.
     from memory.context.checkpoints.serializer import allowed_classes, check_stored_value
 
     if type_ == "empty":
@@ -32,13 +32,13 @@ def checked(type_: str, data: bytes) -> Encoded:
 
 
 class EncodedSerializer:
-    """In the place of LangGraph's serializer: takes and gives `Encoded` values."""
+    """Replaces LangGraph's serializer: takes and returns `Encoded` values."""
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         """Return encoding and bytes.
 
         Raises:
-            CheckpointRefused: it would have to be decoded: a LangGraph before 1.0 has saved it.
+            CheckpointRefused: it must be decoded, because a LangGraph before 1.0 has saved it.
         """
         if not isinstance(obj, Encoded):
             raise CheckpointRefused(

@@ -1,4 +1,4 @@
-"""Pages of checkpoints: which there are and how large, before any of their values is read."""
+"""Pages of checkpoints: their names and sizes, before any value is read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from langgraph.checkpoint.base import CheckpointTuple
 from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 
 READ_AT_ONCE = 4_000_000
-# The rows of a page first, so that only these are measured. A value's length is known to Postgres
-# without the value.
+# The rows of a page first, so that only their values are measured. Postgres knows the length of a
+# value without reading it.
 _SIZES_SQL = """
     SELECT checkpoint_id, thread_id, checkpoint_ns,
         octet_length(checkpoint::text) + octet_length(metadata::text) + coalesce((
@@ -42,7 +42,7 @@ _NAMED = """
 
 @dataclass(frozen=True, slots=True)
 class SavedCheckpoint:
-    """Name of a checkpoint, and how many bytes it has with its values and pending writes."""
+    """The name of a checkpoint, and its size in bytes with its values and pending writes."""
 
     checkpoint_id: str
     thread_id: str
@@ -51,7 +51,7 @@ class SavedCheckpoint:
 
 
 class PagedSaver(TenantPostgresSaver):
-    """Reads checkpoints of a tenant in pages: looks which there are, then reads some of them."""
+    """Reads checkpoints of a tenant in pages: first their names, then some of them."""
 
     def saved(
         self,
@@ -63,11 +63,12 @@ class PagedSaver(TenantPostgresSaver):
         backwards: bool = False,
         limit: int,
     ) -> list[SavedCheckpoint]:
-        """Return which checkpoints `list` would yield, the newest first; `backwards` the oldest.
+        """Return the checkpoints that `list` would yield, newest first; with `backwards` oldest
+        first.
 
         Args:
-            after: only those that come after this one in that order: its checkpoint_id, thread_id
-                and checkpoint_ns.
+            after: only those after this one in that order: its checkpoint_id, thread_id and
+                checkpoint_ns.
         """
         where, params = self._search_where(config, filter, before)
         if after is not None:
@@ -81,9 +82,9 @@ class PagedSaver(TenantPostgresSaver):
             return [SavedCheckpoint(**row) for row in cursor.fetchall()]
 
     def read(self, names: Sequence[SavedCheckpoint]) -> Iterator[CheckpointTuple]:
-        """Yield these checkpoints in this order, but for those that are deleted since.
+        """Yield these checkpoints in this order, without those that were deleted meanwhile.
 
-        They are read a few at a time, as many as have READ_AT_ONCE bytes.
+        They are read in groups of up to READ_AT_ONCE bytes.
         """
         saver = _NamedSaver(self.tenant_id, serde=self.serde)
         ends = accumulate(each.bytes for each in names)
@@ -100,7 +101,7 @@ class PagedSaver(TenantPostgresSaver):
 
 
 class _NamedSaver(TenantPostgresSaver):
-    """Lists the checkpoints that have these names."""
+    """Lists the checkpoints with these names."""
 
     names: Sequence[tuple[str, str, str]]
 

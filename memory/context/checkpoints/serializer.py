@@ -1,9 +1,9 @@
 """LangGraph's serializer with an allow-list: reading a checkpoint never runs code.
 
-LangGraph writes an object as the name of its module and class with what it is built from, and by
-default imports and calls whatever a row names. Here each value is looked through before it is
-decoded and after it is encoded: nothing is imported for a class that is not allowed, and nothing is
-written that could not be read again.
+LangGraph writes an object as the name of its module and class with its arguments, and by default
+imports and calls any class that a row names. Here each value is checked before it is decoded and
+after it is encoded: a class that is not allowed is not imported, and a value that could not be read
+again is not written.
 """
 
 import json
@@ -32,9 +32,9 @@ from memory.context.exceptions import CheckpointRefused
 
 ClassName = tuple[str, str]
 
-# Values inside values: each level copies the levels below it, so that depth times size is the cost.
+# Nested values: each level copies the levels below it, so the cost is depth times size.
 MAX_DEPTH: Final = 64
-# The fields of an object that is built: module, class, arguments; a pydantic model's fourth is a
+# The number of fields of an object: module, class, arguments; the fourth of a pydantic model is a
 # method that LangGraph does not call.
 _FIELDS: Final = {
     EXT_CONSTRUCTOR_SINGLE_ARG: (3,),
@@ -45,15 +45,15 @@ _FIELDS: Final = {
     EXT_PYDANTIC_V2: (3, 4),
 }
 _PLAIN: Final = frozenset({"null", "bytes", "bytearray"})
-# `msgpack+aes`: what EncryptedSerializer writes.
+# `msgpack+aes`: the output of EncryptedSerializer.
 _ENCRYPTED: Final = re.compile(r"(?:null|bytes|bytearray|json|msgpack)\+\w+")
-# Of numpy's kinds of numbers, text and times; "O" would be pointers.
+# numpy's type codes of numbers, text and times; "O" are pointers.
 _ARRAY_TYPE: Final = re.compile(r"[<>|=]?[?bBiufcSUMmV]\d*(?:\[\w+\])?")
 _OPTION: Final = ormsgpack.OPT_NON_STR_KEYS
 
 
 def allowed_classes(extra: Iterable[Collection[str] | type] = ()) -> frozenset[ClassName]:
-    """What may be built from a checkpoint: LangGraph's own list, CHECKPOINT_TYPES, and `extra`."""
+    """Return the allowed classes: LangGraph's own list, CHECKPOINT_TYPES, and `extra`."""
     names = {(one.__module__, one.__name__) if isinstance(one, type) else one for one in extra}
     named = (name.rpartition(".") for name in settings.CHECKPOINT_TYPES)
     return frozenset(
@@ -63,15 +63,16 @@ def allowed_classes(extra: Iterable[Collection[str] | type] = ()) -> frozenset[C
 
 
 def check_value(type_: str, data: bytes, allowed: Collection[ClassName]) -> None:
-    """Look through one value of a checkpoint without building anything of it.
+    """Check one value of a checkpoint without building an object.
 
     Args:
-        type_: how it is encoded, as the row says.
-        allowed: modules and classes that may be built.
+        type_: the encoding, from the row.
+        allowed: the allowed modules and classes.
 
     Raises:
-        CheckpointRefused: the value is encoded in another way than LangGraph's, or holds an object
-            of a class that is not allowed.
+        CheckpointRefused: the encoding is not LangGraph's, or the value has an object of a class
+        that
+            is not allowed.
     """
     if type_ == "msgpack":
         _MsgpackCheck(allowed).check(data)
@@ -85,19 +86,19 @@ def check_value(type_: str, data: bytes, allowed: Collection[ClassName]) -> None
 
 
 def check_stored_value(type_: str, data: bytes, allowed: Collection[ClassName]) -> None:
-    """As `check_value`, of a row whose value may be encrypted or missing.
+    """As `check_value`, for a row whose value may be encrypted or missing.
 
-    An encrypted value is looked through when it is decrypted.
+    An encrypted value is checked when it is decrypted.
     """
     if type_ != "empty" and not _ENCRYPTED.fullmatch(type_):
         check_value(type_, data, allowed)
 
 
 def strict(serde: SerializerProtocol | None) -> SerializerProtocol:
-    """The serializer that a checkpointer uses in the place of this one.
+    """Return the serializer that a checkpointer uses instead of this one.
 
-    LangGraph's serializers become strict and keep the classes that they name; a serializer of
-    another kind is its author's affair.
+    LangGraph's serializers become strict and keep the classes that they name; serializers of other
+    types are not changed.
     """
     if serde is None:
         return StrictSerializer()
@@ -110,7 +111,7 @@ def strict(serde: SerializerProtocol | None) -> SerializerProtocol:
 
 
 class StrictSerializer(JsonPlusSerializer):
-    """LangGraph's serializer for plain data, LangChain's messages, and classes that are named.
+    """LangGraph's serializer for plain data, LangChain's messages, and named classes.
 
     Args:
         classes: classes besides those of the setting CHECKPOINT_TYPES: (module, class), or classes.
@@ -121,7 +122,10 @@ class StrictSerializer(JsonPlusSerializer):
         super().__init__(allowed_msgpack_modules=self.allowed, pickle_fallback=False)
 
     def with_msgpack_allowlist(self, extra_allowlist: Iterable[Collection[str] | type]) -> Self:
-        """A serializer that allows these too. LangGraph asks for the classes of a graph's state."""
+        """Return a serializer that allows these too.
+
+        LangGraph passes the classes of a graph's state.
+        """
         return type(self)([*self.allowed, *extra_allowlist])
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
@@ -143,7 +147,7 @@ class StrictSerializer(JsonPlusSerializer):
         """Decode a value.
 
         Raises:
-            CheckpointRefused: it is more than data of allowed classes.
+            CheckpointRefused: it has an object of a class that is not allowed.
         """
         type_, encoded = data
         check_value(type_, encoded, self.allowed)
@@ -153,9 +157,9 @@ class StrictSerializer(JsonPlusSerializer):
 
 
 class _MsgpackCheck:
-    """One walk through an encoded value.
+    """One pass through an encoded value.
 
-    ormsgpack swallows what a hook raises, so that the refusal is kept here.
+    ormsgpack ignores exceptions of its hook, so the refusal is stored here.
     """
 
     def __init__(self, allowed: Collection[ClassName]) -> None:
@@ -175,7 +179,7 @@ class _MsgpackCheck:
         return ormsgpack.unpackb(data, ext_hook=self._object, option=_OPTION)
 
     def _object(self, code: int, data: bytes) -> "_Built":
-        """An object inside a value: refused, or checked and stood in for."""
+        """Return a placeholder for an object inside a value, or refuse it."""
         if self.refusal is not None:
             raise self.refusal
         self.depth += 1
@@ -226,11 +230,11 @@ class _MsgpackCheck:
 
 
 class _Built:
-    """Marks an object that was inspected: equal to nothing, so that a key stays a key."""
+    """Marks a checked object. It equals nothing, so that a key stays unique."""
 
 
 def _plain_json(data: bytes) -> Any:
-    """JSON without LangChain's constructors, which LangGraph wrote before it had msgpack."""
+    """Decode JSON without LangChain's constructors, which LangGraph wrote before msgpack."""
     try:
         return json.loads(data, object_hook=_plain_object)
     except (ValueError, RecursionError) as error:

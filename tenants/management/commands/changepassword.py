@@ -11,7 +11,7 @@ from tenants.management.base import KonstructCommand
 
 
 class Command(KonstructCommand, changepassword.Command):
-    """Gives an operator another password."""
+    """Django's changepassword for operators; the change is recorded."""
 
     def handle(self, *args: Any, **options: Any) -> str | None:
         username = options["username"] or operator_name()

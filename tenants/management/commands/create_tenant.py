@@ -1,4 +1,4 @@
-"""manage.py create_tenant: register a tenant, make its schema, let it serve."""
+"""manage.py create_tenant: register a tenant, create its schema, and activate it."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tenants.schemas import provisioning
 
 
 class Command(KonstructCommand):
-    """Creates a tenant; run again, it finishes what was interrupted."""
+    """Creates a tenant. Running it again completes an interrupted creation."""
 
     help = "Creates a tenant with its own schema, served at its own domain."
 

@@ -1,4 +1,4 @@
-"""manage.py delete_tenant: a tenant and everything it has, after asking."""
+"""manage.py delete_tenant: delete a tenant and all its data, after a confirmation."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""manage.py migrate: every schema, several at a time, one tenant's failure not the others'."""
+"""manage.py migrate: migrate all schemas in parallel; a failing tenant does not stop the others."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -17,7 +17,12 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from tenants.context import fetch_row, server_scope, tenant_connection
 from tenants.locking import only_one_migrate
-from tenants.management.base import NOTHING_DONE, SOME_BEHIND, KonstructCommand, UsageError
+from tenants.management.base import (
+    NO_SCHEMA_SERVED,
+    SOME_TENANTS_FAILED,
+    KonstructCommand,
+    UsageError,
+)
 from tenants.management.migration_report import Report
 from tenants.models import SchemaState, Tenant
 from tenants.naming import tenant_id_of
@@ -37,7 +42,7 @@ PUBLIC = "public"
 class Command(KonstructCommand):
     """Migrates the public schema first, then each tenant's."""
 
-    # Django's check compares it with makemigrations'.
+    # Django's system check compares it with that of makemigrations.
     autodetector = DjangoMigrate.autodetector
     help = (
         "Migrates all schemas: the public one, then every tenant's. A tenant that fails does not "
@@ -95,7 +100,7 @@ class Command(KonstructCommand):
 
     def get_check_kwargs(self, options: dict[str, Any]) -> Any:
         kwargs: dict[Any, Any] = super().get_check_kwargs(options)
-        # Not those of URLs and of the admin, which import every view and page.
+        # Without checks of URLs and of the admin, which import every view and page.
         tags = registry.tags_available() - {Tags.urls, Tags.admin}
         return {**kwargs, "databases": [options["database"]], "tags": sorted(tags)}
 
@@ -117,7 +122,7 @@ class Command(KonstructCommand):
             if not is_alone:
                 raise CommandError(
                     "another migrate is running on this database; wait for it",
-                    returncode=NOTHING_DONE,
+                    returncode=NO_SCHEMA_SERVED,
                 )
             self._run(only, options)
 
@@ -130,7 +135,7 @@ class Command(KonstructCommand):
         if only == PUBLIC or (only is None and not options["tenant"]):
             unapplied = self._migrate_public(django_options, options)
         if only != PUBLIC and not options["shared"]:
-            if options["plan"] and not options["app_label"] and _public_knows_states():
+            if options["plan"] and not options["app_label"] and _has_tenant_states():
                 self._plan(only, options)
             elif options["check_unapplied"] and not options["app_label"] and not unapplied:
                 unapplied = self._check(only)
@@ -140,13 +145,13 @@ class Command(KonstructCommand):
             raise CommandError(
                 f"the public schema of {', '.join(sorted(self._not_migrated))} was not migrated."
                 " Remove the cause and run migrate again",
-                returncode=SOME_BEHIND,
+                returncode=SOME_TENANTS_FAILED,
             )
         if options["check_unapplied"] and unapplied:
             raise CommandError("there are migrations that were not applied")
 
     def _migrate_public(self, django_options: dict[str, Any], options: dict[str, Any]) -> bool:
-        """Migrate the public schema of each server; whether one has migrations to be applied."""
+        """Migrate the public schema of each server; return whether one has unapplied migrations."""
         outcomes = {MAIN: migrate_schema(PUBLIC, django_options)}
         if not outcomes[MAIN].error and (others := servers()[1:]):
             with ThreadPoolExecutor(len(others)) as threads:
@@ -158,13 +163,13 @@ class Command(KonstructCommand):
                 self._report({}, options).schema(outcome, name)
         if error := outcomes[MAIN].error:
             raise CommandError(
-                f"the public schema was not migrated: {error}", returncode=NOTHING_DONE
+                f"the public schema was not migrated: {error}", returncode=NO_SCHEMA_SERVED
             )
         self._not_migrated = {server for server, outcome in outcomes.items() if outcome.error}
         return any(outcome.unapplied for outcome in outcomes.values())
 
     def _plan(self, only: str | None, options: dict[str, Any]) -> None:
-        """Tell what tenants lack, without changing anything."""
+        """Show the migrations that tenants lack. Nothing is changed."""
         made = recording(keep=False)
         served, _ = _slugs()
         schemas = [only] if only else list(served)
@@ -182,7 +187,7 @@ class Command(KonstructCommand):
                     self.stdout.write(f"    {step.app}.{step.name}{how}")
 
     def _check(self, only: str | None) -> bool:
-        """Whether tenants lack migrations; who they are is written."""
+        """List the tenants that lack migrations; return whether there are any."""
         tenants = Tenant.objects.provisioned()
         if only:
             tenants = tenants.filter(schema_name=only)
@@ -196,7 +201,7 @@ class Command(KonstructCommand):
     def _migrate_tenants(
         self, only: str | None, django_options: dict[str, Any], options: dict[str, Any]
     ) -> bool:
-        """Migrate them; whether one has migrations to be applied, where that was asked."""
+        """Migrate the tenants; return whether one has unapplied migrations, with --check."""
         served, new = _slugs()
         current = 0
         if only:
@@ -215,7 +220,7 @@ class Command(KonstructCommand):
             report.add(MigrationResult(schema, error="its server's public schema was not migrated"))
         paced = {"canary": options["canary"], "stop": options["stop"], "wave": options["wave"]}
         fleet = Fleet(django_options, parallel=options["parallel"], **paced)
-        # Who is at one of them, or tries again later, is the owner's worker or create_tenant.
+        # Tenants that another process, the owner's worker or create_tenant, sets up or will retry.
         others = Fleet(django_options, parallel=options["parallel"], wait_seconds=0)
         try:
             for outcome in fleet.migrate([each for each in served if each not in report.outcomes]):
@@ -264,7 +269,9 @@ class Command(KonstructCommand):
             )
         if left:
             said += f". {len(left)} were not begun, for {stopped}"
-        raise CommandError(f"{said}.", returncode=SOME_BEHIND if is_some else NOTHING_DONE)
+        raise CommandError(
+            f"{said}.", returncode=SOME_TENANTS_FAILED if is_some else NO_SCHEMA_SERVED
+        )
 
     def _report(self, slugs: dict[str, str], options: dict[str, Any]) -> Report:
         return Report(
@@ -280,7 +287,7 @@ class Command(KonstructCommand):
 def _plans_of(
     recording: Recording, schema_names: Iterable[str]
 ) -> dict[tuple[Step, ...] | None, list[str]]:
-    """The schemas by the steps that they lack; under None those that cannot be read."""
+    """Group the schemas by the steps that they lack. Under None: schemas that cannot be read."""
     found: dict[tuple[Step, ...] | None, list[str]] = defaultdict(list)
     for schema_name in schema_names:
         tenant_id = tenant_id_of(schema_name)
@@ -302,13 +309,13 @@ def _public_of(server: str, django_options: dict[str, Any]) -> MigrationResult:
 
 
 def _schemas_on(names: set[str]) -> set[str]:
-    """The schemas of the tenants on these servers."""
+    """Return the schemas of the tenants on these servers."""
     tenants = Tenant.objects.filter(server__in=names)
     return set(tenants.values_list("schema_name", flat=True)) if names else set()
 
 
 def _refuse_unknown_target(options: dict[str, Any]) -> None:
-    """Say at once, and once, that an app or a migration does not exist."""
+    """Raise once, before any schema is migrated, if an app or a migration does not exist."""
     app_label, name = options.get("app_label"), options.get("migration_name")
     if not app_label:
         return
@@ -322,7 +329,7 @@ def _refuse_unknown_target(options: dict[str, Any]) -> None:
 
 
 def _schema_name(wanted: str | None) -> str | None:
-    """Return the schema of a slug or schema name, None for all schemas."""
+    """Return the schema of a slug or schema name; None for all schemas."""
     if not wanted or wanted == PUBLIC:
         return wanted or None
     found = Tenant.objects.filter(slug=wanted) | Tenant.objects.filter(schema_name=wanted)
@@ -333,9 +340,9 @@ def _schema_name(wanted: str | None) -> str | None:
 
 
 def _slugs() -> tuple[dict[str, str], dict[str, str]]:
-    """Return slugs by schema name: of tenants that have served, and of those that never did.
+    """Return slugs by schema name: of tenants that have been served, and of those that never were.
 
-    None where --plan or --check look at an empty database.
+    Both are empty for --plan and --check on an empty database.
     """
     connection = tenant_connection()
     if Tenant._meta.db_table not in connection.introspection.table_names():
@@ -348,8 +355,8 @@ def _slugs() -> tuple[dict[str, str], dict[str, str]]:
     )
 
 
-def _public_knows_states() -> bool:
-    """Whether the public schema says in which state each tenant is."""
+def _has_tenant_states() -> bool:
+    """Return whether the public schema stores the state of tenants."""
     return SchemaState._meta.db_table in tenant_connection().introspection.table_names()
 
 
@@ -363,7 +370,7 @@ def _listed(slugs: list[str]) -> str:
 
 
 def _refuse_database_before_0_1_0() -> None:
-    """Refuse a database with migrations of before 0.1.0 (decision 91)."""
+    """Refuse a database with migrations from before 0.1.0 (decision 91)."""
     applied = MigrationRecorder(tenant_connection()).applied_migrations()
     if ("tenants", "0002_hide_operators_from_tenants") in applied:
         raise CommandError(
@@ -371,7 +378,7 @@ def _refuse_database_before_0_1_0() -> None:
             " continue; nothing was changed. Export each tenant with that version (export_memory)"
             " and import it into a new database (import_memory): see docs/operations.md. Of a demo,"
             " remove the folder .konstruct.",
-            returncode=NOTHING_DONE,
+            returncode=NO_SCHEMA_SERVED,
         )
 
 
@@ -383,5 +390,5 @@ def _refuse_other_roles() -> None:
         raise CommandError(
             f"migrate must run as {OWNER_ROLE}, not as {role}: set DATABASE_OWNER_URL and use"
             " manage.py, or set KONSTRUCT_DB_ROLE=owner",
-            returncode=NOTHING_DONE,
+            returncode=NO_SCHEMA_SERVED,
         )

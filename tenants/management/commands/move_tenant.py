@@ -1,4 +1,4 @@
-"""manage.py move_tenant: a tenant from one database server to another, while the rest is served."""
+"""manage.py move_tenant: move a tenant to another database server while others are served."""
 
 from typing import Any, Final
 
@@ -11,13 +11,13 @@ from tenants.moving.moving import Estimate, estimate, move_tenant
 from tenants.moving.transfer import Watch
 from tenants.schemas.old_copies import KEPT
 
-# Bytes and rows a second, as benchmarks/fleet/moving.py found them on two cores.
-COPIED_A_SECOND: Final = 4_000_000
-LOOKED_AT_A_SECOND: Final = 1_500_000
+# Bytes and rows per second, measured by benchmarks/fleet/moving.py on two cores.
+COPIED_BYTES_PER_SECOND: Final = 4_000_000
+COMPARED_ROWS_PER_SECOND: Final = 1_500_000
 
 
 class Command(KonstructCommand):
-    """Moves a tenant; run again, it finishes what was cut off."""
+    """Moves a tenant. Running it again completes an interrupted move."""
 
     help = (
         "Moves a tenant to another database server. It is copied while it is served. Then it is"
@@ -75,8 +75,11 @@ class Command(KonstructCommand):
 
 
 def _duration(found: Estimate) -> str:
-    """How long it will take, at the speed of the machine that benchmarks/fleet/moving.py ran on."""
-    copied, held = found.bytes / COPIED_A_SECOND, 0.5 + found.rows / LOOKED_AT_A_SECOND
+    """Return the estimated duration, at the speed measured by benchmarks/fleet/moving.py."""
+    copied, held = (
+        found.bytes / COPIED_BYTES_PER_SECOND,
+        0.5 + found.rows / COMPARED_ROWS_PER_SECOND,
+    )
     return (
         f"about {copied:.0f} s to copy while it is served, about {held:.1f} s in which it is held,"
         " and what workers have begun"
@@ -84,7 +87,7 @@ def _duration(found: Estimate) -> str:
 
 
 class _Shown(Watch):
-    """Writes how a move goes on."""
+    """Prints the progress of a move."""
 
     def __init__(self, stdout: OutputWrapper) -> None:
         self._stdout = stdout

@@ -25,7 +25,7 @@ from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
 from tenants import journal
 from tenants.audit.models import ErasureRequest, MessageErasure, RetentionRule
-from tenants.audit.tombstones import MEMBER, bury
+from tenants.audit.tombstones import MEMBER, enqueue_tombstones
 from tenants.context import tenant_scope
 from tenants.models import Job, Tenant
 from tenants.schemas import provisioning
@@ -70,7 +70,7 @@ def test_what_was_erased_after_the_backup_stays_erased(
         LongTermMemory().delete(fact.pk, tenant_a.id)
         revoke_key(key.pk)
         User.objects.filter(pk=member.pk).update(is_active=False)
-        bury(MEMBER, member.pk)
+        enqueue_tombstones(MEMBER, member.pk)
     owner_works()
     talk(tenant_a, "This came later.", "ben")
     with tenant_scope(tenant_a.id):

@@ -18,7 +18,7 @@ from konstruct.privacy import erasure, jobs
 from konstruct.privacy import merge as history_merge
 from konstruct.privacy.erasure import erasing
 from tenants.audit.access_log import Actor
-from tenants.audit.models import OF_THE_TENANT, ActorKind, ErasureRequest, RetentionRule
+from tenants.audit.models import TENANT_JOB_KEY, ActorKind, ErasureRequest, RetentionRule
 from tenants.context import public_scope, tenant_scope
 from tenants.locking import ERASURE, owner_lock
 from tenants.models import Job, Tenant
@@ -152,7 +152,7 @@ def test_rules_are_applied_again_and_again_as_long_as_there_are_any(
     with as_owner():
         assert jobs.RETAIN.do_all() == 0
     with tenant_scope(tenant_a.id):
-        entry = Job.objects.get(kind="retention", key=OF_THE_TENANT)
+        entry = Job.objects.get(kind="retention", key=TENANT_JOB_KEY)
         assert timedelta(minutes=50) < entry.due_at - entry.created_at
         Job.objects.update(sweep_at="2026-01-01T00:00Z")
     with as_owner(), tenant_scope(tenant_a.id):

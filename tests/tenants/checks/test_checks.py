@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from tenants.checks import system
 from tenants.checks.at_start import CANNOT_BOOT, refuse_unsafe_role
-from tenants.checks.connections import why_role_is_unsafe
+from tenants.checks.connections import unsafe_role_reason
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 
@@ -25,7 +25,7 @@ def ids(found: list[django_checks.CheckMessage]) -> list[str | None]:
 
 
 def test_the_application_may_serve(tenant_a: Tenant) -> None:
-    assert why_role_is_unsafe() == ""
+    assert unsafe_role_reason() == ""
     refuse_unsafe_role()
 
 

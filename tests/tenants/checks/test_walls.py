@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group
 from django.db import DatabaseError
 
 from tenants import transaction
-from tenants.checks.walls import ALLOWED_FUNCTIONS, open_privileges
+from tenants.checks.walls import ALLOWED_FUNCTIONS, unsafe_privileges
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -135,7 +135,7 @@ def test_an_insert_into_anothers_schema_is_refused_by_the_policy_alone(
 
 def test_the_catalogue_opens_no_way_that_is_not_listed() -> None:
     with connection.cursor() as cursor:
-        assert open_privileges(cursor) == []
+        assert unsafe_privileges(cursor) == []
 
 
 def test_the_script_and_the_check_list_the_same_functions() -> None:

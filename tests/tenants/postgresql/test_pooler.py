@@ -22,7 +22,7 @@ from memory.conversations.transcript import record_message
 from memory.recall import recall
 from tenants import transaction
 from tenants.checks.at_start import CANNOT_BOOT, refuse_unsafe_role
-from tenants.checks.connections import why_pooler_is_unsafe
+from tenants.checks.connections import unsafe_pooler_reason
 from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant
 from tests import database
@@ -183,5 +183,5 @@ def test_behind_a_pooler_that_keeps_no_transaction_together_nothing_serves(
 
 def test_a_pooler_of_transactions_may_be_served_through(pooled: tuple[Tenant, Tenant]) -> None:
     assert connection.is_pooled
-    assert why_pooler_is_unsafe() == ""
+    assert unsafe_pooler_reason() == ""
     refuse_unsafe_role()

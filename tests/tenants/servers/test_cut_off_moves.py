@@ -22,7 +22,7 @@ from tenants.context import tenant_scope
 from tenants.exceptions import SchemaBusy, UnknownTenant
 from tenants.models import Job, Tenant
 from tenants.moving import moving, transfer
-from tenants.moving.moving import MoveCutOff, move_tenant, settle_moves
+from tenants.moving.moving import MoveInterrupted, move_tenant, settle_moves
 from tenants.moving.transfer import Transfer
 from tenants.postgresql import connecting
 from tenants.schemas import provisioning
@@ -138,7 +138,9 @@ def test_a_server_that_is_restarted_meanwhile_costs_nothing(
     if step == "_leave" or lost == MAIN:
         assert _move(tenant).rows
     else:
-        with pytest.raises(MoveCutOff, match="Nothing was changed: tenant 'mover' is served from"):
+        with pytest.raises(
+            MoveInterrupted, match="Nothing was changed: tenant 'mover' is served from"
+        ):
             _move(tenant)
     tenant.refresh_from_db()
     assert (tenant.server, tenant.moving_to) == (
@@ -156,7 +158,7 @@ def test_a_copy_that_could_not_be_taken_back_stops_erasures_until_it_is_dropped(
         raise psycopg.OperationalError("lost")
 
     during("_leave", fail, before=True)
-    with pytest.raises(MoveCutOff, match=r"lost\. Nothing was changed"):
+    with pytest.raises(MoveInterrupted, match=r"lost\. Nothing was changed"):
         _move(tenant)
     further["eu2"].start()
     assert list(where(tenant)) == ["eu1", "eu2"]
@@ -263,7 +265,7 @@ def test_a_transaction_that_goes_on_is_waited_for_and_never_a_deadlocks_victim(
             _command("eu2", patience=0)
         monkeypatch.setattr(transfer, "LOCK_SECONDS", 10.0)
         waited = threading.Event()
-        monkeypatch.setattr(transfer, "ASK_EVERY_SECONDS", 0.0)
+        monkeypatch.setattr(transfer, "POLL_SECONDS", 0.0)
         real = transfer.run
 
         def run(session: Any, statement: str, *values: object) -> Any:

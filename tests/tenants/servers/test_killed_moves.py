@@ -21,7 +21,7 @@ from tenants.moving.moving import move_tenant, settle_moves
 from tenants.postgresql.exchange import Exchange
 from tenants.schemas import provisioning
 from tenants.schemas.old_copies import drop_old_copies
-from tenants.servers import MAIN, forget_servers
+from tenants.servers import MAIN, clear_server_cache
 from tenants.serving import require_serving
 from tests import database
 from tests.memory.said import say
@@ -110,7 +110,7 @@ def _kill(tenant: Tenant, before: int) -> str:
     ((server, contents),) = where(tenant).items()
     assert (server, tenant.moving_to) == (tenant.server, "")
     assert [contents] == list(was.values())
-    forget_servers()
+    clear_server_cache()
     assert require_serving(tenant.id).server == server
     with tenant_scope(tenant.id):
         assert list(Agent.objects.values_list("name", flat=True)) == ["Ada"]

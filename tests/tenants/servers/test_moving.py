@@ -27,8 +27,8 @@ from tenants.moving.moving import move_tenant
 from tenants.moving.transfer import CopyDiffers, Watch
 from tenants.schemas import old_copies, provisioning
 from tenants.schemas.old_copies import drop_old_copies
-from tenants.servers import MAIN, note_server
-from tenants.serving import moved_meanwhile, require_serving
+from tenants.servers import MAIN, cache_server
+from tenants.serving import as_tenant_moving, require_serving
 from tests import database
 from tests.memory.said import say
 from tests.servers.postgres import Server
@@ -189,11 +189,11 @@ def test_who_believes_a_tenant_where_it_was_writes_nothing(
     tenant: Tenant, further: dict[str, Server]
 ) -> None:
     _move(tenant, "eu1")
-    note_server(tenant.id, MAIN)
+    cache_server(tenant.id, MAIN)
     with tenant_scope(tenant.id):
         with pytest.raises(ProgrammingError) as refused:
             create_agent(tenant_id=tenant.id, name="late")
-        assert isinstance(moved_meanwhile(refused.value), TenantMoving)
+        assert isinstance(as_tenant_moving(refused.value), TenantMoving)
     assert _agents(tenant) == ["Ada"]  # and knows by now
 
 

@@ -26,7 +26,7 @@ from tenants.context import (
 from tenants.exceptions import InvalidTenant, TenantPinned
 from tenants.jobs import KINDS, Claim
 from tenants.limits.quotas import Limit, Quota, set_limits
-from tenants.management.base import SOME_BEHIND
+from tenants.management.base import SOME_TENANTS_FAILED
 from tenants.models import Domain, Job, Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas import provisioning
@@ -260,7 +260,7 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
         assert (checks["database"], checks["migrations"]) == ("ok", "ok")
         with database.as_owner(), pytest.raises(CommandError) as not_reached:
             call_command("migrate", parallel=1)
-        assert not_reached.value.returncode == SOME_BEHIND
+        assert not_reached.value.returncode == SOME_TENANTS_FAILED
         there = sorted(Tenant.objects.filter(server="eu2").values_list("slug", flat=True))
         assert f"tenants not migrated: {', '.join(there)}. Remove" in str(not_reached.value)
         said = capsys.readouterr().err

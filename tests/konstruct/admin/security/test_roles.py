@@ -11,7 +11,7 @@ from konstruct.orchestrator.models import ChannelIdentity, Escalation
 from memory.facts import LongTermMemory
 from memory.models import MemoryEntry, Message
 from tenants.admin.sites import tenant_site
-from tenants.audit.roles import ROLES, keep_roles
+from tenants.audit.roles import ROLES, create_roles
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.conftest import Program
@@ -56,7 +56,7 @@ def test_migrating_sets_a_role_right_again(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         auditor = Group.objects.get(name="auditor")
         auditor.permissions.set(Permission.objects.filter(codename="add_apikey"))
-        keep_roles()
+        create_roles()
         assert not auditor.permissions.filter(codename="add_apikey").exists()
         assert auditor.permissions.count() == len(ROLES["auditor"])
 

@@ -13,7 +13,7 @@ from konstruct.api.auth.keys import issue_key
 from konstruct.orchestrator.models import Agent
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tenants.limits.login_throttle import STRANGERS_BURST
+from tenants.limits.login_throttle import ANONYMOUS_BURST
 from tests.konstruct.api.routes import V1
 from tests.konstruct.conftest import MESSAGES, Program
 
@@ -160,8 +160,8 @@ def test_keys_that_open_nothing_are_recorded_and_cannot_fill_the_log(program_a: 
         key = f"ks_{program_a.tenant.id.hex}_{uuid4().hex[:12]}_{uuid4().hex * 2}"
         return Program(program_a.tenant, program_a.agent, key).get(MESSAGES)
 
-    statuses = strangers(guess, STRANGERS_BURST + 10)
-    assert statuses[:STRANGERS_BURST] == [401] * STRANGERS_BURST
+    statuses = strangers(guess, ANONYMOUS_BURST + 10)
+    assert statuses[:ANONYMOUS_BURST] == [401] * ANONYMOUS_BURST
     assert statuses[-1] == 429
     refused = guess()
     assert int(refused.headers["Retry-After"]) > 0
@@ -169,7 +169,7 @@ def test_keys_that_open_nothing_are_recorded_and_cannot_fill_the_log(program_a: 
     assert {(event.action, event.actor_kind, event.actor) for event in recorded} == {
         ("refuse", "unknown", "")
     }
-    assert STRANGERS_BURST <= len(recorded) <= STRANGERS_BURST + 2
+    assert ANONYMOUS_BURST <= len(recorded) <= ANONYMOUS_BURST + 2
     assert program_a.get(MESSAGES).status_code == 200
     cache.clear()
 
@@ -177,9 +177,9 @@ def test_keys_that_open_nothing_are_recorded_and_cannot_fill_the_log(program_a: 
 def test_requests_without_any_key_cannot_fill_the_log(program_a: Program) -> None:
     cache.clear()
     stranger = Client(headers={"Host": "tenant-a.localhost"})
-    statuses = strangers(lambda: stranger.get(MESSAGES), STRANGERS_BURST + 10)
+    statuses = strangers(lambda: stranger.get(MESSAGES), ANONYMOUS_BURST + 10)
     assert set(statuses) == {401}
-    assert STRANGERS_BURST <= len(events(program_a)) <= STRANGERS_BURST + 2
+    assert ANONYMOUS_BURST <= len(events(program_a)) <= ANONYMOUS_BURST + 2
     cache.clear()
 
 
