@@ -1,4 +1,4 @@
-"""Long-term conversation memory: past messages, found by the direction of their vectors."""
+"""Long-term conversation memory: past messages, found by cosine similarity."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +35,7 @@ from tenants.context import asynchronous, fetch_all, fetch_column, fetch_value, 
 
 Vector = Sequence[float] | np.ndarray[Any, Any]
 
-# The tenant is said although the schema and the policy decide it too: each wall holds by itself.
+# The condition on the tenant repeats those of schema and policy: each is sufficient.
 _COUNT = """
 SELECT count(*) FROM (
     SELECT FROM memory_conversationembedding
@@ -44,9 +44,8 @@ SELECT count(*) FROM (
 ) AS bounded
 """
 
-# "+ 0" hides the distance from the planner, who would take HNSW for a scope of any size, and find
-# only what lies among the nearest of all users. A row that does not name its model is taken for the
-# current one's.
+# "+ 0" hides the distance from the planner, which would use HNSW for a scope of any size, and find
+# only rows among the nearest of all users. A row without a model belongs to the current one.
 _EXACT = """
 SELECT content FROM memory_conversationembedding
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND user_id = %(user)s
@@ -55,7 +54,7 @@ ORDER BY (embedding <=> %(query)s) + 0, created_at DESC, id
 LIMIT %(top_k)s
 """
 
-# HNSW gives rows in about the right order; more of them than needed, put in the exact one.
+# HNSW returns rows in approximate order: more than needed are fetched and sorted exactly.
 _NEAREST = """
 WITH nearest AS MATERIALIZED (
     SELECT id, content, created_at, embedding <=> %(query)s AS distance
@@ -79,24 +78,24 @@ def retrieve_relevant(
     top_k: int = TOP_K,
     threshold: float = THRESHOLD,
 ) -> list[str]:
-    """Texts whose cosine similarity to the query is at least the threshold, most similar first.
+    """Return texts with at least this cosine similarity to the query, most similar first.
 
-    Only what this agent knows of this user, and only vectors of the current model. Of equally
-    similar texts the newer comes first. Every vector is compared up to `EXACT_ROWS` rows; above,
+    Only memories of this agent about this user, and only vectors of the current model. Of equally
+    similar texts the newer comes first. Up to `EXACT_ROWS` rows every vector is compared; above,
     HNSW finds the candidates.
 
-    The default threshold is the contract's, and almost nothing reaches it with this model: of a
-    question's evidence on LoCoMo .001 as whole messages and .09 as the pipeline's pieces
+    The default threshold is the contract's; almost nothing reaches it with this model: of the
+    evidence for questions on LoCoMo .001 as whole messages and .09 as the pipeline's pieces
     (benchmarks/recall/threshold.py). `memory.recall.recall` needs no threshold and finds more.
 
     Args:
-        query_embedding: 384 finite numbers, of any length but zero.
-        top_k: at most so many texts, at least 1.
-        threshold: from -1 to 1. Nine tenths of the evidence reach .11 as whole messages, and .42
-            as the pipeline's pieces.
+        query_embedding: 384 finite numbers, not all zero; any length.
+        top_k: the maximum number of texts, at least 1.
+        threshold: from -1 to 1. 90 % of the evidence reach .11 as whole messages, and .42 as the
+            pipeline's pieces.
 
     Raises:
-        InvalidArgument: a value that cannot be; the message names it.
+        InvalidArgument: a value is invalid; the message names it.
         InvalidTenantId, UnknownTenant: there is no such tenant.
     """
     parameters: dict[str, Any] = {
@@ -131,21 +130,21 @@ def store_embedding(
 ) -> UUID:
     """Store a text with its vector as a message that agents can recall.
 
-    The text is a message of the channel "stored", without a reply and outside the window, so that
-    agents recall it like any other, and export and erasure find it. Other messages are embedded by
-    the outbox. The row is marked with the version of the current model, so the vector must come
-    from it (`memory.embeddings.embed`).
+    The text is a message of the channel "stored", without a reply and outside of the window, so
+    that recall, export and erasure treat it like any other. Other messages are embedded by the
+    queue. The row stores the version of the current model, so the vector must come from that model
+    (`memory.embeddings.embed`).
 
     Args:
         content: the text, not blank.
-        role: who said it, "user" or "assistant".
-        embedding: 384 finite numbers, of any length but zero.
+        role: the speaker, "user" or "assistant".
+        embedding: 384 finite numbers, not all zero; any length.
 
     Returns:
         The id of the row of ConversationEmbedding.
 
     Raises:
-        InvalidArgument: a value that cannot be stored; the message names it.
+        InvalidArgument: a value cannot be stored; the message names it.
         InvalidTenantId, UnknownTenant: there is no such tenant.
     """
     fields: dict[str, Any] = {
@@ -154,7 +153,7 @@ def store_embedding(
         "content": content_argument(content),
         "role": role_argument(role),
     }
-    # One thread of each agent and user, which names neither.
+    # One thread for each agent and user; its id contains neither.
     thread_id = f"stored{scope_number(fields['agent_id'], user_id):+020d}"
     message = Message(thread_id=thread_id, channel=STORED_CHANNEL, **fields)
     row = ConversationEmbedding(
@@ -174,10 +173,10 @@ astore_embedding = asynchronous(store_embedding)
 
 
 def _nearest(parameters: dict[str, Any]) -> list[str] | None:
-    """What HNSW finds, or None where it may have missed something.
+    """Return the results of HNSW, or None if some may be missing.
 
-    It stops after `HNSW_MAX_SCAN_TUPLES` rows of all users: with fewer rows in hand than asked for,
-    the rest of the scope has not been looked at.
+    HNSW stops after `HNSW_MAX_SCAN_TUPLES` rows of all users: with fewer rows than requested, the
+    rest of the scope was not read.
     """
     candidates = max(parameters["top_k"] * HNSW_CANDIDATES_PER_ROW, HNSW_EF_SEARCH)
     with walking_hnsw():

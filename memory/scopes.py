@@ -1,4 +1,4 @@
-"""The number of the scope of one agent and one user in the index of recall. Pure."""
+"""The number of the scope of an agent and a user in the index of recall. Pure."""
 
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -6,18 +6,18 @@ from uuid import UUID
 
 
 def scope_number(agent_id: UUID, user_id: str) -> int:
-    """The scope of an agent and a user, as Postgres' bigint: computed, so that no lookup is needed.
+    """Return the scope of an agent and a user as a Postgres bigint, computed without a lookup.
 
     Two pairs of one tenant share a number with a probability of one in 10^7 at a million users;
-    the primary key of Scope then refuses the second.
+    then the primary key of Scope refuses the second.
     """
     return _number(agent_id.bytes, user_id.encode())
 
 
 def session_number(thread_id: str, created_at: datetime) -> int:
-    """The conversation that a message belongs to: its thread, on its day.
+    """Return the conversation of a message: its thread on its day.
 
-    A thread may be a channel that never ends; messages of last spring are another conversation.
+    A thread may be a channel that never ends; its messages of last spring are another conversation.
     """
     return _number(thread_id.encode(), created_at.astimezone(UTC).date().isoformat().encode())
 

@@ -1,7 +1,7 @@
-"""The short-term window under its public name; the work is in `memory.conversations.short_term`.
+"""Public names of the short-term window; the implementation is `memory.conversations.short_term`.
 
 The pipeline calls `get_recent_messages` and `append_message` as attributes of this module, so a
-program that replaces or wraps one of them here changes the window.
+program that replaces or wraps one of them changes the window.
 """
 
 from collections.abc import Sequence
@@ -39,17 +39,17 @@ def append_turns(
     turns: Sequence[Turn],
     window: int = WINDOW,
 ) -> None:
-    """Append a message and its reply by `append_message`, each once however often this is run.
+    """Append a message and its reply by `append_message`, each once, however often it is called.
 
-    `append_message` gets role and content alone. Its turns are then written in one round trip, with
+    `append_message` gets role and content only. Its turns are then written in one round trip, with
     the messages' ids, names and times.
 
     Args:
         turns: turns of the transcript, in their order.
-        window: the number of turns that the window keeps.
+        window: the maximum number of turns of the window.
 
     Raises:
-        InvalidArgument: the last turn has no message_id, or user_id or the window cannot be.
+        InvalidArgument: the last turn has no message_id, or user_id or the window is invalid.
     """
     with windows.collecting(tenant_id, agent_id, user_id) as collected:
         for turn in turns:

@@ -1,4 +1,4 @@
-"""Celery tasks of memory: each enters its tenant and calls one service."""
+"""Celery tasks of memory. Each enters its tenant and calls one service."""
 
 from uuid import UUID
 
@@ -11,12 +11,12 @@ from tenants.serving import TenantTask
 
 @shared_task(bind=True, base=TenantTask)
 def embed_and_store(self: Task, tenant_id: UUID | str, message_ids: list[str] | None = None) -> int:
-    """Embed and store these messages, or whatever waits; how many were stored.
+    """Embed and store these messages, or all queued ones; return the number of stored messages.
 
-    Safe to run twice, at once or later: the outbox lists the work. Where more waits than
-    one task should do, the next one is enqueued, behind those of other tenants.
+    It can be run twice, at the same time or later: the queue has the work. If there is more than
+    one task should do, the next task is enqueued, behind those of other tenants.
     """
-    # Delivered again because its worker died: over one of these messages, for all we know.
+    # Redelivered because its worker died, perhaps over one of these messages.
     alone = bool((self.request.delivery_info or {}).get("redelivered"))
     done = embedding_jobs.drain(tenant_id, message_ids, limit=OUTBOX_TASK_LIMIT, alone=alone)
     if done.more:
@@ -26,5 +26,5 @@ def embed_and_store(self: Task, tenant_id: UUID | str, message_ids: list[str] | 
 
 @shared_task(base=TenantTask)
 def embed_message(tenant_id: UUID | str, message_id: str) -> int:
-    """Embed and store a message whose task was lost, with others that are overdue; how many."""
+    """Embed and store a message whose task was lost, and overdue ones; return their number."""
     return embedding_jobs.drain(tenant_id, [message_id]).stored

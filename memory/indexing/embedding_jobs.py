@@ -1,9 +1,9 @@
-"""Writing the vectors and words of messages, in batches, from the queue of embeddings.
+"""Writes the vectors and words of messages, in batches, from the queue of embeddings.
 
-A job is removed in the transaction that writes its message's vectors and words, and its row is
-locked by that transaction: a worker that is killed leaves all of it or nothing, and any other
-worker may do the rest. That a batch was begun is recorded before. A message whose job outlives a
-worker, or failed, is tried alone from then on, so that it takes no other message with it.
+A job is removed in the transaction that writes its message's vectors and words, and that
+transaction locks its row: a killed worker leaves all of it or nothing, and another worker can
+continue. The start of a batch is recorded before. A message whose job has failed, or whose worker
+has died, is tried alone from then on, so that it fails no other message.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ BATCH_SECONDS: Final = histogram(
 
 @dataclass(frozen=True)
 class Drained:
-    """What one run has done."""
+    """The result of one run."""
 
     stored: int
     more: bool
@@ -52,21 +52,23 @@ def drain(
     limit: int = OUTBOX_TASK_LIMIT,
     alone: bool = False,
 ) -> Drained:
-    """Embed and store messages whose job is queued, in batches, each once.
+    """Embed and store messages with a queued job, in batches, each once.
 
-    Jobs that other workers hold are left to them. A message that fails gets its error recorded and
-    is tried again later; it takes no other with it.
+    Jobs that other workers have locked are skipped. The error of a failed message is recorded, and
+    it is retried later; it fails no other message.
 
     Args:
         tenant_id: the tenant.
-        message_ids: these, and then one batch of overdue ones: where tasks of single messages wait
-            in a long queue, the first of them do the work of the others. By default all that wait.
-        limit: maximum number of messages, not counting overdue ones.
-        alone: store messages one by one, each recorded before it is begun. After a worker died over
-            one of them, this stores the others and finds the culprit.
+        message_ids: these, and then one batch of overdue ones: if tasks of single messages wait in
+        a
+            long queue, the first of them do the work of the others. By default all queued ones.
+        limit: maximum number of messages, without overdue ones.
+        alone: store messages one by one, each recorded before it is begun. After a worker has died
+        over
+            one of them, this stores the others and identifies it.
 
     Raises:
-        EmbeddingModelError: the model does not load; the jobs have it as their error.
+        EmbeddingModelError: the model does not load; it is recorded as the error of the jobs.
         UnknownTenant: no such tenant.
     """
     asked = None if message_ids is None else [UUID(str(message_id)) for message_id in message_ids]
@@ -88,21 +90,23 @@ adrain = asynchronous(drain)
 
 
 def retry_now(message_id: UUID) -> bool:
-    """Make a message that failed due at once; return False if it did not fail."""
+    """Make a failed message due at once; return False if it has not failed."""
     failed = EMBEDDINGS.jobs([message_id]).exclude(last_error="")
     return bool(failed.update(due_at=Now(), sweep_at=Now()))
 
 
 def _workable() -> JobQuerySet:
-    """Jobs that a worker may do: all but those that failed and are not due, or were just begun."""
+    """Return jobs that a worker may do: all except failed ones that are not due, and running
+    ones.
+    """
     is_due = Q(due_at__lte=Now()) & ~Q(begun_at__gt=Now() - GRACE)
     return EMBEDDINGS.jobs().filter(Q(attempts=0, last_error="") | is_due)
 
 
 def _require_model() -> None:
-    """Load the model before any row is locked, and record on the jobs if it does not load.
+    """Load the model before any row is locked, and record an error on the jobs.
 
-    The model of this host: the jobs stay due for others, whose model may load.
+    Only the model of this host failed: the jobs stay due for other hosts.
     """
     try:
         get_embedder()
@@ -114,9 +118,9 @@ def _require_model() -> None:
 
 
 def _work_off(jobs: JobQuerySet, limit: int, *, alone: bool) -> Drained:
-    """Do these jobs in batches, those due longest first, until all that are left are locked."""
+    """Do these jobs in batches, longest due first, until only locked ones are left."""
     stored = taken = 0
-    # Ends: at the limit, and where no job is left that others do not hold.
+    # Ends: at the limit, or when all remaining jobs are locked.
     while taken < limit:
         with transaction.atomic():
             waiting = jobs.order_by("sweep_at").select_for_update(skip_locked=True)
@@ -134,9 +138,10 @@ def _work_off(jobs: JobQuerySet, limit: int, *, alone: bool) -> Drained:
 
 
 def _is_fresh(job: Job) -> bool:
-    """Whether the message may be stored with others: it never failed, and ended no worker.
+    """Return whether the message may be stored with others: it has not failed, and killed no
+    worker.
 
-    A job that was begun long ago may have ended its worker. Until then it may be in work, or its
+    A job that was begun long ago may have killed its worker. A recent one may be running, or its
     worker was killed for another reason.
     """
     begun_at = job.begun_at
@@ -144,7 +149,7 @@ def _is_fresh(job: Job) -> bool:
 
 
 def _store_batch(message_ids: Sequence[UUID]) -> int:
-    """Store these together; where that fails, those apart from the culprit. Return how many."""
+    """Store these together; if that fails, one by one. Return the number of stored messages."""
     try:
         return _store(message_ids)
     except Exception:
@@ -174,7 +179,7 @@ def _store(message_ids: Sequence[UUID]) -> int:
         jobs = EMBEDDINGS.jobs(message_ids).select_for_update(skip_locked=True)
         held = dict(jobs.values_list("key", "traceparent"))
         pending = PendingEmbedding.objects.filter(pk__in=list(held))
-        # Who moves or erases messages locks these rows, and waits for our lock on the others.
+        # Moving and erasing messages locks these rows, and waits for the locks of the others.
         free = pending.select_for_update(skip_locked=True, of=("self",))
         rows = list(free.select_related("message").order_by("message__number"))
         if rows:
@@ -192,7 +197,7 @@ def _store(message_ids: Sequence[UUID]) -> int:
             )
         stored = [row.pk for row in rows]
         done = set(held)
-        if len(stored) < len(held):  # of the others, some are locked, and some are gone
+        if len(stored) < len(held):  # some of the others are locked, or deleted
             done -= set(pending.exclude(pk__in=stored).values_list("pk", flat=True))
         PendingEmbedding.objects.filter(pk__in=stored).delete()
         EMBEDDINGS.finish_many(done)
@@ -200,9 +205,9 @@ def _store(message_ids: Sequence[UUID]) -> int:
 
 
 def _recall_event(reply: Message, trace: dict[str, Any]) -> RecallEvent:
-    """What was recalled for the reply, as it was recorded when the reply was written.
+    """Return the recall event of the reply, from the trace that was recorded with the reply.
 
-    It is the memory of the agent that answered, which may be another than the thread's own.
+    It belongs to the agent that answered, which may be another than the thread's own.
     """
     return RecallEvent(
         agent_id=reply.answered_by_id or reply.agent_id,
@@ -212,7 +217,7 @@ def _recall_event(reply: Message, trace: dict[str, Any]) -> RecallEvent:
         hits=trace["hits"],
         cut=trace["cut"],
         injected=trace["injected"],
-        # Traces of archives that were exported before an upgrade may lack these two.
+        # Traces in archives of earlier versions may lack these two.
         facts=trace.get("facts", []),
         prompt=trace.get("prompt"),
         abstained=trace["abstained"],

@@ -1,7 +1,7 @@
-"""Vectors of another model, written beside those of the present one.
+"""Embeds messages with another model, beside the vectors of the current one.
 
-Rows are never changed: the new model's vectors are added, and recall goes on with the old ones
-until EMBEDDING_MODEL names the new model. What it has not embedded by then is found by its words.
+Rows are never changed: the new model's vectors are added, and recall uses the old ones until
+EMBEDDING_MODEL names the new model. Messages without its vectors are then found by their words.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ BATCH = 128
 
 @dataclass(frozen=True, slots=True)
 class ReembedProgress:
-    """How far the tenant's messages are."""
+    """The number of a tenant's embedded messages."""
 
     done: int
     total: int
@@ -32,9 +32,8 @@ class ReembedProgress:
 def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgress]:
     """Embed every message of a tenant that the model has not embedded yet, oldest first.
 
-    It may be stopped anywhere and begun again; rows that exist are not embedded twice. Messages
-    that come meanwhile are embedded by the outbox with the present model: run it again after
-    the switch.
+    It can be interrupted and repeated; existing rows are not embedded again. New messages are
+    embedded by the queue with the current model: run it again after the switch.
 
     Yields:
         The progress, before the first batch and after each.
@@ -45,9 +44,9 @@ def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgre
     done = total - missing
     yield ReembedProgress(done, total)
     after = 0
-    # Ends: each batch begins after the one before.
+    # Ends: each batch begins after the last one.
     while True:
-        # The tenant is entered anew each time: between two batches the caller is where it was.
+        # The tenant is entered again each time: between two batches the caller is in its own scope.
         with known_tenant(tenant_id), transaction.atomic():
             batch = list(
                 _missing(embedder.version).filter(number__gt=after).order_by("number")[:BATCH]
@@ -61,6 +60,6 @@ def reembed(tenant_id: UUID | str, embedder: Embedder) -> Iterator[ReembedProgre
 
 
 def _missing(version: str) -> MessageQuerySet:
-    """Messages with any text of which the model has no vector."""
+    """Return messages with text but without a vector of the model."""
     embedded = ConversationEmbedding.objects.filter(message=OuterRef("pk"), embedding_model=version)
     return Message.objects.filter(~Exists(embedded), content__regex=r"\S")

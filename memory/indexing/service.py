@@ -1,5 +1,6 @@
-"""The rows that indexing a message writes: the vectors of its sentences, the weights of
-its words, and what recall weighs beside them."""
+"""Writes the index rows of a message: vectors of its sentences, weights of its words, and features
+for recall.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -19,22 +20,22 @@ from tenants.context import execute
 Piece = tuple[Message, int, str]
 """A message, the position of one of its pieces, and the text of that."""
 
-# The names of speakers who gave none.
+# The names of speakers without a name.
 UNNAMED = {"user": "User", "assistant": "Assistant"}
 
 
 def subject_of(name: str, role: str) -> str:
-    """Who is taken to be speaking."""
+    """Return the name of the speaker of a message."""
     return " ".join(name.split()) or UNNAMED[role]
 
 
 def subject_word(subject: str) -> str:
-    """The word by which a question names a speaker: the first of the name."""
+    """Return the word with which a question names a speaker: the first word of the name."""
     return next(iter(lexical.words(subject)), "")
 
 
 def lexemes_of(name: str, role: str, content: str, created_at: datetime) -> list[str]:
-    """The lexemes of a message: of its text, speaker and date, with repetitions."""
+    """Return the lexemes of a message, with repetitions: of its text, speaker and date."""
     return [
         *lexical.lexemes(f"{subject_of(name, role)} {content}"),
         lexical.SPOKEN_BY[role],
@@ -45,15 +46,15 @@ def lexemes_of(name: str, role: str, content: str, created_at: datetime) -> list
 def index_messages(messages: Sequence[Message]) -> None:
     """Index messages of the current tenant, inside the caller's transaction.
 
-    Doing it again changes nothing. Rows of scopes and words are written in the order of their keys,
-    so that writers who meet in the same scope wait for each other and never for ever. Vectors are
-    of these messages alone, which the caller holds, and are written as they come.
+    It can be repeated. Rows of scopes and words are written in the order of their keys, so that
+    writers in the same scope do not deadlock. Vectors belong to these messages only, which the
+    caller has locked, and are written as they are computed.
     """
     messages = sorted(messages, key=lambda message: message.number)
     embedder = get_embedder()
     pieces = _pieces(messages, embedder)
     batches = embedder.encode_batches([piece for _, _, piece in pieces])
-    # Once the first batch is asked for, all are being computed: meanwhile the words are written.
+    # With the first batch, the computation of all begins: meanwhile the words are written.
     first = list(islice(batches, 1))
     index_words(messages)
     _write_vectors(pieces, chain(first, batches), embedder.version)
@@ -135,7 +136,7 @@ def write_embeddings(messages: Sequence[Message], embedder: Embedder) -> None:
 
 
 def _pieces(messages: Iterable[Message], embedder: Embedder) -> list[Piece]:
-    """The texts to embed: each piece with its message and its position there."""
+    """Return the texts to embed: each piece with its message and its position."""
     return [
         (message, position, piece)
         for message in messages
@@ -179,6 +180,6 @@ def _columns(rows: Iterable[tuple[Any, ...]]) -> list[list[Any]]:
 
 
 def _insert(statement: str, columns: Sequence[Any]) -> None:
-    """Run an INSERT … SELECT FROM unnest(…): one statement, however many rows."""
+    """Run an INSERT … SELECT FROM unnest(…): one statement for any number of rows."""
     if columns:
         execute(statement, columns)

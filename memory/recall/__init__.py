@@ -1,4 +1,4 @@
-"""Recall: what an agent finds for a question, by evidence, score and gate, and why."""
+"""Recall: finds memories of an agent for a question, with scores, a gate, and the reasons."""
 
 from memory.recall.evidence import Exclusion
 from memory.recall.service import (

@@ -1,19 +1,18 @@
-"""The evidence for each message of a scope: one request to Postgres, read by numpy.
+"""Reads the evidence for each message of a scope: one request to Postgres, read by numpy.
 
-Four statements read the turns and the question's words in them, the facts that rest on messages and
-the exclusions from recall, how near the pieces of messages are, and their texts. They are sent
-together, one round trip, and what has come is weighed (scoring.py) while
-Postgres is at the next.
+Four statements read the turns with the question's words, the facts with evidence and the exclusions
+from recall, the distances of the pieces, and the texts. They are sent together in one round trip,
+and `scoring` processes each result while Postgres runs the next statement.
 
-A scope of up to WHOLE_SCOPE messages is read as a whole. Each statement counts first, no further
-than it must, and reads nothing where there are more. A larger scope is known to be large from then
-on, and is asked for candidates: the best by words, of those that hold the question's rarest, the
-nearest by vector, and the turns around both. With them come the words of the turns before.
+A scope of up to WHOLE_SCOPE messages is read as a whole. Each statement counts the messages first,
+up to the limit, and reads nothing if there are more. A larger scope is remembered as large, and its
+candidates are read: the best by words among those with the question's rarest words, the nearest by
+vector, and the turns around both. The words of the turns before come with them.
 
-Columns come as arrays in Postgres' binary format, and what is known of a message before it is asked
-for as one column; handing hundreds of rows from step to step, and each to Python, took longer than
-all else. The texts are a row each, and only those of the found messages are read. Where there are
-too many, or the turns around are asked for, they are fetched when it is known which.
+Columns come as arrays in Postgres' binary format, and the stored features of a message as one
+column; passing hundreds of rows between query steps, and to Python, took longer than everything
+else. Texts are one row each, and only those of found messages are converted. If there are too many,
+or the turns around are requested, they are read later by another statement.
 """
 
 import math
@@ -36,7 +35,10 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The messages of a scope, and the question's words in them. Arrays of a group are as long."""
+    """The messages of a scope, and the question's words in them.
+
+    Arrays of a group have equal length.
+    """
 
     large: bool
     """Candidates alone, and the turns around them."""
@@ -76,7 +78,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """How near the pieces of messages are to the question."""
+    """The cosine similarities of pieces of messages to the question."""
 
     ids: NDArray[np.uint64]
     """Of each piece: its message's."""
@@ -94,7 +96,7 @@ class Quote(NamedTuple):
 
 
 class KnownFact(NamedTuple):
-    """A fact that rests on messages of the scope."""
+    """A fact with evidence in messages of the scope."""
 
     memory_id: UUID
     content: str
@@ -117,7 +119,7 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The facts that rest on messages of a scope, and what is excluded from recall."""
+    """The facts with evidence in messages of a scope, and the exclusions from recall."""
 
     cited: Pieces
     """Of each quote: its message's id, and the cosine of its fact."""
@@ -129,16 +131,16 @@ class Known:
     """Of messages with excluded words, the best cosine of their other pieces; -inf without any."""
 
     def is_excluded(self, message_id: UUID) -> bool:
-        """Whether the whole message is excluded."""
+        """Return whether the whole message is excluded."""
         return any(each.start is None for each in self.exclusions.get(message_id, ()))
 
     @property
     def excluded(self) -> list[UUID]:
-        """The messages that are excluded as a whole."""
+        """Return the messages that are excluded as a whole."""
         return [message_id for message_id in self.exclusions if self.is_excluded(message_id)]
 
     def without_excluded(self, message_id: UUID, content: str) -> str:
-        """The content of a message with "…" for the words that are excluded."""
+        """Return the content of a message with "…" in place of excluded words."""
         words = [
             (each.start, each.end)
             for each in self.exclusions.get(message_id, ())
@@ -159,7 +161,7 @@ NOTHING_KNOWN = Known(Pieces(np.empty((0, 2), np.uint64), np.empty(0)), [], {}, 
 
 
 class Text(NamedTuple):
-    """The text of a message, with the turns around it as JSON if they were asked for."""
+    """The text of a message, with the turns around it as JSON if requested."""
 
     number: int
     external_id: str | None
@@ -173,11 +175,11 @@ class Text(NamedTuple):
 
 
 def _items(*kinds: str) -> tuple[np.dtype[Any], ...]:
-    """Values of these kinds as they stand in an array: each after its length."""
+    """Return the dtypes of array values of these kinds: each after its length."""
     return tuple(np.dtype([("length", ">i4"), ("value", kind)]) for kind in kinds)
 
 
-# Of the first statement; what it says to the others follows.
+# The number of columns of the first statement; the settings for the others follow.
 _COLUMNS = 6
 # IndexedMessage.packed_row and .lexemes
 _PACKED_ROW = np.dtype(
@@ -194,7 +196,9 @@ _PIECES = _items("2>u8", ">f8")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The answers that a recall is given, to be read in this order: turns, known, pieces, texts."""
+    """The results of a recall's statements, to be read in this order: turns, known, pieces,
+    texts.
+    """
 
     fits: bool
     """False where the scope is too large to be read in this way: the rest says nothing."""
@@ -205,7 +209,7 @@ class Evidence:
     """The texts come along."""
 
     def known(self) -> Known:
-        """Wait for the facts and exclusions of the messages."""
+        """Read the facts and exclusions of the messages."""
         self._cursor.nextset()
         cited, facts, exclusions = self._cursor.fetchone()
         by_message: dict[UUID, list[Exclusion]] = {}
@@ -237,16 +241,16 @@ class Evidence:
         )
 
     def pieces(self) -> Pieces:
-        """Wait for how near the pieces are."""
+        """Read the cosine similarities of the pieces."""
         self._cursor.nextset()
         (sent,) = self._cursor.fetchone()
         return Pieces(*_unpacked(sent, _PIECES))
 
     def texts(self, found: Mapping[int, UUID]) -> dict[int, Text]:
-        """The texts of messages: those that come along, or else by a statement of their own.
+        """Read the texts of messages, from the same request or by another statement.
 
         Args:
-            found: numbers and ids of the messages.
+            found: ids of the messages by number.
         """
         if not found:
             return {}
@@ -266,7 +270,7 @@ class Evidence:
 def _best_remaining(
     content: str, excluded: Iterable[Exclusion], pieces: Iterable[tuple[str, float]]
 ) -> float:
-    """The best cosine of the pieces without a sentence in which words are excluded."""
+    """Return the best cosine of the pieces without sentences with excluded words."""
     wrong = [
         sentence
         for sentence, start, end in sentence_spans(content)
@@ -286,10 +290,10 @@ def _best_remaining(
 
 
 def gather(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy) -> Evidence:
-    """Ask for what speaks for a scope's messages, and wait for the turns.
+    """Send the statements for a scope's messages, and read the turns.
 
     Args:
-        strategy: any but WHOLE reads only messages that may be the best and the turns around them.
+        strategy: any except WHOLE reads only candidates and the turns around them.
     """
     along = not values["neighbours"]
     until, among = values["at"] is not None, values["among"] is not None
@@ -319,7 +323,9 @@ def gather(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy)
 
 
 def _unpacked(sent: bytes, items: Iterable[np.dtype[Any]]) -> Iterator[NDArray[Any]]:
-    """Arrays in Postgres' binary format: each a header, then every value after its length."""
+    """Return arrays from Postgres' binary format: each has a header, then each value after its
+    length.
+    """
     start = 0
     for item in items:
         dimensions, _, _, *sizes = unpack_from(">iIIii" if sent[start + 3] else ">iII", sent, start)
@@ -329,5 +335,5 @@ def _unpacked(sent: bytes, items: Iterable[np.dtype[Any]]) -> Iterator[NDArray[A
 
 
 def _native(values: NDArray[Any]) -> NDArray[Any]:
-    """A copy in this machine's order of bytes, one value after the other."""
+    """Return a contiguous copy in this machine's byte order."""
     return values.astype(values.dtype.newbyteorder("="))

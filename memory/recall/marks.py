@@ -1,6 +1,6 @@
-"""Reviewers' marks on recalled memories, and the calibration that they give their tenant.
+"""Reviewers' marks on recalled memories, and the tenant's calibration from them.
 
-A mark changes the probability that people see, and nothing that is recalled.
+A mark changes the probability that people see, not the results of recall.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,12 +17,12 @@ from memory.recall.policy import CALIBRATIONS, logistic, logit
 from tenants import transaction
 from tenants.context import fetch_all
 
-# With fewer marks the product's own calibration is shown. benchmarks/recall/calibration.py: 10
-# marks bring the mean that is shown hardly nearer to the share that was relevant, 50 do.
+# With fewer marks, the product's own calibration is used. benchmarks/recall/calibration.py: 10
+# marks hardly move the mean towards the share of relevant memories, 50 do.
 MIN_MARKS: Final = 50
-# Only the newest count.
+# Only the newest marks are used.
 MAX_MARKS: Final = 5000
-# Of the shifts that fit the kinds of docs/measurements.md, from -0.5 to 0.5.
+# Of the shifts that fit the kinds in docs/measurements.md, from -0.5 to 0.5.
 PRIOR_DEVIATION: Final = 0.5
 NEWTON_STEPS: Final = 20
 
@@ -40,7 +40,7 @@ GROUP BY 1
 
 @dataclass(frozen=True, slots=True)
 class OwnCalibration:
-    """How a tenant's marks shift the probabilities that its people see."""
+    """The shift of the shown probabilities by a tenant's marks."""
 
     marks: int
     """Marks that say relevant or not relevant; at most MAX_MARKS."""
@@ -49,16 +49,16 @@ class OwnCalibration:
 
     @property
     def is_own(self) -> bool:
-        """Whether there are marks enough."""
+        """Whether there are enough marks."""
         return self.marks >= MIN_MARKS
 
     @property
     def needed(self) -> int:
-        """Marks that are needed for it."""
+        """The number of missing marks."""
         return MIN_MARKS
 
     def probability(self, found: Mapping[str, Any]) -> float | None:
-        """Return the probability to show of a memory; None if there is none.
+        """Return the shown probability of a memory; None if there is none.
 
         Args:
             found: a hit or a cut as a mapping, such as an entry of a RecallEvent.
@@ -67,14 +67,14 @@ class OwnCalibration:
         return None if probability is None else self.shown(probability)
 
     def shown(self, probability: float) -> float:
-        """Return the probability to show for one by the product's calibration."""
+        """Return the shown probability for one of the product's calibration."""
         return logistic(logit(probability) + self.shift) if self.is_own else probability
 
 
 def calibrated(found: Mapping[str, Any]) -> float | None:
     """Return the probability of a memory by the product's calibration.
 
-    An entry without a `gate_value` is from before probabilities were calibrated.
+    An entry without a `gate_value` is older than calibrated probabilities.
     """
     probability: float | None = found.get("probability")
     if probability is None or "gate_value" in found:
@@ -108,13 +108,13 @@ def fitted_shift(
             probability = logistic(start + shift)
             gradient += relevant - number * probability
             curvature += number * probability * (1 - probability)
-        # A step is bounded: without a prior it may go far where marks agree.
+        # A step is limited: without a prior it may be very large where marks agree.
         shift += max(-1.0, min(1.0, gradient / max(curvature, 1e-9)))
     return shift
 
 
 def trace_of(reply_id: UUID) -> dict[str, Any] | None:
-    """Return the trace of the recall for a reply, or None if none is kept."""
+    """Return the trace of the recall for a reply, or None if there is none."""
     event: Any = RecallEvent.objects.filter(reply_id=reply_id).values().first()
     if event is None:
         pending = PendingEmbedding.objects.filter(message_id=reply_id)

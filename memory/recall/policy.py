@@ -1,7 +1,7 @@
 """Settings of an agent's recall: number of results, thresholds, channels, weights.
 
-The gate gives each message a value, which thresholds are compared with. The probability that people
-see is another number, calibrated from that value: a better calibration changes no recall.
+The gate gives each message a value, which is compared with thresholds. The probability that people
+see is another number, calibrated from that value: a better calibration does not change recall.
 """
 
 import math
@@ -23,18 +23,18 @@ MIN_PROBABILITY = 1e-12
 
 def logistic(logit: float) -> float:
     """Return the probability of a logit."""
-    # Beyond this, exp() of a double overflows.
+    # exp() of a double overflows beyond this.
     return 1 / (1 + math.exp(-max(-700.0, min(700.0, logit))))
 
 
 def logit(probability: float) -> float:
-    """Return the logit of a probability, which is kept away from 0 and 1."""
+    """Return the logit of a probability, clipped away from 0 and 1."""
     kept = max(MIN_PROBABILITY, min(1 - MIN_PROBABILITY, probability))
     return math.log(kept / (1 - kept))
 
 
 class GateFeatures(NamedTuple):
-    """What the ranking knows of one memory and its question."""
+    """The features of one memory for a question."""
 
     cosine: float
     """Best cosine of the memory's sentences."""
@@ -64,7 +64,7 @@ class GateFeatures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """One coefficient for every sign, and the bias."""
+    """One coefficient for each feature, and the bias."""
 
     bias: float
     cosine: float = 0.0
@@ -85,11 +85,11 @@ class Gate:
     """Of the best cosine of the facts that rest on a message."""
 
     def value(self, features: GateFeatures, fact: float | None = None) -> float:
-        """How well the memory fits, from 0 to 1. Thresholds are compared with it.
+        """Return how well the memory fits, from 0 to 1. It is compared with the thresholds.
 
         Args:
-            features: of the message, whether facts rest on it or not.
-            fact: the best cosine of the facts that rest on it; None without any.
+            features: of the message.
+            fact: the best cosine of the facts with evidence in it; None without facts.
         """
         total = self.bias + sum(map(mul, _coefficients(self), features))
         if fact is not None:
@@ -100,10 +100,9 @@ class Gate:
 FEATURE_NAMES: Final = GateFeatures._fields
 _coefficients = attrgetter(*FEATURE_NAMES)
 
-# Printed by benchmarks/recall/refit_gate.py, of what gate_features.py beside it wrote: LoCoMo's
-# dialogues 0-3 as they are, the same as a nameless user has them in memories of all sizes, the
-# conversations of tests/memory/data, and composed ones of long turns. docs/measurements.md has the
-# curve.
+# Printed by benchmarks/recall/refit_gate.py from the output of gate_features.py: LoCoMo's dialogues
+# 0-3 as they are, the same with a nameless user in memories of all sizes, the conversations of
+# tests/memory/data, and composed ones of long turns. docs/measurements.md has the curve.
 HYBRID: Final = Gate(
     bias=-7.882,
     cosine=7.964,
@@ -118,11 +117,11 @@ HYBRID: Final = Gate(
     unknown_name=-1.584,
     anonymous=0.664,
     scarcity=0.673,
-    # Added to the others for messages with facts: benchmarks/facts/recall_with_facts.py.
+    # Added for messages with facts: benchmarks/facts/recall_with_facts.py.
     cited=-2.4,
     fact=4.9,
 )
-# The same for ranking by vectors alone, of which it may look at nothing else.
+# The same for ranking by vectors only, with the features of vectors only.
 VECTOR: Final = Gate(bias=-8.0, cosine=9.0, gap=-8.0)
 
 GATES: Final = {"hybrid": HYBRID, "vector": VECTOR}
@@ -141,7 +140,7 @@ class Calibration(NamedTuple):
         return logistic(self.slope * logit(value) + self.shift + self.cited * is_cited)
 
 
-# Printed by benchmarks/recall/calibration.py. Decision 81 says what they were fitted to.
+# Printed by benchmarks/recall/calibration.py. Decision 81 describes the data.
 CALIBRATIONS: Final = {
     "hybrid": Calibration(slope=0.823, shift=0.501, cited=-0.52),
     # Fitted to LoCoMo's dialogues 0-3 as they are.
@@ -150,13 +149,13 @@ CALIBRATIONS: Final = {
 
 
 class Thresholds(NamedTuple):
-    """Values of the gate below which nothing, or a memory, is not given."""
+    """Values of the gate below which all results, or single memories, are left out."""
 
     open_at: float
     keep_at: float
 
 
-# docs/measurements.md has the curve that they are points of.
+# Points of the curve in docs/measurements.md.
 PRESETS: Final = {
     "precise": Thresholds(0.10, 0.02),
     "balanced": Thresholds(0.06, 0.005),
@@ -167,7 +166,7 @@ DEFAULT_PRESET: Final = "balanced"
 
 @dataclass(frozen=True, slots=True)
 class RecallWeights:
-    """How much each sign counts beside the best cosine of a message's sentences.
+    """The weight of each feature besides the best cosine of a message's sentences.
 
     Found on LoCoMo's dialogues 0-3 by cross-validation over dialogues: see docs/measurements.md.
     """
@@ -205,7 +204,7 @@ NO_WEIGHTS: Final = RecallWeights(**dict.fromkeys(WEIGHT_NAMES, 0.0))
 
 @dataclass(frozen=True, slots=True)
 class RecallPolicy:
-    """How to recall. The defaults are the ones that docs/measurements.md measures."""
+    """The settings of a recall. docs/measurements.md measures the defaults."""
 
     mode: Mode = "hybrid"
     """"hybrid" uses every sign; "vector" ranks by the best cosine alone."""
@@ -228,17 +227,17 @@ class RecallPolicy:
         return replace(self, **PRESETS[preset]._asdict())
 
     def probability(self, value: float, *, is_cited: bool = False) -> float:
-        """Return the calibrated probability of a value of the gate.
+        """Return the calibrated probability for a value of the gate.
 
         Args:
             value: of the gate.
-            is_cited: a fact rests on the message.
+            is_cited: whether a fact has evidence in the message.
         """
         return CALIBRATIONS[self.mode].probability(value, is_cited=is_cited)
 
     @property
     def uses_facts(self) -> bool:
-        """Whether the facts of an agent and user that rest on messages are recalled with these."""
+        """Whether facts with evidence in messages are recalled with these."""
         return self.mode != "vector" and self.weights.fact > 0
 
     def __post_init__(self) -> None:

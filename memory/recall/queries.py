@@ -1,14 +1,14 @@
-"""The statements that read what speaks for each message of a scope.
+"""The statements of a recall.
 
-All are sent prepared, planned once for whatever scope is asked for (TenantPreparedCursor), since
-to plan them for their values took a fifth of a recall. So nothing may depend on what the planner
-takes a scope's size to be. It is left indexes alone, in their order, and there are fences, each
-against a plan that was seen (docs/decisions/0017 has them):
+All are sent prepared, with one generic plan for all scopes (TenantPreparedCursor), because planning
+them for their values took a fifth of a recall. The plan must therefore not depend on the planner's
+estimate of a scope's size. Only indexes are enabled, and each of these fences prevents a plan that
+was observed (docs/decisions/0017 has them):
 - MATERIALIZED: a one-row CTE in a cross join was inlined and computed for every row; a condition on
-  agent and user was pushed in, and read the whole scope instead of the messages that are named.
-- CASE around the scope's columns: HNSW is the only index that is left.
-- BETWEEN a value and itself, in the order of it: no other index than that of signs has the order.
-- LATERAL, OFFSET 0: each word and each message is looked up by itself, however many there may be.
+  agent and user was pushed down, and read the whole scope instead of the named messages.
+- CASE around the scope's columns: only the HNSW index remains.
+- BETWEEN a value and itself, in its order: only the index of signs has that order.
+- LATERAL, OFFSET 0: each word and each message is looked up separately, for any number of them.
 """
 
 from enum import IntEnum
@@ -20,7 +20,7 @@ from tenants.postgresql.prepared import Statements
 
 
 class Strategy(IntEnum):
-    """How a scope is read, which goes by its size."""
+    """How a scope is read, by its size."""
 
     WHOLE = 0
     """All of it."""
@@ -30,35 +30,37 @@ class Strategy(IntEnum):
     """Candidates: by words, and the nearest pieces, by a walk through all scopes' HNSW index."""
 
 
-# Messages that are all weighed. At the limit candidates would take half the time, or less, but all
-# finds more, and the gate was fitted to it.
+# Up to this number, all messages of a scope are weighed. At the limit candidates would take half
+# the time or less, but all messages give better results, and the gate was fitted to them.
 WHOLE_SCOPE: Final = 2_000
-# A scan takes .4 µs a piece of the scope; a walk takes 1.2 ms over the scope's share of all pieces.
-# They take the same time at this many messages times the root of all messages. Up to another size,
-# at which it hardly matters, a scan is taken in any case: there may be no count of all of them yet.
+# A scan takes .4 µs for each piece of the scope; a walk takes 1.2 ms divided by the scope's share
+# of all pieces. They take equal time at this number of messages times the root of all messages. Up
+# to another size, at which the difference is small, a scan is used in any case: the number of all
+# messages may be unknown.
 SCANNED_TO_ROOT: Final = 35
 SCANNED_AT_LEAST: Final = 5_000
-# Of the scanned pieces, those with compared vectors: their signs alone are not precise enough.
+# Of the scanned pieces, those whose vectors are compared: signs alone are not precise enough.
 RESCORED_PIECES: Final = 200
-# Texts come with the evidence while they hold no more words than this: some 600 kB.
+# Texts are read with the evidence if they have at most this many words: about 600 kB.
 WORDS_ALONG: Final = 100_000
-# So do metadata of a message that take no more bytes than this; others are asked for by themselves.
+# Metadata of a message up to this size too; larger metadata are read separately.
 METADATA_ALONG: Final = 256
 # In a larger scope, candidates by words, and pieces by vector, of which a message has two or three.
 CANDIDATES: Final = 25
 CANDIDATE_PIECES: Final = 16
 HNSW_EF_SEARCH: Final = 32
-# The words that lead to candidates: the rarest, up to this many messages that hold them together.
+# Candidates come from the rarest words, up to this many messages with any of them.
 CANDIDATE_POSTINGS: Final = 1_500
-# Of these messages, the best, of which is looked up which of the question's other words they hold.
+# The best of these messages, which are checked for the question's other words.
 COMPARED: Final = 150
-# The newest facts of an agent and user that are compared, those of them whose texts come along, and
-# in a large scope those whose messages are candidates: the nearest.
+# The newest facts of an agent and user that are compared, the number whose texts are read with the
+# evidence, and in a large scope the number of nearest facts whose messages become candidates.
 MAX_FACTS: Final = 5_000
 FACTS_ALONG: Final = 40
 CANDIDATE_FACTS: Final = 16
-# A word is counted up to here: a more common word has little weight, and counting on would
-# take longer than the rest. So would counting the messages of a scope that is walked.
+# A word is counted up to this limit: more common words have little weight, and further counting
+# would take longer than the rest. The same holds for counting the messages of a scope that is
+# walked.
 MAX_COUNTED: Final = 600
 LARGE_SCOPE: Final = 10_000
 
@@ -81,7 +83,7 @@ LIMITS: Final = {
     "context": len(CONTEXT_WEIGHTS),
 }
 
-# The facts that rest on messages of the scope, and their evidence.
+# The facts with evidence in messages of the scope, and their evidence.
 _FACTS = """
 fact AS MATERIALIZED (
     SELECT coalesce(version_of, memory_id) AS memory_id, memory_id AS version_id, content,
@@ -105,21 +107,21 @@ _IS_VALID = """version_of IS NULL AND state = 'active'
 _WAS_VALID = """(state IN ('active', 'superseded') OR state = 'retracted' AND retracted_at > %(at)s)
       AND valid_from <= %(at)s AND (valid_to IS NULL OR valid_to > %(at)s)
       AND (expires_at IS NULL OR expires_at > %(at)s)"""
-# A fact that was true and has ended still says what its messages are about. It is a sign of them,
-# and is not given itself. Without this, R@5 was .764 instead of .773 and R@10 .828 instead of .837,
-# for 27 of 690 facts (benchmarks/facts/recorded.py on LoCoMo 0-3). OFFSET 0: the exclusions of a
-# fact are looked up, else the planner may read those of all scopes.
+# A fact that was true and has ended still describes its messages. It raises their score, and is not
+# returned itself. Without this, R@5 was .764 instead of .773 and R@10 .828 instead of .837, for 27
+# of 690 facts (benchmarks/facts/recorded.py on LoCoMo 0-3). OFFSET 0: the exclusions of a fact are
+# looked up, otherwise the planner may read those of all scopes.
 _HAS_ENDED = """version_of IS NULL AND state IN ('active', 'superseded')
       AND (expires_at IS NULL OR expires_at > now())
       AND NOT EXISTS (SELECT FROM memory_recallexclusion AS corrected
                       WHERE corrected.memory_id = memory_memoryentry.memory_id OFFSET 0)"""
-# A version that has the fact's content has its evidence, too.
+# A version with the fact's content has the fact's evidence too.
 _IS_EVIDENCE_OF_VERSION = """(evidence.memory_id = fact.version_id OR evidence.memory_id = (
             SELECT standing.memory_id FROM memory_memoryentry AS standing
             WHERE standing.memory_id = fact.memory_id AND standing.content = fact.content
         ))"""
-# Facts that rest on the messages, and the exclusions from recall.
-# Of an excluded message the pieces that are left come with their cosines.
+# Facts with evidence in the messages, and the exclusions from recall. The remaining pieces of an
+# excluded message come with their cosines.
 _KNOWN = """
 WITH {facts}, nearest AS MATERIALIZED (
     SELECT memory_id, version_id, content, cosine FROM cited
@@ -150,7 +152,7 @@ SELECT (SELECT {pieces} FROM cited),
         FROM memory_recallexclusion AS excluded WHERE {own} {excluded_until})
 """
 
-# A whole scope. Where there are too many, each statement knows so before it reads anything else.
+# A whole scope. If it has too many messages, each statement stops after counting them.
 _TURNS = """
 WITH entries AS MATERIALIZED (
     SELECT count(*) AS messages, count(*) <= %(whole_scope)s AS fits,
@@ -180,7 +182,7 @@ SELECT {pieces} FROM (
     OFFSET 0
 ) AS piece
 """
-# As of a moment, or among some, of which any scope may be small: piece by piece, and no others.
+# For an earlier time, or among given messages: any scope may be small, so each piece is compared.
 _NEARNESS_AS_OF = """
 SELECT {pieces} FROM (
     SELECT message_id, 1 - (embedding <=> %(vector)s::vector) AS cosine
@@ -200,8 +202,8 @@ WHERE {own} {text_until}
              LIMIT %(whole_scope)s + 1) AS entry)
 """
 
-# The nearest pieces of a large scope. By a scan: the signs of all vectors, from an index, and then
-# the vectors of those whose signs are most alike. Where it is too large, nothing is scanned.
+# The nearest pieces of a large scope. A scan reads the signs of all vectors from an index, then the
+# vectors of those with the most similar signs. If the scope is too large, nothing is scanned.
 _QUANTIZED = """
 ), alike AS MATERIALIZED (
     SELECT id FROM (
@@ -229,7 +231,7 @@ _SIZE_OF_QUANTIZED = """
     ) AS scanned, LATERAL (
         SELECT FROM memory_indexedmessage WHERE scope_id = %(scope)s {until} LIMIT most + 1
     ) AS entry"""
-# By a walk from the nearest of all scopes on, past those of others.
+# A walk from the nearest pieces of all scopes, skipping those of other scopes.
 _HNSW = """
 ), by_vector AS MATERIALIZED (
     SELECT message_id FROM memory_conversationembedding AS piece
@@ -243,9 +245,9 @@ _HNSW_SETTINGS = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": str(
 _SIZE_OF_HNSW = """
     SELECT %(large_scope)s::bigint AS messages, true AS fits"""
 
-# A large scope. The first statement finds the candidates, and tells the others in settings, which
-# end with the transaction that all of them are. Each turn is one of the candidates (2), beside one
-# (1), or there for its words alone (0), which are weighed with those of the turns after it.
+# A large scope. The first statement finds the candidates, and passes them to the others in
+# settings, which are reset at the end of their common transaction. Each turn is a candidate (2),
+# beside one (1), or read only for its words (0), which count for the turns after it.
 _TURNS_OF_CANDIDATES = """
 WITH {facts}, size AS MATERIALIZED (
 {size}
@@ -358,7 +360,7 @@ SELECT {columns} FROM message WHERE {own}
 
 
 def _sent(*columns: str) -> str:
-    """The columns as arrays in Postgres' binary format, one after the other."""
+    """Return the columns as arrays in Postgres' binary format."""
     return " || ".join(f"array_send(coalesce(array_agg({column}), '{{}}'))" for column in columns)
 
 
@@ -408,17 +410,17 @@ _SAME_THREAD = """turn.agent_id = message.agent_id AND turn.user_id = message.us
 
 @cache
 def evidence_sql(strategy: Strategy, *, until: bool, among: bool, texts: bool) -> Statements:
-    """What reads all that speaks for a scope's messages, to be sent together.
+    """Return the statements that read the evidence for a scope's messages, to be sent together.
 
-    The turns, what is known of them beside, how near their pieces are, and their texts. Where the
-    scope is too large for the strategy, `fits` is false in the first, and little else is read.
+    They read the turns, their stored features, the distances of their pieces, and their texts. If
+    the scope is too large for the strategy, `fits` is false in the first, and little else is read.
 
     Args:
-        until: as of a moment, %(at)s: no later message is read or counted. (Of a
-            large scope's words the later ones are counted, which moves all scores alike.)
-        among: as if nothing had been said but some messages: %(among)s by id, %(numbers)s by
-            number.
-        texts: the texts come along.
+        until: read the state at the time %(at)s: no later message is read or counted. (Later words
+        of a
+            large scope are counted, which shifts all scores equally.)
+        among: read only some messages: %(among)s by id, %(numbers)s by number.
+        texts: read the texts too.
     """
     moments = {
         "until": "AND created_at <= %(at)s",
@@ -467,7 +469,9 @@ def evidence_sql(strategy: Strategy, *, until: bool, among: bool, texts: bool) -
 
 @cache
 def texts_sql(*, until: bool, neighbours: bool) -> str:
-    """The statement that reads the texts of messages, with the turns around each if asked for."""
+    """Return the statement that reads the texts of messages, optionally with the turns around
+    each.
+    """
     turns = "NULL"
     if neighbours:
         turns = _NEIGHBOURS.format(

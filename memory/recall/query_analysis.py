@@ -1,4 +1,4 @@
-"""What a question gives recall to go by: its words, whom it names, whether it asks when. Pure."""
+"""The features of a question: its words, the names in it, whether it asks for a time. Pure."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,16 @@ from memory.text.chunking import count_words, split_sentences
 from memory.text.english import ASKED_NUMBERS, I_WORDS, STOP_WORDS, WHEN, YOU_WORDS
 from memory.text.questions import is_question
 
-# Of a pasted page, its beginning and its end are the question.
+# Of a pasted page, the beginning and the end are used.
 MAX_TERMS = 64
 
 _WORD = regex.compile(r"\p{L}[\p{L}\p{M}\p{N}'’]*")
 
 
 def proper_names(text: str) -> list[str]:
-    """The lexemes written like a name: with a capital, and not because a sentence
-    begins there."""
+    """Return the lexemes of words that look like names: capitalized, and not at the beginning of a
+    sentence.
+    """
     names = [
         lexical.lexemes(word)[:1]
         for sentence in split_sentences(text)
@@ -29,7 +30,7 @@ def proper_names(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query, taken apart."""
+    """An analysed query."""
 
     terms: list[int]
     """Hashes of its lexemes, each once, and those of the speaker that it asks for."""
@@ -49,7 +50,7 @@ class Question:
 
     @classmethod
     def of(cls, query: str) -> "Question":
-        """Take a query apart; any text will do."""
+        """Analyse a query, which may be any text."""
         words = lexical.words(query)
         lexemes = [lexeme for lexeme in lexical.stems(words) if lexeme not in ASKED_NUMBERS]
         lexemes = list(dict.fromkeys(lexemes))

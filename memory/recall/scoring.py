@@ -1,8 +1,8 @@
-"""Weighs the messages of a scope against each other. Pure: arrays in, the best out.
+"""Scores the messages of a scope. Pure: arrays in, the best messages out.
 
-A message that asks the same as the question is an `echo`: near to it, and no answer; the words that
-a turn has from the echo before it do not count. A message that asks nearly the same, in other
-words, loses a part of its score: two questions are nearer to each other than to their answer.
+A message that asks the same as the question is an `echo`: near to it, but no answer; words that a
+turn takes over from the echo before it do not count. A message that asks nearly the same in other
+words loses a part of its score: two questions are nearer to each other than to their answer.
 """
 
 import math
@@ -27,28 +27,29 @@ from memory.text.lexical import (
     saturated,
 )
 
-# Words are as rare as if so many other messages, without any of them, had been said before: in the
-# first days of a conversation every word would be common, and nothing could be told from anything.
+# The rarity of words is computed as if this many messages without them existed: otherwise every
+# word of a new conversation would be common.
 PRIOR_MESSAGES = 300
-# Of words when a question is asked, against K1 and B of the weights that are stored: length counts
-# more, since the words of a long turn stand together by accident, and rarity counts more.
+# Parameters of BM25 for the words of a question, compared with K1 and B of the stored weights:
+# length counts more, since words of a long turn co-occur by accident, and rarity counts more.
 CONTEXT_K1, CONTEXT_B = 0.4, 0.8
 RARITY_POWER = 1.5
-# The conversation and the turns beside a message tell the more of it, the less turns tell by
-# themselves: they count in full up to 20 words a turn, half at 100, a quarter at 260.
+# The conversation and the neighbouring turns count more for a message if turns are short: fully up
+# to 20 words a turn, half at 100, a quarter at 260.
 CONTEXT_WORDS = 60
 FULL_CONTEXT_WORDS = 20
-# A message says more the longer it is, up to this many words.
+# A message scores higher the longer it is, up to this many words.
 MOST_WORDS = 60
-# Who asks the same again, in so many times the words and so many more, only asks: that answers
-# nothing, however near the two questions are.
+# A message that repeats the question, in up to this many times the words plus a number, only asks:
+# it is no answer, however similar the two are.
 ECHO_WORDS = (2, 3)
-# A message that only asks is as near to a question as this only if it asks nearly the same: of the
-# questions that hold evidence in LoCoMo's dialogues 0-3 none has a cosine above .55. The cost puts
-# a statement that answers above it. R@1 .488 -> .489, R@5 .756 -> .757, R@10 .815 -> .815.
+# A message that only asks has at least this similarity to a question only if it asks nearly the
+# same: of the questions with evidence in LoCoMo's dialogues 0-3 none has a cosine above .55. The
+# cost ranks a statement that answers above it. R@1 .488 -> .489, R@5 .756 -> .757, R@10 .815 ->
+# .815.
 NEAR_QUESTION_COSINE = 0.6
 NEAR_QUESTION_COST = 0.5
-# Of a conversation, so many of the best speak for it.
+# The number of best messages that represent a conversation.
 SESSION_BEST = 3
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -60,7 +61,7 @@ Positions = NDArray[np.intp]
 
 
 class Found(NamedTuple):
-    """One of the best, and what every column said of it, before its weight."""
+    """One of the best messages, with the value of each feature before its weight."""
 
     number: int
     message_id: UUID
@@ -91,7 +92,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The best of a scope, best first, and the properties of the question there."""
+    """The best messages of a scope, best first, and features of the question in it."""
 
     found: list[Found]
     messages: int
@@ -105,7 +106,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class WordWeights:
-    """What the words of a question, and who said what, say of each message."""
+    """The features of each message from the words of a question and from its speaker."""
 
     shared: Floats
     """Words in common with the question, each by its rarity over the most that there can be."""
@@ -125,7 +126,7 @@ class WordWeights:
 
 
 def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> WordWeights:
-    """All that can be said of the messages before the vectors are known."""
+    """Return the features of the messages that do not need their vectors."""
     terms = _weigh_terms(turns, question)
     echo = _echoes(question, terms, turns)
     echoed, _ = _of_the_turn_before(np.ones(len(echo)), turns.session, echo)
@@ -159,16 +160,16 @@ def rank(
     limit: int,
     known: Known = NOTHING_KNOWN,
 ) -> Ranking:
-    """The `limit` best messages, best first; with `echoes_last` those that answer before others."""
+    """Return the `limit` best messages, best first; with `echoes_last` echoes follow all others."""
     nearest = _best_cosines(turns, words.by_id, pieces)
     for message_id, cosine_of_rest in known.remaining.items():
         nearest[_is_message(turns, message_id)] = cosine_of_rest
-    # A message without words or a vector of this model has nothing to be weighed by.
+    # A message without words and without a vector of this model has no features.
     is_near = nearest > -np.inf
     weighed = (is_near | (turns.words > 0)) & ~turns.aside
     if not weighed.any():
         return Ranking([], turns.messages, words.unknown, words.unknown_name, 0.0)
-    # All of them, as a rule; then nothing is copied.
+    # Usually all of them; then nothing is copied.
     kept = slice(None) if weighed.all() else np.flatnonzero(weighed)
     counts = ~words.echo
     for message_id in known.excluded:
@@ -215,7 +216,7 @@ def rank(
 
 
 def _worth_of_context(words: NDArray[np.int32]) -> float:
-    """What the turns around a message are worth where turns have so many words."""
+    """Return the weight of the neighbouring turns, by the number of words in turns."""
     return min(1.0, (CONTEXT_WORDS + FULL_CONTEXT_WORDS) / (CONTEXT_WORDS + float(words.mean())))
 
 
@@ -235,7 +236,7 @@ def _found(turns: Turns, at: Positions, columns: list[list[Any]]) -> list[Found]
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """What the question's words are worth in a scope, and in each message."""
+    """The weights of the question's words in a scope, and in each message."""
 
     idf: Floats
     """Of each word."""
@@ -255,7 +256,7 @@ class _Terms:
 
 
 def _weigh_terms(turns: Turns, question: Question) -> _Terms:
-    """By how few messages hold them."""
+    """Weigh the words by the number of messages that have them."""
     messages = turns.messages + PRIOR_MESSAGES
     asked = sorted(set(question.terms))
     terms = np.array(asked, np.int64)
@@ -304,7 +305,7 @@ def _weights_in_context(
 
 
 def _in_date(terms: NDArray[np.int64], created_at: NDArray[np.int64]) -> Flags:
-    """Whether each word is in the date of each message."""
+    """Return whether each word is in the date of each message."""
     days, day_of = np.unique(created_at // _DAY, return_inverse=True)
     dates = np.array([_date_terms(day) for day in days.tolist()], np.int64).reshape(-1, 3)
     found: Flags = np.any(terms[:, None, None] == dates, axis=2)
@@ -321,20 +322,22 @@ def _idf(messages: int, counted: Any) -> Any:
 
 
 class _Places:
-    """Where values stand among all."""
+    """Positions of values in a sorted array."""
 
     def __init__(self, among: NDArray[Any]) -> None:
         self._order = np.argsort(among)
         self._sorted = among[self._order]
 
     def of(self, sought: NDArray[Any]) -> Positions:
-        """The position of each, or the position to insert it at."""
+        """Return the position of each value, or its insertion position."""
         found = np.searchsorted(self._sorted, sought)
         return self._order[np.minimum(found, len(self._sorted) - 1)]
 
 
 def _echoes(question: Question, terms: _Terms, turns: Turns) -> Flags:
-    """Which messages only ask, and ask the same: all of the question's words, and few others."""
+    """Return which messages only ask, and ask the same: all words of the question, and few
+    others.
+    """
     if not (question.is_question and question.said_terms):
         return np.zeros(len(turns.number), bool)
     few_others = turns.words <= ECHO_WORDS[0] * question.words + ECHO_WORDS[1]
@@ -343,15 +346,15 @@ def _echoes(question: Question, terms: _Terms, turns: Turns) -> Flags:
 
 
 def _best_cosines(turns: Turns, by_id: _Places, pieces: Pieces) -> Floats:
-    """Of each message the best of its pieces; -inf where it has none."""
+    """Return the best cosine of each message's pieces; -inf without pieces."""
     best = np.full(len(turns.ids), -np.inf)
     if len(best):
         at = by_id.of(_mixed(pieces.ids))
-        # A message written since the turns were read has no position.
+        # A message that was written after the turns were read has no position.
         there = turns.ids[at]
         known = (there[:, 0] == pieces.ids[:, 0]) & (there[:, 1] == pieces.ids[:, 1])
         at, cosine = at[known], pieces.cosine[known]
-        # Of those that are of one message, the last one written stays.
+        # Of several pieces of a message, the last assignment counts.
         order = np.argsort(cosine)
         best[at[order]] = cosine[order]
     return best
@@ -364,19 +367,19 @@ def _is_message(turns: Turns, message_id: UUID) -> Flags:
 
 
 def _mixed(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Both halves in one, by which to look: ids are random."""
+    """Return a search key from both halves of the ids, which are random."""
     return ids[:, 0] ^ ids[:, 1]
 
 
 def _continues(session: NDArray[np.int64]) -> Flags:
-    """Whether each turn but the first is of the same conversation as the one before."""
+    """Return whether each turn except the first has the same conversation as the one before."""
     return session[1:] == session[:-1]
 
 
 def _of_the_turn_before(
     values: Floats, session: NDArray[np.int64], counts: Flags
 ) -> tuple[Flags, Floats]:
-    """Whether the turn before is of the same conversation and counts; its value, 0 if not."""
+    """Return whether the turn before counts and has the same conversation; its value or 0."""
     there = np.zeros(len(values), bool)
     there[1:] = counts[:-1] & _continues(session)
     moved = np.zeros(len(values))
@@ -387,17 +390,17 @@ def _of_the_turn_before(
 def _of_the_turn_after(
     values: Floats, session: NDArray[np.int64], counts: Flags
 ) -> tuple[Flags, Floats]:
-    """Whether the turn after is of the same conversation and counts; its value, 0 if not."""
+    """Return whether the turn after counts and has the same conversation; its value or 0."""
     there, moved = _of_the_turn_before(values[::-1], session[::-1], counts[::-1])
     return there[::-1], moved[::-1]
 
 
 def _session_best(base: Floats, session: NDArray[np.int64], counts: Flags) -> Floats:
-    """Of each turn's conversation, the mean of the best that count; nan where none does."""
+    """Return the mean of the best counting turns of each turn's conversation; nan without any."""
     group = np.concatenate(([0], np.cumsum(~_continues(session))))
     groups = np.arange(group[-1] + 1)
     chosen = np.flatnonzero(counts)
-    # By conversation, the best of each first: one key is sorted in half the time of two.
+    # Sorted by conversation and score: one key takes half the time of two.
     chosen = chosen[np.argsort(group[chosen] * (np.ptp(base) + 1) - base[chosen])]
     starts = np.searchsorted(group[chosen], groups)
     taken = np.minimum(np.bincount(group[chosen], minlength=len(groups)), SESSION_BEST)
@@ -407,7 +410,9 @@ def _session_best(base: Floats, session: NDArray[np.int64], counts: Flags) -> Fl
 
 
 def _best(score: Floats, number: NDArray[np.int64], last: Flags, limit: int) -> Positions:
-    """The first `limit` by score, `last` after all others, the newer of two equal ones first."""
+    """Return the first `limit` by score: those in `last` at the end, the newer of two equal ones
+    first.
+    """
     some = np.arange(len(score))
     if limit < len(some):
         key = np.where(last, -np.inf, score)

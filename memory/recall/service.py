@@ -1,8 +1,8 @@
-"""What an agent remembers of a user, for a question: hybrid ranking, a gate, and the reasons.
+"""Recall: the memories of an agent about a user for a question, with hybrid ranking and a gate.
 
 `evidence` reads sentence vectors, words and neighbouring turns in one round trip. `scoring` weighs
-them against each other. `relevance_gate` decides how many of the best are returned, none included.
-docs/measurements.md has the measurements.
+them. A gate decides how many of the best are returned, perhaps none. docs/measurements.md has the
+measurements.
 """
 
 import math
@@ -51,8 +51,8 @@ RECALL_SECONDS: Final = histogram(
 )
 # Maximum number of omitted messages in the result.
 MAX_CUT = 10
-# How this process has found that large scopes are read, and when, in such times; one that it has
-# forgotten costs another round trip, or two. Which strategy is right changes as all scopes grow.
+# The strategies that this process has found for large scopes. They expire, because the right
+# strategy changes as scopes grow; a missing one costs another round trip, or two.
 MAX_LARGE_SCOPES = 100_000
 LARGE_SCOPES_SECONDS = 3600
 _large_scopes: OrderedDict[tuple[UUID, int, int], Strategy] = OrderedDict()
@@ -66,9 +66,9 @@ Reason = Literal[
     "over the budget",
     "given as a fact",
 ]
-# A message is given beside its fact if its nearest sentence is nearer to the question by this much.
-# benchmarks/facts/recall_with_facts.py: at .1 prompts have 7 % fewer words than at 0, at 2 only 3 %
-# fewer than at .1.
+# A message is returned beside its fact if its nearest sentence is nearer to the question by this
+# difference. benchmarks/facts/recall_with_facts.py: at .1 prompts have 7 % fewer words than at 0,
+# at 2 only 3 % fewer than at .1.
 NEARER_THAN_FACT = 0.1
 
 
@@ -85,7 +85,7 @@ class AdjacentTurn:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A message that was found."""
+    """A found message."""
 
     message_id: UUID
     external_id: str | None
@@ -112,7 +112,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class FactHit:
-    """A fact that was found, and says what the messages say that it rests on."""
+    """A found fact. It replaces the messages with its evidence."""
 
     memory_id: UUID
     content: str
@@ -131,7 +131,7 @@ class FactHit:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A message that was found and left out."""
+    """A found message that is left out."""
 
     message_id: UUID
     reason: Reason
@@ -145,7 +145,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """The answer of a recall, best first, with what speaks for each."""
+    """The result of a recall, best first, with the scores of each memory."""
 
     query: str
     hits: tuple[Hit, ...]
@@ -164,7 +164,7 @@ class RecallResult:
 
     @property
     def ranking(self) -> list[Hit | FactHit]:
-        """Facts and the messages that no fact replaces, as one list, best first."""
+        """Return the facts, and the messages that no fact replaces, as one list, best first."""
         replaced = {message_id for fact in self.facts for message_id in fact.message_ids}
         facts = list(self.facts)
         ranked: list[Hit | FactHit] = []
@@ -176,10 +176,10 @@ class RecallResult:
         return ranked
 
     def trace(self, injected: Sequence[str] | None = None) -> dict[str, Any]:
-        """The recall as JSON, for a RecallEvent.
+        """Return the recall as JSON, for a RecallEvent.
 
         Args:
-            injected: what the language model was given, as given; by default every hit's content.
+            injected: the memories in the prompt, verbatim; by default every hit's content.
         """
         return {
             "query": self.query,
@@ -214,24 +214,25 @@ def recall(
 ) -> RecallResult:
     """Find earlier messages that answer `query`.
 
-    Given the query's vector it is one round trip to Postgres. A process' first recall of an hour in
-    a large scope takes another, in a very large one two; so do the texts of hits where the policy
-    asks for the turns around them, or where all texts of the scope are too long to come along.
+    With the query's vector it is one round trip to Postgres. A process' first recall of an hour in
+    a large scope takes another one, in a very large scope two; so do the texts of hits if the
+    policy requests the turns around them, or if the texts of the scope are too long to be read
+    together.
 
     Args:
-        policy: how much, how sure, by which features; by default DEFAULT_POLICY.
-        at: only what had been said by then, with the facts that were valid then.
-        exclude: ids of messages that are not wanted, such as those of the window.
-        filters: what the metadata of messages must be, see `memory.models.fact_filters`. It is
-            recalled as if nothing else had been said. Another round trip.
-        query_embedding: the vector of `query`, if the caller has it already.
+        policy: number of results, thresholds and features; by default DEFAULT_POLICY.
+        at: only messages up to this time, with the facts that were valid then.
+        exclude: ids of messages to leave out, such as those of the window.
+        filters: conditions on the metadata of messages, see `memory.models.fact_filters`. Other
+            messages do not affect the result. Another round trip.
+        query_embedding: the vector of `query`, if the caller has it.
 
     Returns:
-        At most `policy.top_k` messages, best first, each once; and the facts that say what some of
-        them say. Messages that are excluded from recall are among the `cut`.
+        At most `policy.top_k` messages, best first, each once; and the facts that some of them
+        state. Messages that are excluded from recall are among the `cut`.
 
     Raises:
-        InvalidArgument: a value that cannot be what it should be; the message names it.
+        InvalidArgument: a value is invalid; the message names it.
         UnknownTenant: no such tenant.
     """
     policy = policy or DEFAULT_POLICY
@@ -294,7 +295,7 @@ def recall(
         )
         kept, cut = _decide(ranking, policy, excluded, known, asks_when=question.asks_when)
         texts = evidence.texts({one.number: one.message_id for one, *_ in kept})
-    # What was erased in between has no text any more.
+    # A message that was erased meanwhile has no text.
     kept = [each for each in kept if each[0].number in texts]
     hits = tuple(_hit(*each, texts[each[0].number], known, policy) for each in kept)
     traces.set_attributes(tenant_id=tenant, agent_id=agent, hits=len(hits))
@@ -316,9 +317,9 @@ arecall = asynchronous(recall)
 
 
 def _gather(cursor: CursorWrapper, values: dict[str, Any]) -> Evidence:
-    """What speaks for each message; one round trip, but for an hour's first of a large scope."""
+    """Read the evidence; one round trip, except for an hour's first recall in a large scope."""
     key = (values["tenant"], values["scope"], int(time.monotonic() // LARGE_SCOPES_SECONDS))
-    # As of an earlier moment, or among some messages, a large scope may be small.
+    # At an earlier time, or among some messages, a large scope may be small.
     whole = values["at"] is None and values["among"] is None
     strategy = _large_scopes.get(key, Strategy.WHOLE) if whole else Strategy.WHOLE
     # Ends: the evidence of the last strategy always fits.
@@ -339,7 +340,7 @@ def _decide(
     *,
     asks_when: bool,
 ) -> tuple[list[tuple[Found, float, dict[str, float]]], tuple[Cut, ...]]:
-    """Divide the found messages, best first, into given and omitted ones."""
+    """Divide the found messages, best first, into returned and omitted ones."""
     gate = GATES[policy.mode]
     answers = [one for one in ranking.found if one.message_id not in excluded and not one.echo]
     best_score = max(map(_without_cost, answers), default=0.0)
@@ -402,7 +403,9 @@ def _why_excluded(known: Known, message_id: UUID) -> Reason:
 def _facts(
     kept: Iterable[tuple[Found, float, dict[str, float]]], known: Known, policy: RecallPolicy
 ) -> tuple[FactHit, ...]:
-    """The facts that replace messages: of each message the nearest one that rests on it."""
+    """Return the facts that replace messages: for each message the nearest fact with evidence in
+    it.
+    """
     nearest: dict[UUID, KnownFact] = {}
     for fact in known.facts:
         for quote in fact.quotes:
@@ -456,7 +459,7 @@ def _features(
 
 
 def _without_cost(one: Found) -> float:
-    """Return the score that the gate was fitted to."""
+    """Return the score to which the gate was fitted."""
     return one.score + NEAR_QUESTION_COST * one.repeats_question - one.from_fact
 
 
@@ -465,7 +468,7 @@ def _subject(one: Found) -> float:
 
 
 def _channels(one: Found, features: GateFeatures) -> dict[str, float]:
-    """Everything that was weighed, by the ranking or by the gate."""
+    """Return all features that the ranking or the gate has used."""
     return {
         **features._asdict(),
         "session": one.session,
@@ -512,7 +515,7 @@ def _hit(
 
 
 def _jsonable(value: Any) -> Any:
-    """The value with ids and times as text."""
+    """Return the value with ids and times as text."""
     if isinstance(value, dict):
         return {key: _jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,25 +1,25 @@
-"""Cut a message into the pieces that are embedded: its sentences, each with its subject.
+"""Cuts a message into pieces to embed: its sentences, each with its subject.
 
 A memory is found by its best piece: on LoCoMo the best cosine over "Subject: sentence" finds .576
-of the evidence in ten hits where one vector for the whole turn finds .441. Short sentences share a
-piece: .60, with a third fewer vectors. It also takes care of the model's limit of 256 word pieces,
-since nothing longer is ever handed to it. Pure: the tokenizer is passed in.
+of the evidence in ten hits, one vector for the whole turn .441. Short sentences share a piece: .60,
+with a third fewer vectors. Pieces also fit into the model's limit of 256 word pieces. Pure: the
+tokenizer is an argument.
 """
 
 from collections.abc import Callable, Iterator
 
 import regex
 
-# A sentence of one or two words ("Sure!", "Me too.") says nothing that could be looked for.
+# A sentence of one or two words ("Sure!", "Me too.") has no searchable content.
 MIN_WORDS = 3
-# A piece takes in sentences until it has so many words. From 7 to 9 recall is the same on every
+# A piece takes sentences until it has this many words. From 7 to 9 recall is the same on every
 # dialogue; at 5 and at 12 vectors alone find less.
 MIN_PIECE_WORDS = 8
-# Of a subject's name, so that the text has room beside it.
+# Longer names are cut, so that the text has room.
 MAX_SUBJECT = 80
 
-# A mark that ends a sentence, with the quotes and brackets that close with it. The full-width marks
-# of Chinese and Japanese need no space after them; "." does, or "3.5" and "a.com" would be cut.
+# A mark that ends a sentence, with closing quotes and brackets. The full-width marks of Chinese and
+# Japanese need no space after them; "." does, otherwise "3.5" and "a.com" would be cut.
 _SENTENCE_END = regex.compile(
     r"""
       (?<![.!?…؟۔।॥։፧።]) (?P<mark>[.!?…؟۔।॥։፧።]++) ["'”’»)\]]*+ (?=\s)
@@ -34,13 +34,13 @@ _ABBREVIATION = regex.compile(
     regex.IGNORECASE,
 )
 _INITIAL = regex.compile(r"(?:^|[\s(])(?!I\.$)\p{L}\.$")
-# Scripts that put no space between words: about two characters make one.
+# Scripts without spaces between words: about two characters are a word.
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{N}\p{M}'’-]*")
 
 
 def count_words(text: str) -> int:
-    """Words of `text`, in any script."""
+    """Return the number of words of `text`, in any script."""
     if text.isascii():
         return len(_WORD.findall(text))
     unspaced = len(_UNSPACED.findall(text))
@@ -48,16 +48,18 @@ def count_words(text: str) -> int:
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of `text`, in order, without surrounding space; a line break ends one too."""
+    """Return the sentences of `text`, stripped, in order; a line break ends one too."""
     return [sentence for sentence, _, _ in sentence_spans(text)]
 
 
 def sentence_spans(text: str) -> list[tuple[str, int, int]]:
-    """The sentences of `text`, each with its start and end there, with the space around it."""
+    """Return the sentences of `text`, each with its start and end, including the space around
+    it.
+    """
     ends: list[int] = []
     start = 0
     for end in _SENTENCE_END.finditer(text):
-        # Only the tail can hold an abbreviation; a bounded slice keeps a long text linear.
+        # Only the tail can be an abbreviation; a limited slice keeps long texts linear.
         tail = text[max(start, end.end() - 16) : end.end()]
         if end["mark"] == "." and (_INITIAL.search(tail) or _ABBREVIATION.search(tail)):
             continue
@@ -70,10 +72,11 @@ def sentence_spans(text: str) -> list[tuple[str, int, int]]:
 def cut_pieces(
     text: str, subject: str, *, count_tokens: Callable[[str], int], max_tokens: int
 ) -> list[str]:
-    """The texts to embed for one message: "Subject: sentence", each of at most `max_tokens` tokens.
+    """Return the texts to embed for one message: "Subject: sentence", at most `max_tokens` tokens
+    each.
 
-    Sentences of a word or two are left out beside a longer one; a message that has
-    only such is one piece as a whole, so every message with any text has at least one piece.
+    Sentences of one or two words are left out beside a longer one; a message with only such
+    sentences is one piece, so every message with text has at least one piece.
     """
     text = text.replace("\x00", " ").strip()
     if not text:
@@ -92,7 +95,7 @@ def cut_pieces(
 
 
 def _join(sentences: list[str]) -> list[str]:
-    """The sentences, short ones together with what follows, or at the end with what went before."""
+    """Join short sentences with the next one, or the last ones with the one before."""
     joined: list[str] = []
     begun: list[str] = []
     for sentence in sentences:
@@ -106,7 +109,7 @@ def _join(sentences: list[str]) -> list[str]:
 
 
 def _parts(sentence: str, fits: Callable[[str], bool]) -> Iterator[str]:
-    """`sentence` itself, or its halves (cut at a space where there is one) until each fits."""
+    """Yield `sentence`, or its halves (cut at a space if there is one) until each fits."""
     if len(sentence) <= 1 or fits(sentence):
         yield sentence
         return

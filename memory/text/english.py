@@ -1,4 +1,4 @@
-"""What the lexical channel knows of English: stop words, irregular forms, words of time."""
+"""English words of the lexical channel: stop words, irregular forms, words of time."""
 
 import re
 
@@ -8,7 +8,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 # The stop words of Snowball's English list, which Postgres' `english` configuration uses too, with
-# the endings that an apostrophe leaves behind.
+# the endings after an apostrophe.
 STOP_WORDS = _words(
     """
     i me my myself we our ours ourselves you your yours yourself yourselves he him his
@@ -22,7 +22,7 @@ STOP_WORDS = _words(
     """
 )
 
-# Forms that the stemmer does not bring together with their base: went and go, children and child.
+# Forms that the stemmer does not reduce to the stem of their base: went and go.
 _IRREGULAR_FORMS = """
     go went gone|buy bought|bring brought|think thought|teach taught|catch caught
     seek sought|fight fought|sell sold|tell told|find found|hold held|keep kept|sleep slept
@@ -59,7 +59,7 @@ MONTHS = (
     "july", "august", "september", "october", "november", "december",
 )  # fmt: skip
 
-# A memory that holds one of these, or a year, can answer a question that asks when.
+# A memory with one of these, or a year, can answer a question for a time.
 TIME_WORDS = _words(
     """
     january february march april may june july august september october november december
@@ -69,11 +69,11 @@ TIME_WORDS = _words(
     """
 )
 
-# Whom a question speaks of, in a conversation between a user and an agent.
+# Pronouns of the user and of the agent in a conversation between the two.
 I_WORDS = _words("i me my mine myself we us our ours ourselves")
 YOU_WORDS = _words("you your yours yourself")
 
-# A sentence that begins so, and ends without a mark, asks something: people are in a hurry.
+# A sentence with such a beginning and without a mark at its end is a question.
 QUESTION_WORDS = _words(
     """
     who whom whose what which when where why how do does did is are was were am has have had
@@ -81,13 +81,13 @@ QUESTION_WORDS = _words(
     """
 )
 
-# How a question begins that asks for more than yes or no. In "When I was five I lived in Bern" the
-# subject follows, and in a question the verb.
+# Beginnings of questions that are not answered by yes or no. In "When I was five I lived in Bern"
+# the subject follows, in a question the verb.
 WH_WORDS = _words("who whom whose what which when where why how")
 SUBJECT_WORDS = _words("i we you he she it they my our your his her their")
 # "Do not forget" and "do remember" are no questions.
 AFTER_NO_SUBJECT = _words("not never remember note keep forget")
-# "I live in Bern, remember?" As the words of a text are: "don't" is two of them.
+# "I live in Bern, remember?" Tokenized: "don't" is two words.
 TAGS = frozenset(
     (
         "ok", "okay", "right", "remember", "correct", "yes", "no", "yeah", "you know",
@@ -108,10 +108,10 @@ TELLING_WORDS = _words(
     "remember forget mind know knew tell told say said mention mentioned see hear"
 )
 
-# "How much", "how many": they ask for a number, and no answer repeats them.
+# "How much", "how many": answers do not repeat them.
 ASKED_NUMBERS = _words("much mani")  # as stemmed
 
-# A question that asks when.
+# A question for a time.
 WHEN = re.compile(
     r"\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bhow long ago\b", re.IGNORECASE
 )

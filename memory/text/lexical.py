@@ -1,7 +1,7 @@
-"""The words of the lexical channel: the terms stored of a text, their numbers and weights.
+"""Words of the lexical channel: the stored terms of a text, their hashes and weights.
 
-Words are stemmed here and not in Postgres, so that writing and asking agree whatever the server's
-version or dictionaries are, and a recall needs no round trip to learn its own words. Pure.
+Words are stemmed here and not in Postgres, so that writing and searching agree for any version and
+dictionary of the server, and a recall needs no round trip for its words. Pure.
 """
 
 import re
@@ -20,26 +20,26 @@ from numpy.typing import NDArray
 
 from memory.text.english import IRREGULAR, MONTHS, STOP_WORDS, TIME_WORDS
 
-# Normalising sorts the marks on a character, by insertion: a run of n different ones takes n²/4
-# steps. No script puts more than a handful on one; Unicode's stream-safe format has 30 at most
-# (UAX #15). The last two, of half width, become marks when they are decomposed.
+# Normalising sorts the combining marks of a character by insertion: n different ones take n²/4
+# steps. No script has more than a handful; Unicode's stream-safe format allows 30 (UAX #15). The
+# last two characters, of half width, become marks when they are decomposed.
 MAX_MARKS = 30
 _TOO_MANY_MARKS = regex.compile(rf"([\p{{M}}\uff9e\uff9f]{{{MAX_MARKS}}})[\p{{M}}\uff9e\uff9f]++")
 
 
 Numbers = TypeVar("Numbers", float, NDArray[np.float64])
-# The average length is a constant, and earlier turns count with such shares: the one before, then
-# the two before that. Measured in docs/measurements.md.
+# The average length is a constant. Earlier turns count with these shares: the one before, then the
+# two before that. docs/measurements.md has the measurements.
 K1: Final = 0.6
 B: Final = 0.3
 AVERAGE_LENGTH: Final = 32
 CONTEXT_WEIGHTS: Final = (0.5, 0.25, 0.25)
-# What every turn of the user or the agent holds, so that "my" and "your" find the speaker as a
-# name would. No word can be spelt so.
+# A term of each turn of the user or the agent, so that "my" and "your" find the speaker as a name
+# would. No word has this spelling.
 SPOKEN_BY = {"user": "@user", "assistant": "@agent"}
-# Number of lexemes of each message beside its text: the speaker's, and its date.
+# Number of lexemes of each message besides its text: of the speaker and the date.
 BESIDE_TEXT = 4
-# A longer run of letters is no word that anybody would ask for again.
+# Longer runs of letters are no words that a person would search for.
 MAX_WORD = 64
 _TOKEN = regex.compile(
     r"""
@@ -50,28 +50,28 @@ _TOKEN = regex.compile(
     """,
     regex.VERBOSE | regex.VERSION1,
 )
-# What that finds in a folded text of ASCII alone, in a quarter of the time.
+# The same tokens for folded ASCII texts, in a quarter of the time.
 _ASCII_TOKEN = re.compile(r"[0-9]+(?:[.,][0-9]+)+|[a-z0-9]+")
 _LATIN_MARKS = regex.compile(r"(?<=\p{Latin})\p{M}++")
 _YEAR = regex.compile(r"(?:19|20)\d\d")
 _local = threading.local()
-# Of 616,000 words of chats 94.8 % are among this many; with 65,536 it would be 95.5 %, and four
+# Of 616,000 words of chats 94.8 % are among this many; with 65,536 it would be 95.5 %, with four
 # times the memory, 22 MB for stems and hashes.
 CACHED_WORDS: Final = 16_384
 
 
 def decomposed(text: str) -> str:
-    """The text in form NFKD, without the marks of a character beyond its thirtieth."""
+    """Return the text in form NFKD, with at most 30 marks for each character."""
     return unicodedata.normalize("NFKD", _TOO_MANY_MARKS.sub(r"\1", text))
 
 
 def saturated(frequency: Numbers, length: Numbers, k1: float = K1, b: float = B) -> Numbers:
-    """The weight of a word that is said so often in so many words (BM25)."""
+    """Return the weight of a word with this frequency in a text of this length (BM25)."""
     return frequency * (1 + k1) / (frequency + _damping(length, k1, b))
 
 
 def frequency_of(weight: Numbers, length: Numbers) -> Numbers:
-    """How often a word is said that has this weight in so many words."""
+    """Return the frequency of a word with this weight in a text of this length."""
     return weight * _damping(length) / (1 + K1 - weight)
 
 
@@ -81,11 +81,11 @@ def _damping(length: Numbers, k1: float = K1, b: float = B) -> Numbers:
 
 @lru_cache(maxsize=CACHED_WORDS)
 def stem(word: str) -> str:
-    """The stem of a folded word, so that "went" is "go" and "stories" is "story"."""
-    # A Snowball stemmer keeps the word it works on in itself: one for each thread.
+    """Return the stem of a folded word, so that "went" is "go" and "stories" is "story"."""
+    # A Snowball stemmer is not thread-safe: one for each thread.
     stemmer = getattr(_local, "stemmer", None)
     if stemmer is None:
-        import snowballstemmer  # all its languages, which most commands do without
+        import snowballstemmer  # loads all languages, which most commands do not need
 
         stemmer = _local.stemmer = snowballstemmer.stemmer("english")
     stemmed: str = stemmer.stemWord(IRREGULAR.get(word, word))
@@ -93,7 +93,7 @@ def stem(word: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The words of `text` in any script, folded: case, width, and the accents of Latin letters.
+    """Return the words of `text` in any script, without case, width, and accents of Latin letters.
 
     Scripts without spaces give overlapping pairs of characters, the usual way to search them.
     """
@@ -113,34 +113,34 @@ def words(text: str) -> list[str]:
 
 
 def lexemes(text: str) -> list[str]:
-    """The stems of the words of `text` that carry meaning, in order, repeats included."""
+    """Return the stems of the words of `text` without stop words, in order, with repetitions."""
     return stems(words(text))
 
 
 def stems(found: Iterable[str]) -> list[str]:
-    """The stems of those words that carry meaning, in order, repeats included."""
+    """Return the stems of these words without stop words, in order, with repetitions."""
     return [stem(word) for word in found if word not in STOP_WORDS]
 
 
 def date_lexemes(moment: datetime) -> list[str]:
-    """A date as people say it: "8 May 2023"."""
+    """Return a date as words: "8 May 2023"."""
     utc = moment.astimezone(UTC)
     return [str(utc.day), stem(MONTHS[utc.month - 1]), str(utc.year)]
 
 
 def holds_time(text: str) -> bool:
-    """Whether the text says when: a weekday, a month, "yesterday", "last week", a year."""
+    """Return whether the text has a time: a weekday, a month, "yesterday", "last week", a year."""
     return any(word in TIME_WORDS or _YEAR.fullmatch(word) for word in words(text))
 
 
 def term_weights(own: Sequence[str]) -> dict[str, float]:
-    """The weight of every lexeme of a message, apart from the turns around it."""
+    """Return the weight of each lexeme of a message, without the turns around it."""
     length = float(len(own))
     return {lexeme: saturated(float(tf), length) for lexeme, tf in Counter(own).items()}
 
 
 @lru_cache(maxsize=CACHED_WORDS)
 def lexeme_hash(lexeme: str) -> int:
-    """The number that a posting carries for a lexeme: 64 bits, signed as Postgres' bigint is."""
+    """Return the hash of a lexeme: 64 bits, signed like Postgres' bigint."""
     digest = blake2b(lexeme.encode("utf-8", "replace"), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)

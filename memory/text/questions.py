@@ -1,4 +1,4 @@
-"""Whether a text is a question, and whether it tells something besides. Pure."""
+"""Whether a text is a question, and whether it contains a statement too. Pure."""
 
 import regex
 
@@ -15,7 +15,7 @@ from memory.text.english import (
     WH_WORDS,
 )
 
-# "Can you please remember that": a sentence tells so soon that it is about to tell something.
+# "Can you please remember that": the words before a statement are among the first ones.
 MAX_TELLING_WORDS = 6
 
 _CLOSING = r"""["'”’»)\]」』）]*$"""
@@ -24,12 +24,12 @@ _SAYS = regex.compile(rf"[.!…。！｡]{_CLOSING}")
 
 
 def is_question(text: str) -> bool:
-    """Whether every sentence of the text has the form of a question."""
+    """Return whether every sentence of the text has the form of a question."""
     return all(map(_is_question, _sentences(text)))
 
 
 def only_asks(text: str) -> bool:
-    """Whether the text is a question that contains no statement.
+    """Return whether the text is a question that contains no statement.
 
     These contain one: "I live in Bern, remember?", "Can you remember that I live in Bern?", "Do not
     forget: I live in Bern" and "When I was five I lived in Bern". English only: in any other
@@ -50,8 +50,8 @@ def _is_question(sentence: str) -> bool:
 
 
 def _tells(sentence: str) -> bool:
-    """Whether a sentence with the form of a question tells something all the same."""
-    # Not the colon of a time of day, nor that of "Quick question: where do I live?"
+    """Return whether a sentence with the form of a question contains a statement."""
+    # Except the colon of a time of day, and that of "Quick question: where do I live?"
     explained = sentence.partition(": ")[2].strip()
     if explained and not _is_question(explained):
         return True
@@ -71,7 +71,9 @@ def _tells(sentence: str) -> bool:
 
 
 def _tells_that(words: list[str]) -> bool:
-    """Whether the words ask to remember a thing that they tell: "can you remember that ..."."""
+    """Return whether the words ask to remember the following statement: "can you remember that
+    ...".
+    """
     if not {"i", "you"}.intersection(words[1:3]):
         return False
     head = words[:MAX_TELLING_WORDS]
