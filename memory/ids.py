@@ -12,8 +12,8 @@ from memory.arguments import id_argument
 from memory.exceptions import InvalidArgument
 
 # Control characters, line and paragraph separators, and characters that override text direction.
-UNSEEN: Final = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"
-_UNSEEN = re.compile(f"[{UNSEEN}]")
+INVISIBLE: Final = r"\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"
+_INVISIBLE = re.compile(f"[{INVISIBLE}]")
 _PLAIN = re.compile(r"[\x21-\x7e]+")
 
 
@@ -27,7 +27,7 @@ def new_id_argument(name: str, value: str) -> str:
             direction.
     """
     id_argument(name, value)
-    if found := _UNSEEN.search(value):
+    if found := _INVISIBLE.search(value):
         raise InvalidArgument(
             f"{name}={value[:80]!a} holds U+{ord(found[0]):04X} at {found.start()}, a control"
             " character: ids are one line of text in one direction; remove it"
@@ -37,7 +37,7 @@ def new_id_argument(name: str, value: str) -> str:
     return value
 
 
-def spelled(value: str) -> str:
+def as_code_points(value: str) -> str:
     """Return the id with characters other than visible ASCII as code points; "" if there are none.
 
     For people who have to distinguish similar ids.

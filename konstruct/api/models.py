@@ -18,7 +18,7 @@ from tenants.personal_data import Merge, OnErasure, PersonalData
 # Channel-native ids are any text, but nothing that breaks a line or turns its direction. One
 # pattern, for the API's description shows one.
 ID_TEXT = RegexValidator(
-    rf"^[^\S{UNSEEN}]*[^\s{UNSEEN}][^{UNSEEN}]*\Z",
+    rf"^[^\S{INVISIBLE}]*[^\s{INVISIBLE}][^{INVISIBLE}]*\Z",
     "Give text that is not blank, without control characters such as line breaks.",
 )
 

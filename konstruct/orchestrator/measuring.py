@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 MAX_SECONDS: Final = 30.0
 # Up to here rows are counted; of larger tables Postgres' running estimate is taken, or the one of
 # the last vacuum where a crash has reset the running one.
-COUNTED_EXACTLY: Final = 20_000
+MAX_EXACT_COUNT: Final = 20_000
 _ROWS: Final = """
 (SELECT CASE WHEN estimate > %(exactly)s THEN estimate ELSE (
      SELECT count(*) FROM (SELECT FROM {table} LIMIT %(exactly)s + 1) AS counted) END
@@ -86,7 +86,7 @@ def measure(tenant: Tenant) -> dict[str, Any]:
     today = now.astimezone(UTC).date()
     before = _measured_at(tenant)
     with tenant_scope(tenant.pk):
-        values = {"exactly": COUNTED_EXACTLY, "today": today}
+        values = {"exactly": MAX_EXACT_COUNT, "today": today}
         storage, memories, counted, keys = fetch_row(_MEASURE, values)
         tenant.usage = {
             **{name: tenant.usage[name] for name in ("reached",) if name in tenant.usage},

@@ -191,16 +191,16 @@ SELECT following.agent_id FROM agent_step CROSS JOIN LATERAL (
 ) AS following
 """
 _INVISIBLE = r"[\s\u00a0\u00ad\u200b-\u200f\u2060-\u2064\ufeff]"
-_LOOK = f"lower(regexp_replace(normalize({{}}, NFKC), '{_INVISIBLE}', '', 'g'))"
-_ALIKE = f"""
+_NORMALIZED = f"lower(regexp_replace(normalize({{}}, NFKC), '{_INVISIBLE}', '', 'g'))"
+_SIMILAR_IDS = f"""
 SELECT DISTINCT user_id FROM memory_scope
-WHERE user_id <> %(user)s AND {_LOOK.format("user_id")} = {_LOOK.format("%(user)s::text")}
-ORDER BY user_id LIMIT %(limit)s
+WHERE user_id <> %(user)s AND {_NORMALIZED.format("user_id")} =
+{_NORMALIZED.format("%(user)s::text")} ORDER BY user_id LIMIT %(limit)s
 """  # noqa: S608  (our constants)
 
 
 @dataclass(frozen=True, slots=True)
-class Acquaintance:
+class AgentUserCounts:
     """The numbers of rows that one agent has of a user; each at most MAX_COUNTED_IN_LIST."""
 
     agent_id: UUID
@@ -243,7 +243,7 @@ ORDER BY agent.place
 """  # noqa: S608  (our constants)
 
 
-def acquaintances(user_ids: Sequence[str], agent_ids: Sequence[UUID]) -> list[Acquaintance]:
+def counts_by_agent(user_ids: Sequence[str], agent_ids: Sequence[UUID]) -> list[AgentUserCounts]:
     """Return the numbers of rows of a person by agent, without agents that have none.
 
     Args:
@@ -251,7 +251,7 @@ def acquaintances(user_ids: Sequence[str], agent_ids: Sequence[UUID]) -> list[Ac
         agent_ids: the agents, in the order of the result.
     """
     rows = fetch_all(
-        _ACQUAINTED,
+        _COUNTS_BY_AGENT,
         {
             "tenant": required_tenant_id(),
             "agents": list(agent_ids),
@@ -263,7 +263,7 @@ def acquaintances(user_ids: Sequence[str], agent_ids: Sequence[UUID]) -> list[Ac
     for agent_id, of_agent in groupby(rows, itemgetter(0)):
         *counts, firsts, latests = zip(*(row[1:] for row in of_agent), strict=True)
         messages, pieces, recalls, facts = map(sum, counts)
-        acquaintance = Acquaintance(
+        acquaintance = AgentUserCounts(
             agent_id,
             messages,
             pieces,
@@ -469,14 +469,14 @@ def known_users(
     ]
 
 
-def look_alikes(user_id: str, limit: int = 5) -> list[str]:
+def similar_user_ids(user_id: str, limit: int = 5) -> list[str]:
     """Return other users whose ids differ only in case, white space, invisible characters or
     composition.
 
     All users are compared: for a page on which a person decides about one user. Similar letters of
     different scripts are not found.
     """
-    return fetch_column(_ALIKE, {"user": user_id, "limit": limit})
+    return fetch_column(_SIMILAR_IDS, {"user": user_id, "limit": limit})
 
 
 def _holding(text: str) -> str:

@@ -35,7 +35,7 @@ CANDIDATE_POSTINGS: Final = 2_000
 CANDIDATES: Final = 100
 CANDIDATE_PIECES: Final = 100
 # If the filters leave at most this many messages, all of their pieces are compared.
-COMPARED_WHOLE: Final = 3_000
+MAX_COMPARED: Final = 3_000
 # Added to the cosine if a message contains all words of the query.
 WORDS_WEIGHT: Final = 0.5
 LIMIT_SECONDS: Final = 2
@@ -191,13 +191,13 @@ class MessageFilter:
         return {name: getattr(self, name) for name in _NARROWING}
 
 
-EVERYTHING: Final = MessageFilter()
+NO_FILTER: Final = MessageFilter()
 
 
 def search_messages(
     query: str,
     *,
-    narrowed: MessageFilter = EVERYTHING,
+    narrowed: MessageFilter = NO_FILTER,
     limit: int = 25,
     query_embedding: list[float] | None = None,
 ) -> FoundMessages:
@@ -224,7 +224,7 @@ def search_messages(
         "candidate_postings": CANDIDATE_POSTINGS,
         "candidates": CANDIDATES,
         "candidate_pieces": CANDIDATE_PIECES,
-        "compared_whole": COMPARED_WHOLE,
+        "compared_whole": MAX_COMPARED,
     }
     by_words = _within_limit(_by_words(narrowed), values, _BY_INDEX) if lexemes else [(None,) * 4]
     by_meaning = _nearest_pieces(narrowed, values)

@@ -9,7 +9,7 @@ from memory.models import ConversationEmbedding, MemoryEntry, Message, Scope
 from tenants.context import fetch_value
 
 # Larger tables are estimated from Postgres' statistics.
-COUNTED_EXACTLY = 20_000
+MAX_EXACT_COUNT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ def amounts() -> dict[str, Amount]:
     return {
         "messages": amount_of(Message),
         "pieces": amount_of(ConversationEmbedding),
-        "facts": Amount(MemoryEntry.objects.as_of()[: COUNTED_EXACTLY + 1].count()),
+        "facts": Amount(MemoryEntry.objects.as_of()[: MAX_EXACT_COUNT + 1].count()),
         "people": Amount(Scope.objects.aggregate(users=Count("user_id", distinct=True))["users"]),
     }
 
@@ -38,10 +38,10 @@ def amount_of(model: type[models.Model]) -> Amount:
     estimate = fetch_value(
         "SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass", [model._meta.db_table]
     )
-    if estimate > COUNTED_EXACTLY:
+    if estimate > MAX_EXACT_COUNT:
         return Amount(estimate, is_estimate=True)
-    counted = model._default_manager.order_by().values("pk")[: COUNTED_EXACTLY + 1].count()
-    return Amount(counted, is_estimate=counted > COUNTED_EXACTLY)
+    counted = model._default_manager.order_by().values("pk")[: MAX_EXACT_COUNT + 1].count()
+    return Amount(counted, is_estimate=counted > MAX_EXACT_COUNT)
 
 
 def size_in_bytes() -> int:

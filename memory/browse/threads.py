@@ -21,17 +21,17 @@ from tenants.context import fetch_all, fetch_column, fetch_value
 from tenants.models import jobs_of
 
 # In a scope of at most this many pieces all are compared: 13 ms for 10,000.
-COMPARED_WHOLE = 20_000
+MAX_COMPARED = 20_000
 
 
 # Maximum number of messages without an index entry that are searched, newest first.
-LOOKED_THROUGH = 500
+MAX_UNINDEXED_SEARCHED = 500
 # Words of the searched text; further ones are ignored.
 MAX_TERMS = 32
 # In each scope, this many of the newest messages with the rarest word are checked for the others.
-LOOKED_AT = 5_000
+MAX_POSTINGS_CHECKED = 5_000
 # Limit for counting how rare a word is.
-COUNTED_UP_TO = 1_000
+MAX_COUNTED = 1_000
 _RAREST = """
     SELECT lexeme_hash FROM unnest(%(terms)s::bigint[]) AS term (lexeme_hash)
     ORDER BY (
@@ -44,7 +44,7 @@ _RAREST = """
     ), lexeme_hash LIMIT 1
 """
 # From each scope at most the number that the whole search may return.
-_HOLDING_ALL = """
+_WITH_ALL_WORDS = """
     SELECT message_number FROM memory_scope CROSS JOIN LATERAL (
         SELECT message_number FROM (
             SELECT message_number FROM memory_posting
@@ -167,7 +167,7 @@ def _nearest(message: Message, piece: ConversationEmbedding, limit: int) -> list
     )
     distance = CosineDistance("embedding", piece.embedding)
     others = others.annotate(similarity=1.0 - distance)
-    if others.values("pk")[: COMPARED_WHOLE + 1].count() > COMPARED_WHOLE:
+    if others.values("pk")[: MAX_COMPARED + 1].count() > MAX_COMPARED:
         with walking_hnsw():
             return list(others.order_by(distance)[:limit])
     # "+ 0" hides the distance from the planner, which would use HNSW for a scope of any size.
@@ -184,9 +184,10 @@ def numbers_of_messages_with(text: str, *, limit: int = 1000) -> list[int]:
     if not lexemes:
         return []
     terms = [lexical.lexeme_hash(lexeme) for lexeme in lexemes]
-    rarest = fetch_value(_RAREST, {"terms": terms, "counted": COUNTED_UP_TO})
+    rarest = fetch_value(_RAREST, {"terms": terms, "counted": MAX_COUNTED})
     found = fetch_column(
-        _HOLDING_ALL, {"terms": terms, "rarest": rarest, "looked_at": LOOKED_AT, "limit": limit}
+        _WITH_ALL_WORDS,
+        {"terms": terms, "rarest": rarest, "looked_at": MAX_POSTINGS_CHECKED, "limit": limit},
     )
     waiting = [
         number
@@ -213,7 +214,9 @@ def numbers_of_messages_of(user_id: str, *, limit: int = 1000) -> list[int]:
 
 def messages_not_indexed() -> QuerySet[PendingEmbedding]:
     """Return the newest messages that are not indexed: few, except during an import."""
-    newest = PendingEmbedding.objects.order_by("-message__number").values("pk")[:LOOKED_THROUGH]
+    newest = PendingEmbedding.objects.order_by("-message__number").values("pk")[
+        :MAX_UNINDEXED_SEARCHED
+    ]
     return PendingEmbedding.objects.filter(pk__in=newest)
 
 

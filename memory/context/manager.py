@@ -174,10 +174,10 @@ class ContextManager:
             turns = _spoken(session_messages, asked)
             shown = {*map(str, exclude), *_message_ids(compiler.fitting_turns(turns))}
             facts: list[Fact] = []
-            recalled = nothing_recalled(asked)
+            recalled = empty_recall(asked)
             if asked.strip():
                 has_conversations = agent_id is not None and user_id is not None
-                takes_vector = _takes(self.memory.search, "query_embedding")
+                takes_vector = _accepts_keyword(self.memory.search, "query_embedding")
                 vector = None
                 if has_conversations or takes_vector:
                     vector = embeddings.embed([asked])[0]
@@ -211,7 +211,7 @@ class ContextManager:
                 _recalled(recalled.ranking, shown),
             ),
             facts=[*known, *alike],
-            unlike=[fact for fact in facts if fact not in alike],
+            below_floor=[fact for fact in facts if fact not in alike],
             recalled=recalled,
             instructions=instructions,
         )
@@ -317,7 +317,7 @@ class ContextManager:
             **({"without_evidence": True} if without_evidence else {}),
         }
         search = self.memory.search
-        narrowed = {name: value for name, value in known.items() if _takes(search, name)}
+        narrowed = {name: value for name, value in known.items() if _accepts_keyword(search, name)}
         found = search(tenant_id, query, limit=MAX_MEMORIES, agent_id=agent_id, **narrowed)
         facts = [Fact.of(entry) for entry in found]
         scores = [fact.score for fact in facts if fact.score is not None]
@@ -331,7 +331,7 @@ def _descending(rated: tuple[float, Fact]) -> float:
     return -rated[0]
 
 
-def _takes(function: Callable[..., Any], keyword: str) -> bool:
+def _accepts_keyword(function: Callable[..., Any], keyword: str) -> bool:
     """Return whether a function takes a keyword argument of this name."""
     parameters = inspect.signature(function).parameters
     return keyword in parameters or any(
@@ -358,7 +358,7 @@ def _entry(
     )
 
 
-def nothing_recalled(query: str) -> RecallResult:
+def empty_recall(query: str) -> RecallResult:
     """Return an empty recall, for a prompt without an agent, a user or a task's description."""
     return RecallResult(
         query=query,

@@ -86,7 +86,7 @@ class Gathered:
     memories: list[Memory]
     """What was found, most relevant first: facts and turns by turns."""
     facts: list[Fact]
-    unlike: list[Fact]
+    below_floor: list[Fact]
     """Facts that were found and are too different from the task to be included."""
     recalled: RecallResult
     instructions: str = ""
@@ -138,7 +138,7 @@ class Prompt:
         """Return everything that a RecallEvent stores, as JSON: see its fields."""
         included = self.included
         included_facts = [memory.fact for memory in included if memory.fact is not None]
-        hits, cut = _parted(
+        hits, cut = _split_hits(
             self.gathered.recalled,
             {memory.message_id for memory in included},
             {message_id for fact in included_facts for message_id in fact.message_ids},
@@ -150,7 +150,7 @@ class Prompt:
                     _fact(fact, "" if fact in included_facts else "over the budget")
                     for fact in self.gathered.facts
                 ),
-                *(_fact(fact, "below the floor") for fact in self.gathered.unlike),
+                *(_fact(fact, "below the floor") for fact in self.gathered.below_floor),
             ],
             "prompt": self._prompt(),
         }
@@ -206,8 +206,8 @@ def reserved_tokens(instructions: str) -> int:
     return tokens.count(instructions) + MESSAGE_OVERHEAD if instructions else 0
 
 
-def _parted(
-    recalled: RecallResult, told: set[UUID | None], replaced: set[UUID]
+def _split_hits(
+    recalled: RecallResult, included_ids: set[UUID | None], replaced: set[UUID]
 ) -> tuple[tuple[Hit, ...], tuple[Cut, ...]]:
     """Return the hits in the prompt, and the others.
 
@@ -223,9 +223,9 @@ def _parted(
             hit.channels,
         )
         for hit in recalled.hits
-        if hit.message_id not in told
+        if hit.message_id not in included_ids
     )
-    hits = tuple(hit for hit in recalled.hits if hit.message_id in told)
+    hits = tuple(hit for hit in recalled.hits if hit.message_id in included_ids)
     return hits, (*over, *recalled.cut)
 
 

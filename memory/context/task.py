@@ -14,7 +14,7 @@ DATA_HEADING = "Data of the task:"
 # A line of data is not cut to fewer tokens than this. The last lines are left out instead.
 MIN_LINE_TOKENS = 16
 # Names listed in the line that replaces the omitted data.
-NAMES_LISTED = 5
+MAX_LISTED_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,6 @@ def _joined(description: str, lines: Sequence[str]) -> str:
 
 
 def _left_out(names: Sequence[str]) -> str:
-    listed = ", ".join(name[:40] for name in names[:NAMES_LISTED])
-    more = f" and {len(names) - NAMES_LISTED} more" if len(names) > NAMES_LISTED else ""
+    listed = ", ".join(name[:40] for name in names[:MAX_LISTED_NAMES])
+    more = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
     return item(f"{tokens.MARK.strip()} {listed}{more}")

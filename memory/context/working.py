@@ -37,9 +37,9 @@ HEADING_OVERHEAD = 40
 # The smallest piece of a turn, in tokens. Turns are dropped rather than cut below it.
 MIN_PIECE = 16
 # The sections that give up tokens for other messages of the prompt.
-GIVING = ("session_history", "relevant_context")
+SHRINKABLE_SECTIONS = ("session_history", "relevant_context")
 # With fewer tokens left in a section, the next text is left out instead of cut.
-WORTH_CUTTING = 64
+MIN_CUT_TOKENS = 64
 
 
 class TokenUsage(TypedDict):
@@ -135,7 +135,11 @@ class WorkingContextCompiler:
         """Return the tokens of one section of the budget, rounded down."""
         # Rounded first: 0.35 has no exact binary form, and a product may be slightly too small.
         share = math.floor(round(self.budget * self.BUDGET_ALLOCATION[section], 6))
-        given_up = math.ceil(self.reserved_tokens / len(GIVING)) if section in GIVING else 0
+        given_up = (
+            math.ceil(self.reserved_tokens / len(SHRINKABLE_SECTIONS))
+            if section in SHRINKABLE_SECTIONS
+            else 0
+        )
         return max(share - given_up, 0)
 
     def compile(
@@ -293,7 +297,7 @@ def _best_memories(memories: Sequence[str], room: int) -> list[str]:
     kept: list[str] = []
     left = room + 1
     for position, (memory, size) in enumerate(zip(memories, sizes, strict=True)):
-        if size > room + 1 and left >= WORTH_CUTTING:
+        if size > room + 1 and left >= MIN_CUT_TOKENS:
             piece = left - min(sum(sizes[position + 1 :]), left // 2)
             memory = tokens.cut(memory, piece - 1)
             size = tokens.count(memory) + 1
@@ -322,7 +326,7 @@ def _newest_turns(turns: Sequence[dict[str, Any]], room: int) -> list[dict[str, 
             kept[:0] = exchange
             left -= sum(sizes)
             continue
-        if not kept or (max(sizes) > room and left >= WORTH_CUTTING):
+        if not kept or (max(sizes) > room and left >= MIN_CUT_TOKENS):
             kept[:0] = _cut_exchange(exchange, left)
         break
     return kept

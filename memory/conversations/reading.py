@@ -16,7 +16,7 @@ from memory.models import Message, WindowClear
 from tenants.context import fetch_all, fetch_row
 from tenants.postgresql.compiled import CompiledRead
 
-_EVER: Final = datetime.min.replace(tzinfo=UTC)
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 # Both queries are part of every reply, and take four times as long by the ORM.
 _PLACE = """
 WITH cleared AS MATERIALIZED (
@@ -165,7 +165,7 @@ class Clear:
     """The last explicit clear of a conversation; the defaults mean that it was never cleared."""
 
     last_number: int = 0
-    cleared_at: datetime = _EVER
+    cleared_at: datetime = _NEVER
     token: str = ""
     """Names this clear. A restored database counts ids again, so the token has the time too."""
 

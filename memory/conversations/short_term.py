@@ -20,7 +20,12 @@ from memory.arguments import count_argument, role_argument
 from memory.conf import WINDOW
 from memory.conversations import thread_window, window_store
 from memory.conversations.reading import Conversation, Turn, decode
-from memory.conversations.window_store import MAX_ATTEMPTS, WindowCopy, is_current, logged_if_away
+from memory.conversations.window_store import (
+    MAX_ATTEMPTS,
+    WindowCopy,
+    is_current,
+    logging_cache_outage,
+)
 from memory.exceptions import InvalidArgument
 from memory.ids import new_id_argument
 from tenants import transaction
@@ -91,7 +96,7 @@ def append_message(
     if collected is not None and collected.take(target.key, turn):
         return
     new_id_argument("user_id", user_id)
-    with target.entered(), logged_if_away(target):
+    with target.entered(), logging_cache_outage(target):
         for _ in range(MAX_ATTEMPTS):
             turn = replace(turn, clear=target.clear_token())
             if window_store.append(target.key, [turn], window=size):
@@ -101,7 +106,7 @@ def append_message(
             # call sees the copy that was read, or a later one, which is not replaced.
             if window_store.append(target.key, [turn], window=size):
                 return
-            written = target.write_transcript(size, and_turns=[turn], held=held)
+            written = target.write_transcript(size, more_turns=[turn], held=held)
             # A concurrent clear covers the written transcript, and not this turn.
             if written and target.clear_token() == turn.clear:
                 return
@@ -181,7 +186,7 @@ def append_turns(
     target = WindowCopy.of(tenant_id, agent_id, user_id)
     if not turns:
         return
-    with target.entered(), logged_if_away(target):
+    with target.entered(), logging_cache_outage(target):
         place = target.place_of(last or turns[-1])
         if place is not None and place.cleared:
             return
@@ -190,7 +195,7 @@ def append_turns(
         missing = turns if place is None else []
         for _ in range(MAX_ATTEMPTS):
             appended = window_store.append(target.key, turns, window=size, before=before)
-            if appended or target.write_transcript(size, and_turns=missing, changed=turns):
+            if appended or target.write_transcript(size, more_turns=missing, changed=turns):
                 return
         target.forget()
 
@@ -263,7 +268,7 @@ def refresh_window(tenant_id: UUID | str, agent_id: UUID | str, user_id: str) ->
     window = WindowCopy.of(tenant_id, agent_id, user_id)
     if window.conversation is None:
         return
-    with window.entered(), logged_if_away(window):
+    with window.entered(), logging_cache_outage(window):
         entries = window_store.read(window.key)
         if entries and not is_tail(entries, window.conversation):
             window.rebuild()

@@ -163,7 +163,7 @@ class WindowCopy:
                 return current
         for _ in range(MAX_ATTEMPTS):
             found, last_clear = self.transcript(size)
-            alone = _appended_alone(held, last_clear.token)
+            alone = _appended_without_message(held, last_clear.token)
             entries: list[str | bytes] = [turn.encode() for turn in found]
             entries += alone
             if write(self.key, entries, window=size, held=held):
@@ -176,14 +176,14 @@ class WindowCopy:
         self,
         size: int,
         *,
-        and_turns: Sequence[Turn] = (),
+        more_turns: Sequence[Turn] = (),
         changed: Sequence[Turn] = (),
         held: Sequence[bytes] | None = None,
     ) -> bool:
         """Replace the copy by the transcript and more turns; return False if it has changed.
 
         Args:
-            and_turns: turns that follow those of the transcript.
+            more_turns: turns that follow those of the transcript.
             changed: turns of the transcript that a wrapper of `append_message` has changed.
             held: the entries of the copy when it was last read; by default they are read now.
         """
@@ -191,7 +191,7 @@ class WindowCopy:
         found, _ = self.transcript(size)
         given = {turn.message_id: turn for turn in changed}
         shown = [given.get(turn.message_id, turn) for turn in found]
-        entries = [turn.encode() for turn in (*shown, *and_turns)]
+        entries = [turn.encode() for turn in (*shown, *more_turns)]
         return write(self.key, entries, window=size, held=held)
 
     def rebuild(self) -> None:
@@ -261,7 +261,7 @@ def _shown(turn: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in turn.items() if name != "clear"}
 
 
-def _appended_alone(held: Sequence[bytes], clear: str) -> list[bytes]:
+def _appended_without_message(held: Sequence[bytes], clear: str) -> list[bytes]:
     """Return the entries at the end of the list without a message, since the last clear."""
     alone: list[bytes] = []
     for entry in reversed(held):
@@ -283,7 +283,7 @@ def _as_uuid(value: UUID | str) -> UUID | None:
 
 
 @contextmanager
-def logged_if_away(window: WindowCopy) -> Iterator[None]:
+def logging_cache_outage(window: WindowCopy) -> Iterator[None]:
     """Run the block, which changes the copy. If the cache is down, a line is logged."""
     try:
         yield

@@ -74,7 +74,7 @@ def moment_argument(name: str, value: datetime | None) -> datetime | None:
     return value
 
 
-def left_or_moment(name: str, value: datetime | Unchanged | None) -> datetime | Unchanged | None:
+def optional_moment(name: str, value: datetime | Unchanged | None) -> datetime | Unchanged | None:
     return value if isinstance(value, Unchanged) else moment_argument(name, value)
 
 

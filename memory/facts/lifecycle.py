@@ -224,7 +224,7 @@ def _record_new(
         entry.valid_to = min(filter(None, (entry.valid_to, current.valid_from)))
     elif current is not None:
         entry.replaces = current.memory_id
-        if _is_a_persons(current):
+        if _is_from_person(current):
             review = _with_reason(review, CONFLICT)
     entry.review_reason = review
     entry.state = (
@@ -270,7 +270,7 @@ def _record_again(
     current = _superseded_by(existing, named)
     if is_closed:
         review = _with_reason(review, REJECTED_BEFORE)
-    if current is not None and _is_a_persons(current):
+    if current is not None and _is_from_person(current):
         review = _with_reason(review, CONFLICT)
     keep_version(existing, until=newest)
     _save(
@@ -496,7 +496,7 @@ def _is_past(fact: MemoryEntry, current: MemoryEntry | None) -> bool:
     return current is not None and not fact.is_multi_valued and fact.valid_from < current.valid_from
 
 
-def _is_a_persons(fact: MemoryEntry) -> bool:
+def _is_from_person(fact: MemoryEntry) -> bool:
     """Return whether a person entered, changed or confirmed it: a model may only propose a new
     value.
     """

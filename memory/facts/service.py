@@ -26,10 +26,10 @@ from memory.exceptions import FactBusy, FactNotFound
 from memory.facts.exclusions import include_corrected
 from memory.facts.finding import (
     check_entry,
-    left_or_moment,
     moment_argument,
     nearest,
     nearest_rows,
+    optional_moment,
     selected,
     tenant_of,
 )
@@ -40,10 +40,10 @@ from memory.facts.versions import (
     Change,
     Unchanged,
     add_to,
+    existing_entry,
     insert,
     replace,
     same_scope,
-    standing_entry,
 )
 from memory.fields import digest
 from memory.models.fact_filters import values_of
@@ -57,8 +57,8 @@ from tenants.schemas.migration_state import require_migrated
 
 logger = structlog.get_logger(__name__)
 
-NEAR_DUPLICATES_REPORTED = 5
-REMOVED_AT_ONCE = 1_000
+MAX_NEAR_DUPLICATES = 5
+REMOVE_BATCH = 1_000
 # An agent can find one text for one user as four facts: of the agent or of all agents, about the
 # user or about no user.
 MAX_COPIES = 4
@@ -140,12 +140,12 @@ class LongTermMemory:
             entry.tenant_id = tenant_id
             check_entry(entry)
             for _ in range(MAX_ATTEMPTS):
-                standing = standing_entry(entry) or _inserted(entry, author)
-                if standing is entry:
+                existing = existing_entry(entry) or _inserted(entry, author)
+                if existing is entry:
                     break
-                if standing is not None:
+                if existing is not None:
                     with suppress(FactNotFound):  # deleted meanwhile
-                        return _said_again(standing, entry, author)
+                        return _merge_repeated(existing, entry, author)
             else:
                 raise FactBusy(MAX_ATTEMPTS)
             near = _near_duplicates(entry)
@@ -231,8 +231,8 @@ class LongTermMemory:
                         value=value,
                         metadata=metadata,
                         valid_from=moment_argument("valid_from", valid_from),
-                        valid_to=left_or_moment("valid_to", valid_to),
-                        expires_at=left_or_moment("expires_at", expires_at),
+                        valid_to=optional_moment("valid_to", valid_to),
+                        expires_at=optional_moment("expires_at", expires_at),
                         author=author,
                         reason=reason,
                     ),
@@ -246,8 +246,8 @@ class LongTermMemory:
         with suppress(UnknownTenant), _inside(tenant_id) as entered, transaction.atomic():
             versions = MemoryEntry.objects.of_tenant(entered).versions_of(identity)
             # Locked first: rows that others add meanwhile would otherwise stay without their fact.
-            standing = versions.entries().select_for_update().values_list("memory_id").first()
-            if standing is None:
+            existing = versions.entries().select_for_update().values_list("memory_id").first()
+            if existing is None:
                 return False
             enqueue_tombstones(FACT, identity)
             return versions.delete()[0] > 0
@@ -391,8 +391,8 @@ def delete_facts(rows: MemoryEntryQuerySet) -> int:
     with transaction.atomic():
         identities = [*rows.order_by("memory_id").values_list("memory_id", flat=True)]
         removed = 0
-        for start in range(0, len(identities), REMOVED_AT_ONCE):
-            ids = identities[start : start + REMOVED_AT_ONCE]
+        for start in range(0, len(identities), REMOVE_BATCH):
+            ids = identities[start : start + REMOVE_BATCH]
             entries = MemoryEntry.objects.filter(
                 Q(memory_id__in=ids, version_of__isnull=True)
             ).select_for_update()
@@ -436,10 +436,10 @@ def _inserted(entry: MemoryEntry, author: Author) -> MemoryEntry | None:
     entry.embedding = _vector_of(entry)
     entry.embedding_model = model_version()
     with transaction.atomic():
-        standing = insert(entry)
-        if standing is entry:
+        existing = insert(entry)
+        if existing is entry:
             record_event(entry.memory_id, FactAction.ENTER, author=author)
-    return standing
+    return existing
 
 
 def _vector_of(entry: MemoryEntry) -> list[float]:
@@ -460,15 +460,15 @@ def _each_text_once(entries: Sequence[MemoryEntry], user_id: str | None) -> list
 def _near_duplicates(entry: MemoryEntry) -> tuple[MemoryEntry, ...]:
     scope = same_scope(entry).as_of().comparable(entry.embedding_model)
     scope = scope.exclude(memory_id=entry.memory_id)
-    others = nearest_rows(scope, entry.embedding, NEAR_DUPLICATES_REPORTED)
+    others = nearest_rows(scope, entry.embedding, MAX_NEAR_DUPLICATES)
     return tuple(other for other in others if other.score >= NEAR_DUPLICATE)
 
 
-def _is_so(entry: MemoryEntry) -> bool:
+def _is_valid_now(entry: MemoryEntry) -> bool:
     return MemoryEntry.objects.filter(memory_id=entry.memory_id).as_of().exists()
 
 
-def _will_be_so(entry: MemoryEntry) -> bool:
+def _will_be_valid(entry: MemoryEntry) -> bool:
     """Return whether a fact that is not stored yet would be valid now."""
     now = timezone.now()
     since = entry.valid_from
@@ -479,16 +479,16 @@ def _will_be_so(entry: MemoryEntry) -> bool:
     )
 
 
-def _said_again(standing: MemoryEntry, entry: MemoryEntry, author: Author) -> Stored:
+def _merge_repeated(existing: MemoryEntry, entry: MemoryEntry, author: Author) -> Stored:
     """Add the other fields of `entry` to the existing fact with its text."""
     # A fact that has ended, or begins later, is valid from now on.
-    revived = not _is_so(standing) and _will_be_so(entry)
+    revived = not _is_valid_now(existing) and _will_be_valid(entry)
     with transaction.atomic():
-        add_to(standing.memory_id, entry, revived=revived)
+        add_to(existing.memory_id, entry, revived=revived)
         if revived:
-            include_corrected([standing.memory_id])
-        if revived or standing.kind != FactKind.ENTERED:
+            include_corrected([existing.memory_id])
+        if revived or existing.kind != FactKind.ENTERED:
             # It no longer depends on evidence.
-            MemoryEntry.objects.filter(pk=standing.memory_id).update(kind=FactKind.ENTERED)
-            record_event(standing.memory_id, FactAction.ENTER, author=author)
-    return Stored(standing.memory_id, created=False)
+            MemoryEntry.objects.filter(pk=existing.memory_id).update(kind=FactKind.ENTERED)
+            record_event(existing.memory_id, FactAction.ENTER, author=author)
+    return Stored(existing.memory_id, created=False)

@@ -97,7 +97,7 @@ def same_scope(entry: MemoryEntry) -> MemoryEntryQuerySet:
     )
 
 
-def standing_entry(entry: MemoryEntry) -> MemoryEntry | None:
+def existing_entry(entry: MemoryEntry) -> MemoryEntry | None:
     """Return the entry with the same text, of the same agent and user."""
     same = same_scope(entry).entries().filter(content_digest=digest(entry.content))
     return same.first()
@@ -124,10 +124,10 @@ def add_to(identity: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryEntry:
     from now on, until the end of `entry`.
     """
     # Locked, so that two simultaneous additions are both kept.
-    standing = MemoryEntry.objects.select_for_update().entries().filter(memory_id=identity).first()
-    if standing is None:
+    existing = MemoryEntry.objects.select_for_update().entries().filter(memory_id=identity).first()
+    if existing is None:
         raise FactNotFound(f"there is no fact {identity}")
-    metadata = {**standing.metadata, **entry.metadata}
+    metadata = {**existing.metadata, **entry.metadata}
     values_of(metadata)
     change = Change(
         metadata=metadata,
@@ -138,7 +138,7 @@ def add_to(identity: UUID, entry: MemoryEntry, *, revived: bool) -> MemoryEntry:
         expires_at=entry.expires_at if revived or entry.expires_at is not None else UNCHANGED,
         from_now=revived,
     )
-    return replace(identity, change) if change.alters(standing) else standing
+    return replace(identity, change) if change.alters(existing) else existing
 
 
 def replace(identity: UUID, change: Change) -> MemoryEntry:
@@ -232,7 +232,7 @@ def _winner(entry: MemoryEntry, error: IntegrityError) -> MemoryEntry | None:
     """Return the entry with which the unique constraint conflicts; None if it is deleted."""
     constraint = getattr(getattr(error.__cause__, "diag", None), "constraint_name", None)
     if constraint == "fact_content":
-        return standing_entry(entry)
+        return existing_entry(entry)
     if constraint == "fact_valid_from_before_to":
         raise InvalidArgument(
             f"valid_to={entry.valid_to} is before valid_from, since when it is so"

@@ -37,7 +37,7 @@ BATCH_SECONDS: Final = histogram(
 
 
 @dataclass(frozen=True)
-class Drained:
+class DrainResult:
     """The result of one run."""
 
     stored: int
@@ -51,7 +51,7 @@ def drain(
     *,
     limit: int = OUTBOX_TASK_LIMIT,
     alone: bool = False,
-) -> Drained:
+) -> DrainResult:
     """Embed and store messages with a queued job, in batches, each once.
 
     Jobs that other workers have locked are skipped. The error of a failed message is recorded, and
@@ -74,16 +74,16 @@ def drain(
     asked = None if message_ids is None else [UUID(str(message_id)) for message_id in message_ids]
     with known_tenant(tenant_id):
         is_waiting = PendingEmbedding.objects.exists()  # a table of the tenant, if it has tables
-        if not (is_waiting and _workable().exists()):
-            return Drained(stored=0, more=False)
+        if not (is_waiting and _claimable().exists()):
+            return DrainResult(stored=0, more=False)
     with tenant_scope(tenant_id):
         _require_model()
         if asked is None:
-            return _work_off(_workable(), limit, alone=alone)
-        own = _work_off(_workable().filter(key__in=asked), limit, alone=alone)
+            return _process(_claimable(), limit, alone=alone)
+        own = _process(_claimable().filter(key__in=asked), limit, alone=alone)
         overdue = EMBEDDINGS.jobs().filter(sweep_at__lte=Now(), failed_at__isnull=True)
-        done = _work_off(overdue, OUTBOX_BATCH, alone=alone)
-        return Drained(own.stored + done.stored, more=own.more)
+        done = _process(overdue, OUTBOX_BATCH, alone=alone)
+        return DrainResult(own.stored + done.stored, more=own.more)
 
 
 adrain = asynchronous(drain)
@@ -95,7 +95,7 @@ def retry_now(message_id: UUID) -> bool:
     return bool(failed.update(due_at=Now(), sweep_at=Now()))
 
 
-def _workable() -> JobQuerySet:
+def _claimable() -> JobQuerySet:
     """Return jobs that a worker may do: all except failed ones that are not due, and running
     ones.
     """
@@ -112,12 +112,12 @@ def _require_model() -> None:
         get_embedder()
     except EmbeddingModelError as error:
         reason = reason_of(error)
-        waiting = _workable().exclude(last_error=reason)
+        waiting = _claimable().exclude(last_error=reason)
         waiting.update(last_error=reason, due_at=Least(F("due_at"), Now()))
         raise
 
 
-def _work_off(jobs: JobQuerySet, limit: int, *, alone: bool) -> Drained:
+def _process(jobs: JobQuerySet, limit: int, *, alone: bool) -> DrainResult:
     """Do these jobs in batches, longest due first, until only locked ones are left."""
     stored = taken = 0
     # Ends: at the limit, or when all remaining jobs are locked.
@@ -129,12 +129,12 @@ def _work_off(jobs: JobQuerySet, limit: int, *, alone: bool) -> Drained:
             if fresh:
                 EMBEDDINGS.jobs(fresh).update(begun_at=Coalesce(F("begun_at"), Now()))
         if not batch:
-            return Drained(stored, more=False)
+            return DrainResult(stored, more=False)
         if fresh:
             stored += _store_batch(fresh)
         stored += sum(_store_alone(job.key) for job in batch if alone or not _is_fresh(job))
         taken += len(batch)
-    return Drained(stored, more=True)
+    return DrainResult(stored, more=True)
 
 
 def _is_fresh(job: Job) -> bool:

@@ -38,7 +38,7 @@ def lexemes_of(name: str, role: str, content: str, created_at: datetime) -> list
     """Return the lexemes of a message, with repetitions: of its text, speaker and date."""
     return [
         *lexical.lexemes(f"{subject_of(name, role)} {content}"),
-        lexical.SPOKEN_BY[role],
+        lexical.SPEAKER_TERMS[role],
         *lexical.date_lexemes(created_at),
     ]
 

@@ -26,7 +26,7 @@ MAX_VALUES: Final = 256
 MAX_ITEMS: Final = 4_096
 # Each is its own sub-query.
 MAX_CONDITIONS: Final = 32
-DEEPEST: Final = 16
+MAX_DEPTH: Final = 16
 RANGES: Final = ("gt", "gte", "lt", "lte")
 
 Scalar = str | int | float | bool | None
@@ -121,8 +121,8 @@ def _condition(path: str, operator: str, operand: Any) -> Condition:
 
 
 def _walk(path: str, value: Any, depth: int) -> Iterator[tuple[str, Value]]:
-    if depth > DEEPEST:
-        raise InvalidArgument(f"metadata is nested deeper than {DEEPEST} at {path[:80]!r}")
+    if depth > MAX_DEPTH:
+        raise InvalidArgument(f"metadata is nested deeper than {MAX_DEPTH} at {path[:80]!r}")
     if isinstance(value, Mapping):
         if path:
             yield _shortened(path), Value("object")

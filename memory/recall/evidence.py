@@ -62,7 +62,7 @@ class Turns:
     """The number of lexemes."""
     near: Flags
     """Of a large scope: a candidate, and not only a turn beside one."""
-    aside: Flags
+    context_only: Flags
     """Of a large scope: there for its words alone, which count for the turns after it."""
 
     posting_term: NDArray[np.int64]
@@ -205,7 +205,7 @@ class Evidence:
     turns: Turns
     _cursor: CursorWrapper
     _values: Mapping[str, Any]
-    _along: bool
+    _has_texts: bool
     """The texts come along."""
 
     def known(self) -> Known:
@@ -254,7 +254,7 @@ class Evidence:
         """
         if not found:
             return {}
-        if self._along:
+        if self._has_texts:
             self._cursor.nextset()
             rows = self._cursor.fetch_where(0, {pack(">q", number) for number in found})
         else:
@@ -312,7 +312,7 @@ def gather(cursor: CursorWrapper, values: Mapping[str, Any], strategy: Strategy)
         messages=messages,
         **{name: _native(rows[name]) for name in _PACKED_ROW.names or ()},
         near=near > 1,
-        aside=near < 1,
+        context_only=near < 1,
         posting_term=term,
         posting_number=number,
         posting_weight=weight,

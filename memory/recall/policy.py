@@ -17,7 +17,7 @@ Mode = Literal["hybrid", "vector"]
 MODES: tuple[Mode, ...] = ("hybrid", "vector")
 MAX_TOP_K = 100
 MAX_NEIGHBOURS = 10
-HEAVIEST = 10
+MAX_WEIGHT = 10
 MIN_PROBABILITY = 1e-12
 
 
@@ -194,8 +194,10 @@ class RecallWeights:
             value = getattr(self, weight.name)
             if isinstance(value, bool) or not isinstance(value, Real):
                 raise InvalidArgument(f"weight {weight.name}={value!r} is not a number")
-            if not (math.isfinite(value) and 0 <= float(value) <= HEAVIEST):
-                raise InvalidArgument(f"weight {weight.name}={value!r} is not from 0 to {HEAVIEST}")
+            if not (math.isfinite(value) and 0 <= float(value) <= MAX_WEIGHT):
+                raise InvalidArgument(
+                    f"weight {weight.name}={value!r} is not from 0 to {MAX_WEIGHT}"
+                )
 
 
 WEIGHT_NAMES: Final = tuple(weight.name for weight in fields(RecallWeights))

@@ -37,14 +37,14 @@ WHOLE_SCOPE: Final = 2_000
 # of all pieces. They take equal time at this number of messages times the root of all messages. Up
 # to another size, at which the difference is small, a scan is used in any case: the number of all
 # messages may be unknown.
-SCANNED_TO_ROOT: Final = 35
-SCANNED_AT_LEAST: Final = 5_000
+SCAN_ROOT_FACTOR: Final = 35
+MIN_SCANNED: Final = 5_000
 # Of the scanned pieces, those whose vectors are compared: signs alone are not precise enough.
 RESCORED_PIECES: Final = 200
 # Texts are read with the evidence if they have at most this many words: about 600 kB.
-WORDS_ALONG: Final = 100_000
+MAX_EVIDENCE_WORDS: Final = 100_000
 # Metadata of a message up to this size too; larger metadata are read separately.
-METADATA_ALONG: Final = 256
+MAX_EVIDENCE_METADATA_BYTES: Final = 256
 # In a larger scope, candidates by words, and pieces by vector, of which a message has two or three.
 CANDIDATES: Final = 25
 CANDIDATE_PIECES: Final = 16
@@ -52,11 +52,11 @@ HNSW_EF_SEARCH: Final = 32
 # Candidates come from the rarest words, up to this many messages with any of them.
 CANDIDATE_POSTINGS: Final = 1_500
 # The best of these messages, which are checked for the question's other words.
-COMPARED: Final = 150
+MAX_COMPARED: Final = 150
 # The newest facts of an agent and user that are compared, the number whose texts are read with the
 # evidence, and in a large scope the number of nearest facts whose messages become candidates.
 MAX_FACTS: Final = 5_000
-FACTS_ALONG: Final = 40
+MAX_EVIDENCE_FACT_TEXTS: Final = 40
 CANDIDATE_FACTS: Final = 16
 # A word is counted up to this limit: more common words have little weight, and further counting
 # would take longer than the rest. The same holds for counting the messages of a scope that is
@@ -66,17 +66,17 @@ LARGE_SCOPE: Final = 10_000
 
 LIMITS: Final = {
     "whole_scope": WHOLE_SCOPE,
-    "scanned_to_root": SCANNED_TO_ROOT,
-    "scanned_at_least": SCANNED_AT_LEAST,
+    "scanned_to_root": SCAN_ROOT_FACTOR,
+    "scanned_at_least": MIN_SCANNED,
     "rescored_pieces": RESCORED_PIECES,
-    "words_along": WORDS_ALONG,
-    "metadata_along": METADATA_ALONG,
+    "words_along": MAX_EVIDENCE_WORDS,
+    "metadata_along": MAX_EVIDENCE_METADATA_BYTES,
     "candidates": CANDIDATES,
     "candidate_pieces": CANDIDATE_PIECES,
     "candidate_postings": CANDIDATE_POSTINGS,
-    "compared": COMPARED,
+    "compared": MAX_COMPARED,
     "most_facts": MAX_FACTS,
-    "facts_along": FACTS_ALONG,
+    "facts_along": MAX_EVIDENCE_FACT_TEXTS,
     "candidate_facts": CANDIDATE_FACTS,
     "most_counted": MAX_COUNTED,
     "large_scope": LARGE_SCOPE,
@@ -194,7 +194,7 @@ SELECT {pieces} FROM (
     ) AS turn, {embedded}
 ) AS piece
 """
-_TEXTS_ALONG = """
+_EVIDENCE_TEXTS = """
 SELECT {columns} FROM memory_message
 WHERE {own} {text_until}
   AND (SELECT count(*) <= %(whole_scope)s AND sum(words) <= %(words_along)s
@@ -442,7 +442,7 @@ def evidence_sql(strategy: Strategy, *, until: bool, among: bool, texts: bool) -
         moments["posting_until"] += " AND message_number = ANY (%(numbers)s::bigint[])"
     if strategy is Strategy.WHOLE:
         nearness = _NEARNESS_AS_OF if until or among else _NEARNESS
-        each = [_TURNS, _KNOWN, nearness, _TEXTS_ALONG]
+        each = [_TURNS, _KNOWN, nearness, _EVIDENCE_TEXTS]
     else:
         each = [_TURNS_OF_CANDIDATES, _KNOWN, _NEARNESS_OF_CANDIDATES, _TEXTS_OF_CANDIDATES]
     if not texts:

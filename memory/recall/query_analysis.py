@@ -34,7 +34,7 @@ class Question:
 
     terms: list[int]
     """Hashes of its lexemes, each once, and those of the speaker that it asks for."""
-    said_terms: list[int]
+    text_terms: list[int]
     """Those of them that are words."""
     names: list[int]
     """Hashes of its words that may be names of speakers."""
@@ -56,18 +56,18 @@ class Question:
         lexemes = list(dict.fromkeys(lexemes))
         if len(lexemes) > MAX_TERMS:
             lexemes = lexemes[: MAX_TERMS // 2] + lexemes[-MAX_TERMS // 2 :]
-        said_terms = [lexical.lexeme_hash(lexeme) for lexeme in lexemes]
+        text_terms = [lexical.lexeme_hash(lexeme) for lexeme in lexemes]
         names_user = not I_WORDS.isdisjoint(words)
         names_agent = not YOU_WORDS.isdisjoint(words)
         spoken_by = [
-            lexical.SPOKEN_BY[role]
+            lexical.SPEAKER_TERMS[role]
             for role, named in (("user", names_user), ("assistant", names_agent))
             if named
         ]
         names = list(dict.fromkeys(word for word in words if word not in STOP_WORDS))
         return cls(
-            terms=[*said_terms, *map(lexical.lexeme_hash, spoken_by)],
-            said_terms=said_terms,
+            terms=[*text_terms, *map(lexical.lexeme_hash, spoken_by)],
+            text_terms=text_terms,
             names=[lexical.lexeme_hash(name) for name in names[:MAX_TERMS]],
             names_user=names_user,
             names_agent=names_agent,

@@ -19,8 +19,8 @@ from memory.recall.evidence import NOTHING_KNOWN, Flags, Known, Pieces, Turns
 from memory.recall.policy import RecallWeights
 from memory.recall.query_analysis import Question
 from memory.text.lexical import (
-    BESIDE_TEXT,
     CONTEXT_WEIGHTS,
+    SPEAKER_AND_DATE_LEXEMES,
     date_lexemes,
     frequency_of,
     lexeme_hash,
@@ -39,7 +39,7 @@ RARITY_POWER = 1.5
 CONTEXT_WORDS = 60
 FULL_CONTEXT_WORDS = 20
 # A message scores higher the longer it is, up to this many words.
-MOST_WORDS = 60
+MAX_LENGTH_WORDS = 60
 # A message that repeats the question, in up to this many times the words plus a number, only asks:
 # it is no answer, however similar the two are.
 ECHO_WORDS = (2, 3)
@@ -119,7 +119,7 @@ class WordWeights:
     addressed: Flags
     prior: Floats
     """Of the score: length, subject and time."""
-    by_id: "_Places"
+    by_id: "_Index"
     """Where the messages stand, by both halves of their ids in one."""
     unknown: float
     unknown_name: bool
@@ -129,7 +129,7 @@ def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> Wor
     """Return the features of the messages that do not need their vectors."""
     terms = _weigh_terms(turns, question)
     echo = _echoes(question, terms, turns)
-    echoed, _ = _of_the_turn_before(np.ones(len(echo)), turns.session, echo)
+    echoed, _ = _previous_turn(np.ones(len(echo)), turns.session, echo)
     counts = (terms.weight > 0) & (terms.own | ~echoed)
     rarity = max(terms.known + terms.unknown, 1e-9)
     by_name = (turns.subject == np.array(question.names, np.int64)[:, None]).any(axis=0)
@@ -141,10 +141,10 @@ def weigh_words(turns: Turns, question: Question, weights: RecallWeights) -> Wor
         asks=turns.asks & question.is_question,
         by_name=by_name,
         addressed=addressed,
-        prior=weights.length * np.log1p(np.minimum(turns.words, MOST_WORDS))
+        prior=weights.length * np.log1p(np.minimum(turns.words, MAX_LENGTH_WORDS))
         + 2 * weights.subject * (by_name | addressed)
         + weights.time * (turns.has_time & question.asks_when),
-        by_id=_Places(_mixed(turns.ids)),
+        by_id=_Index(_mixed(turns.ids)),
         unknown=terms.unknown / rarity,
         unknown_name=terms.unknown_name,
     )
@@ -166,7 +166,7 @@ def rank(
         nearest[_is_message(turns, message_id)] = cosine_of_rest
     # A message without words and without a vector of this model has no features.
     is_near = nearest > -np.inf
-    weighed = (is_near | (turns.words > 0)) & ~turns.aside
+    weighed = (is_near | (turns.words > 0)) & ~turns.context_only
     if not weighed.any():
         return Ranking([], turns.messages, words.unknown, words.unknown_name, 0.0)
     # Usually all of them; then nothing is copied.
@@ -181,14 +181,14 @@ def rank(
 
     conversation = _session_best(base, session, speaks)
     conversation = np.where(np.isnan(conversation), base, conversation)
-    before, previous = _of_the_turn_before(cosine, session, speaks)
-    after, following = _of_the_turn_after(base, session, speaks)
+    before, previous = _previous_turn(cosine, session, speaks)
+    after, following = _next_turn(base, session, speaks)
     around = (
         weights.session * conversation
         + weights.previous * np.where(before, previous, cosine.mean())
         + weights.following * np.where(after, following, base.mean())
     )
-    score = base + words.prior[kept] + _worth_of_context(turns.words[kept]) * around
+    score = base + words.prior[kept] + _context_weight(turns.words[kept]) * around
     repeats = words.asks[kept] & (cosine >= NEAR_QUESTION_COSINE)
     score -= NEAR_QUESTION_COST * repeats
     fact = np.full(len(score), -np.inf)
@@ -215,7 +215,7 @@ def rank(
     )
 
 
-def _worth_of_context(words: NDArray[np.int32]) -> float:
+def _context_weight(words: NDArray[np.int32]) -> float:
     """Return the weight of the neighbouring turns, by the number of words in turns."""
     return min(1.0, (CONTEXT_WORDS + FULL_CONTEXT_WORDS) / (CONTEXT_WORDS + float(words.mean())))
 
@@ -260,9 +260,9 @@ def _weigh_terms(turns: Turns, question: Question) -> _Terms:
     messages = turns.messages + PRIOR_MESSAGES
     asked = sorted(set(question.terms))
     terms = np.array(asked, np.int64)
-    said = np.array([term in question.said_terms for term in asked], bool)
+    said = np.array([term in question.text_terms for term in asked], bool)
     term_of = np.searchsorted(terms, turns.posting_term)
-    at = _Places(turns.number).of(turns.posting_number)
+    at = _Index(turns.number).of(turns.posting_number)
     own = np.zeros((len(terms), len(turns.number)), bool)
     own[term_of, at] = True
     weight = _weights_in_context(turns, terms, said, term_of, at)
@@ -295,7 +295,7 @@ def _weights_in_context(
     frequency = np.zeros((len(said), len(length)))
     weight = turns.posting_weight.astype(float)
     frequency[term_of, at] = np.maximum(1, np.rint(frequency_of(weight, length[at])))
-    around, spoken = frequency.copy(), length - BESIDE_TEXT
+    around, spoken = frequency.copy(), length - SPEAKER_AND_DATE_LEXEMES
     spoken_words = said[:, None] * np.maximum(0, frequency - _in_date(terms, turns.created_at))
     for back, share in enumerate(CONTEXT_WEIGHTS, 1):
         same = share * (turns.session[back:] == turns.session[:-back])
@@ -321,7 +321,7 @@ def _idf(messages: int, counted: Any) -> Any:
     return np.log1p((messages - counted + 0.5) / (counted + 0.5))
 
 
-class _Places:
+class _Index:
     """Positions of values in a sorted array."""
 
     def __init__(self, among: NDArray[Any]) -> None:
@@ -338,14 +338,14 @@ def _echoes(question: Question, terms: _Terms, turns: Turns) -> Flags:
     """Return which messages only ask, and ask the same: all words of the question, and few
     others.
     """
-    if not (question.is_question and question.said_terms):
+    if not (question.is_question and question.text_terms):
         return np.zeros(len(turns.number), bool)
     few_others = turns.words <= ECHO_WORDS[0] * question.words + ECHO_WORDS[1]
     says_all: Flags = np.all(terms.own[terms.said], axis=0)
     return turns.asks & few_others & says_all
 
 
-def _best_cosines(turns: Turns, by_id: _Places, pieces: Pieces) -> Floats:
+def _best_cosines(turns: Turns, by_id: _Index, pieces: Pieces) -> Floats:
     """Return the best cosine of each message's pieces; -inf without pieces."""
     best = np.full(len(turns.ids), -np.inf)
     if len(best):
@@ -376,7 +376,7 @@ def _continues(session: NDArray[np.int64]) -> Flags:
     return session[1:] == session[:-1]
 
 
-def _of_the_turn_before(
+def _previous_turn(
     values: Floats, session: NDArray[np.int64], counts: Flags
 ) -> tuple[Flags, Floats]:
     """Return whether the turn before counts and has the same conversation; its value or 0."""
@@ -387,11 +387,9 @@ def _of_the_turn_before(
     return there, moved * there
 
 
-def _of_the_turn_after(
-    values: Floats, session: NDArray[np.int64], counts: Flags
-) -> tuple[Flags, Floats]:
+def _next_turn(values: Floats, session: NDArray[np.int64], counts: Flags) -> tuple[Flags, Floats]:
     """Return whether the turn after counts and has the same conversation; its value or 0."""
-    there, moved = _of_the_turn_before(values[::-1], session[::-1], counts[::-1])
+    there, moved = _previous_turn(values[::-1], session[::-1], counts[::-1])
     return there[::-1], moved[::-1]
 
 

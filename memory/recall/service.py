@@ -345,7 +345,7 @@ def _decide(
     answers = [one for one in ranking.found if one.message_id not in excluded and not one.echo]
     best_score = max(map(_without_cost, answers), default=0.0)
     by_name = any(one.by_name for one in ranking.found)
-    names_anybody = by_name or any(one.addressed for one in ranking.found)
+    has_names = by_name or any(one.addressed for one in ranking.found)
     weighed = []
     for one in ranking.found:
         features = _features(
@@ -354,7 +354,7 @@ def _decide(
             best_score=best_score,
             asks_when=asks_when,
             by_name=by_name,
-            names_anybody=names_anybody,
+            has_names=has_names,
         )
         value = gate.value(features, one.fact if one.cited else None)
         weighed.append((one, value, _channels(one, features)))
@@ -440,13 +440,13 @@ def _features(
     best_score: float,
     asks_when: bool,
     by_name: bool,
-    names_anybody: bool,
+    has_names: bool,
 ) -> GateFeatures:
     return GateFeatures(
         cosine=one.cosine,
         lexical=one.lexical,
         coverage=one.coverage,
-        subject=_subject(one) if names_anybody else 0.0,
+        subject=_subject(one) if has_names else 0.0,
         words=math.log1p(one.words),
         time=float(asks_when and one.has_time),
         unknown=ranking.unknown,

@@ -36,9 +36,9 @@ AVERAGE_LENGTH: Final = 32
 CONTEXT_WEIGHTS: Final = (0.5, 0.25, 0.25)
 # A term of each turn of the user or the agent, so that "my" and "your" find the speaker as a name
 # would. No word has this spelling.
-SPOKEN_BY = {"user": "@user", "assistant": "@agent"}
+SPEAKER_TERMS = {"user": "@user", "assistant": "@agent"}
 # Number of lexemes of each message besides its text: of the speaker and the date.
-BESIDE_TEXT = 4
+SPEAKER_AND_DATE_LEXEMES = 4
 # Longer runs of letters are no words that a person would search for.
 MAX_WORD = 64
 _TOKEN = regex.compile(

@@ -19,8 +19,8 @@ from memory.text.english import (
 MAX_TELLING_WORDS = 6
 
 _CLOSING = r"""["'”’»)\]」』）]*$"""
-_ASKS = regex.compile(rf"(?:[?？؟⁇\u037e]|か[。｡]?){_CLOSING}")
-_SAYS = regex.compile(rf"[.!…。！｡]{_CLOSING}")
+_QUESTION_END = regex.compile(rf"(?:[?？؟⁇\u037e]|か[。｡]?){_CLOSING}")
+_STATEMENT_END = regex.compile(rf"[.!…。！｡]{_CLOSING}")
 
 
 def is_question(text: str) -> bool:
@@ -35,7 +35,7 @@ def only_asks(text: str) -> bool:
     forget: I live in Bern" and "When I was five I lived in Bern". English only: in any other
     language, every question only asks.
     """
-    return all(_is_question(each) and not _tells(each) for each in _sentences(text))
+    return all(_is_question(each) and not _has_statement(each) for each in _sentences(text))
 
 
 def _sentences(text: str) -> list[str]:
@@ -44,12 +44,15 @@ def _sentences(text: str) -> list[str]:
 
 
 def _is_question(sentence: str) -> bool:
-    if _ASKS.search(sentence):
+    if _QUESTION_END.search(sentence):
         return True
-    return not _SAYS.search(sentence) and next(iter(lexical.words(sentence)), "") in QUESTION_WORDS
+    return (
+        not _STATEMENT_END.search(sentence)
+        and next(iter(lexical.words(sentence)), "") in QUESTION_WORDS
+    )
 
 
-def _tells(sentence: str) -> bool:
+def _has_statement(sentence: str) -> bool:
     """Return whether a sentence with the form of a question contains a statement."""
     # Except the colon of a time of day, and that of "Quick question: where do I live?"
     explained = sentence.partition(": ")[2].strip()
@@ -57,7 +60,7 @@ def _tells(sentence: str) -> bool:
         return True
     words = lexical.words(sentence)
     opening = words[0] if words else ""
-    if _ASKS.search(sentence):
+    if _QUESTION_END.search(sentence):
         statement, _, tag = sentence.rpartition(",")
         if count_words(statement) >= MIN_WORDS and opening not in QUESTION_WORDS:
             return " ".join(lexical.words(tag)) in TAGS
@@ -67,10 +70,10 @@ def _tells(sentence: str) -> bool:
             return True
     elif words[1:2] and words[1] in AFTER_NO_SUBJECT:
         return True
-    return _tells_that(words)
+    return _introduces_statement(words)
 
 
-def _tells_that(words: list[str]) -> bool:
+def _introduces_statement(words: list[str]) -> bool:
     """Return whether the words ask to remember the following statement: "can you remember that
     ...".
     """

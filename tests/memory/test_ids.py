@@ -11,13 +11,13 @@ from django.db import IntegrityError
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.privacy.archive import export_memory, import_memory
 from memory.archive import SQLiteManager
-from memory.browse.people import look_alikes
+from memory.browse.people import similar_user_ids
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
 from memory.conversations.transcript import record_message
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory
-from memory.ids import new_id_argument, spelled
+from memory.ids import as_code_points, new_id_argument
 from memory.indexing.embedding_jobs import drain
 from memory.long_term import store_embedding
 from memory.models import MemoryEntry, Message, Scope
@@ -162,18 +162,18 @@ def test_the_refusal_names_the_character_and_its_place() -> None:
 
 
 def test_an_id_is_spelled_for_people() -> None:
-    assert spelled("maria@example.org") == ""
-    assert spelled("zoe ") == "zoe‹U+0020›"
-    assert spelled("zo\u200bé") == "zo‹U+200B›‹U+00E9›"
+    assert as_code_points("maria@example.org") == ""
+    assert as_code_points("zoe ") == "zoe‹U+0020›"
+    assert as_code_points("zo\u200bé") == "zo‹U+200B›‹U+00E9›"
 
 
 def test_people_are_told_whose_id_looks_the_same(tenant_a: Tenant) -> None:
     import_turns(tenant_a.id, [turn(user_id) for user_id in (*ALIKE, "zoea", "eva")])
     drain(tenant_a.id)
     with tenant_scope(tenant_a.id):
-        assert set(look_alikes("zoé", limit=20)) == set(ALIKE[:-1]) - {"zoé"}
-        assert look_alikes("eva") == []
-        assert len(look_alikes("zoé")) == 5
+        assert set(similar_user_ids("zoé", limit=20)) == set(ALIKE[:-1]) - {"zoé"}
+        assert similar_user_ids("eva") == []
+        assert len(similar_user_ids("zoé")) == 5
 
 
 def test_one_id_is_one_identity(tenant_a: Tenant) -> None:

@@ -37,7 +37,7 @@ from memory.conf import SEARCH_FLOOR
 from memory.embedding.embedder import embed
 from memory.exceptions import InvalidArgument
 from memory.facts import LongTermMemory, nearest, recalls_with
-from memory.facts.versions import UNCHANGED, standing_entry
+from memory.facts.versions import UNCHANGED, existing_entry
 from memory.models import MemoryEntry
 from memory.models.fact_filters import values_of
 from memory.models.fact_querysets import MemoryEntryQuerySet
@@ -131,7 +131,7 @@ class FactForm(MetadataForm, forms.ModelForm):
             agent_id=cleaned.get("agent_id", self.instance.agent_id),
             user_id=cleaned.get("user_id", self.instance.user_id),
         )
-        other = standing_entry(entry)
+        other = existing_entry(entry)
         if other is not None and other.pk != self.instance.pk:
             self.add_error(
                 "content", gettext("Another fact of the same agent and user says just this.")

@@ -25,10 +25,10 @@ from konstruct.admin.people.identities import linked_accounts
 from konstruct.admin.people.timeline import shown_timeline
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, main_id
 from konstruct.orchestrator.models import Agent, Escalation, PendingReply, ToolCall
-from memory.browse.people import MAX_COUNTED_IN_LIST, Acquaintance, acquaintances, names_of
+from memory.browse.people import MAX_COUNTED_IN_LIST, AgentUserCounts, counts_by_agent, names_of
 from memory.browse.threads import latest_threads
 from memory.facts.finding import uses_of
-from memory.ids import spelled
+from memory.ids import as_code_points
 from memory.models import MemoryEntry, Message
 from memory.models.facts import FactEvent, FactEvidence, FactState
 from tenants.admin.sites import tenant_site
@@ -58,7 +58,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
     # A view of an erased user is logged with the pseudonym.
     note(request, Action.VIEW, "person", user_id=user_id if known_now else pseudonym(user_id))
     agents = {agent.pk: agent for agent in Agent.objects.only("pk", "name")}
-    known = acquaintances(user_ids, list(agents))
+    known = counts_by_agent(user_ids, list(agents))
     threads = latest_threads(
         agent_ids=[each.agent_id for each in known], user_ids=user_ids, limit=MAX_THREADS
     ).threads
@@ -71,7 +71,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
         "konstruct/person.html",
         title=gettext("Person"),
         user_id=user_id,
-        spelled=spelled(user_id),
+        spelled=as_code_points(user_id),
         query=urlencode({"user": user_id}),
         name=next(iter(names), ""),
         other_names=names[1:],
@@ -91,7 +91,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
     )
 
 
-def _counted(known: Acquaintance) -> dict[str, Any]:
+def _counted(known: AgentUserCounts) -> dict[str, Any]:
     """Return what an agent has of the person, with `+` at the numbers where counting stopped."""
     counts = ("messages", "pieces", "recalls", "facts")
     return {

@@ -25,9 +25,9 @@ from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids, users_of_accounts
 from konstruct.orchestrator.models import Agent, ChannelIdentity, Escalation, ToolCall
 from memory.browse import people
-from memory.browse.people import KnownUser, known_users, look_alikes
+from memory.browse.people import KnownUser, known_users, similar_user_ids
 from memory.conversations.short_term import get_recent_messages
-from memory.ids import spelled
+from memory.ids import as_code_points
 from tenants.admin.sites import tenant_site
 from tenants.audit.models import AccessEvent, Action, ErasureRequest
 from tenants.context import required_tenant_id
@@ -129,9 +129,10 @@ def erase(request: HttpRequest) -> HttpResponseBase:
         user_id=user_id,
         query=urlencode({"user": user_id}),
         linked=[(other, urlencode({"user": other})) for other in linked_ids(user_id)[1:]],
-        spelled=spelled(user_id) and f" ({spelled(user_id)})",
+        spelled=as_code_points(user_id) and f" ({as_code_points(user_id)})",
         alike=[
-            (other, spelled(other), urlencode({"user": other})) for other in look_alikes(user_id)
+            (other, as_code_points(other), urlencode({"user": other}))
+            for other in similar_user_ids(user_id)
         ],
         problem=problem,
         reason=request.POST.get("reason", ""),

@@ -127,9 +127,9 @@ def _key_of_channel(incoming: Incoming) -> str | None:
     return key if key is None or key.startswith(prefix) else prefix + key
 
 
-def _require_same(standing: Message, incoming: Incoming) -> None:
-    different = [field for field in _SAID if getattr(standing, field) != getattr(incoming, field)]
-    if (standing.metadata or {}) != (incoming.metadata or {}):
+def _require_same(existing: Message, incoming: Incoming) -> None:
+    different = [field for field in _SAID if getattr(existing, field) != getattr(incoming, field)]
+    if (existing.metadata or {}) != (incoming.metadata or {}):
         different.append("metadata")
     if different:
         raise IdempotencyKeyReused(

@@ -48,9 +48,9 @@ def register(channel: str, hook: Hook, *, shares_threads: bool = False) -> None:
 
     Raises ValueError if the channel has another hook already.
     """
-    standing = _hooks.setdefault(channel, hook)
-    if standing is not hook:
-        raise ValueError(f"channel {channel!r} has a hook already: {standing!r}")
+    existing = _hooks.setdefault(channel, hook)
+    if existing is not hook:
+        raise ValueError(f"channel {channel!r} has a hook already: {existing!r}")
     if shares_threads:
         thread_window.share(channel)
 

@@ -10,7 +10,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 
 from memory.context.checkpoints.checkpointer import TenantPostgresSaver
 
-READ_AT_ONCE = 4_000_000
+READ_BATCH_BYTES = 4_000_000
 # The rows of a page first, so that only their values are measured. Postgres knows the length of a
 # value without reading it.
 _SIZES_SQL = """
@@ -84,12 +84,12 @@ class PagedSaver(TenantPostgresSaver):
     def read(self, names: Sequence[SavedCheckpoint]) -> Iterator[CheckpointTuple]:
         """Yield these checkpoints in this order, without those that were deleted meanwhile.
 
-        They are read in groups of up to READ_AT_ONCE bytes.
+        They are read in groups of up to READ_BATCH_BYTES bytes.
         """
         saver = _NamedSaver(self.tenant_id, serde=self.serde)
         ends = accumulate(each.bytes for each in names)
         numbered = zip(ends, names, strict=True)
-        for _, few in groupby(numbered, lambda each: each[0] // READ_AT_ONCE):
+        for _, few in groupby(numbered, lambda each: each[0] // READ_BATCH_BYTES):
             saver.names = [(one.checkpoint_id, one.thread_id, one.checkpoint_ns) for _, one in few]
             found = {
                 tuple(each.config["configurable"][column] for column in _NAME): each

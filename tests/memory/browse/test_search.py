@@ -76,7 +76,7 @@ def test_filters_narrow_what_is_searched(tenant_a: Tenant) -> None:
 def test_a_filter_that_leaves_many_messages_gives_the_same(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "COMPARED_WHOLE", 0)
+    monkeypatch.setattr(search, "MAX_COMPARED", 0)
     assert texts(tenant_a, "sick child", user_id="mother") == [FEVER]
     assert texts(tenant_a, "sick child", user_id="person-1") == []
 

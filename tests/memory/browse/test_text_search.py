@@ -61,7 +61,7 @@ def test_the_newest_that_hold_every_word_are_found(
 def test_of_each_user_no_more_is_looked_at_than_the_newest_with_the_rarest_word(
     tenant_a: Tenant, numbers: dict[tuple[str, str], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads, "LOOKED_AT", 1)
+    monkeypatch.setattr(threads, "MAX_POSTINGS_CHECKED", 1)
     with tenant_scope(tenant_a.id):
         found = numbers_of_messages_with("cake coffee")
     newest = [numbers[user, "tea, cake and coffee"] for user in ("eve", "bob", "ann")]

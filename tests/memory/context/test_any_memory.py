@@ -93,7 +93,7 @@ def test_facts_below_the_floor_are_left_out_and_those_without_a_score_are_not() 
     manager = ContextManager(None, memory, fact_floor=0.5)
     gathered = manager.gather(TENANT, "t1", "What?", agent_id=AGENT)
     assert [fact.content for fact in gathered.facts] == ["b", "c"]
-    assert [fact.content for fact in gathered.unlike] == ["a", "d"]
+    assert [fact.content for fact in gathered.below_floor] == ["a", "d"]
     trace = manager.fit(gathered, "You are kind.").trace()
     assert [(each["content"], each["reason"], each["memory_id"]) for each in trace["facts"]] == [
         ("b", "", None),

@@ -107,8 +107,8 @@ def test_facts_below_the_floor_are_found_and_not_told(tenant_a: Tenant) -> None:
     found = ContextManager(fact_floor=FACT_FLOOR).gather(*asked)
 
     assert [fact.content for fact in found.facts] == ["Ann likes green tea."]
-    assert [fact.content for fact in found.unlike] == ["The car is red."]
-    assert found.facts[0].score > FACT_FLOOR > found.unlike[0].score
+    assert [fact.content for fact in found.below_floor] == ["The car is red."]
+    assert found.facts[0].score > FACT_FLOOR > found.below_floor[0].score
     assert found.lines == ["- Fact: Ann likes green tea."]
     assert len(ContextManager().gather(*asked).lines) == 2
     with pytest.raises(InvalidArgument, match="fact_floor=2 is not a number from -1 to 1"):
@@ -138,8 +138,8 @@ def test_the_nearest_facts_need_less_than_the_others(tenant_a: Tenant) -> None:
     assert strict.facts == []
     assert found.lines == ["- Fact: Maria is allergic to walnuts."]
     assert NEAR_FACT_FLOOR < found.facts[0].score < FACT_FLOOR
-    assert len(found.unlike) == 5
-    assert (len(every.facts), len(every.unlike)) == (NEAR_FACTS, 6 - NEAR_FACTS)
+    assert len(found.below_floor) == 5
+    assert (len(every.facts), len(every.below_floor)) == (NEAR_FACTS, 6 - NEAR_FACTS)
     with pytest.raises(InvalidArgument, match="near_fact_floor=2 is not a number"):
         ContextManager(near_fact_floor=2)
 

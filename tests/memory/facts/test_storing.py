@@ -135,8 +135,8 @@ def test_a_text_that_others_store_and_delete_all_the_time_is_not_tried_for_ever(
         looked.append(entry)
         assert len(looked) < 100
 
-    monkeypatch.setattr(service, "standing_entry", deleted_again)
-    monkeypatch.setattr(versions, "standing_entry", deleted_again)
+    monkeypatch.setattr(service, "existing_entry", deleted_again)
+    monkeypatch.setattr(versions, "existing_entry", deleted_again)
     with pytest.raises(FactBusy, match="try again"):
         store(tenant_a, "Ann likes tea.")
     with pytest.raises(FactBusy, match="try again"):

@@ -91,18 +91,18 @@ def test_a_question_is_taken_apart() -> None:
     assert question.names_agent
     assert question.proper_names == [lexical.lexeme_hash("ann"), lexical.lexeme_hash("lisbon")]
     said = [lexical.lexeme_hash(lexeme) for lexeme in ("tell", "ann", "move", "lisbon")]
-    assert question.said_terms == said
+    assert question.text_terms == said
     assert question.terms[: len(said)] == said
     assert len(question.terms) == len(said) + 2  # the user's words, and the agent's
 
 
 def test_how_many_asks_for_a_number_which_no_answer_repeats() -> None:
-    assert Question.of("How many cats?").said_terms == Question.of("Cats?").said_terms
+    assert Question.of("How many cats?").text_terms == Question.of("Cats?").text_terms
 
 
 def test_of_a_pasted_page_the_beginning_and_the_end_are_the_question() -> None:
     words = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}x" for n in range(200)]
-    terms = Question.of(" ".join(words)).said_terms
+    terms = Question.of(" ".join(words)).text_terms
     assert len(terms) == MAX_TERMS
     assert lexical.lexeme_hash(lexical.lexemes(words[0])[0]) == terms[0]
     assert lexical.lexeme_hash(lexical.lexemes(words[-1])[0]) == terms[-1]

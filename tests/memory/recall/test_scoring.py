@@ -93,7 +93,7 @@ def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
         ]
         own = {term for term, of, _, said in postings if of == number and said}
         short = turns.words[at] <= ECHO_WORDS[0] * QUESTION.words + ECHO_WORDS[1]
-        echo = turns.asks[at] and short and own.issuperset(QUESTION.said_terms)
+        echo = turns.asks[at] and short and own.issuperset(QUESTION.text_terms)
         rows.append(
             {
                 "number": number,
@@ -163,7 +163,7 @@ def in_context(turns: Turns) -> list[tuple[int, int, float, bool]]:
         for term in QUESTION.terms:
             own = said(term, at)
             around = sum(share * said(term, other) for share, other in before)
-            frequency = own + (around if term in QUESTION.said_terms else 0)
+            frequency = own + (around if term in QUESTION.text_terms else 0)
             if frequency:
                 weight = 1.4 * frequency / (frequency + 0.4 * (0.2 + 0.8 * length / 32))
                 found.append((term, number, weight, own > 0))

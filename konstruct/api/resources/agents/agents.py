@@ -29,7 +29,7 @@ from konstruct.orchestrator.exceptions import AgentNotFound
 from konstruct.orchestrator.models import Agent, ModelTier, RecallMode, RecallPreset
 from konstruct.orchestrator.models.agents import FactReview
 from konstruct.orchestrator.tool_catalog import TOOLS
-from memory.recall.policy import HEAVIEST, MAX_NEIGHBOURS, MAX_TOP_K, WEIGHT_NAMES
+from memory.recall.policy import MAX_NEIGHBOURS, MAX_TOP_K, MAX_WEIGHT, WEIGHT_NAMES
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
 from tenants.context import required_tenant_id
@@ -53,7 +53,7 @@ class RecallWeightsSerializer(StrictSerializer):
     def get_fields(self) -> dict[str, serializers.Field]:
         """One for each weight that there is."""
         return {
-            name: StrictFloatField(required=False, min_value=0, max_value=HEAVIEST)
+            name: StrictFloatField(required=False, min_value=0, max_value=MAX_WEIGHT)
             for name in WEIGHT_NAMES
         }
 

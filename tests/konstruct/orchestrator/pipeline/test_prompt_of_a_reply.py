@@ -17,7 +17,7 @@ from konstruct.orchestrator.pipeline import respond
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.context import ContextManager, tokens
 from memory.context.chat import NO_REPLY
-from memory.context.manager import nothing_recalled
+from memory.context.manager import empty_recall
 from memory.context.prompt import Gathered, Memory
 from memory.context.working import MESSAGE_OVERHEAD, REPLY_OVERHEAD
 from memory.conversations.short_term import append_message
@@ -221,8 +221,8 @@ def test_no_input_makes_a_prompt_exceed_the_budget_or_lose_its_form(
         session_messages=window,
         memories=[Memory(f"- {text}") for text in memories],
         facts=[],
-        unlike=[],
-        recalled=nothing_recalled(task),
+        below_floor=[],
+        recalled=empty_recall(task),
     )
     prompt = respond.build_prompt(agent, gathered)
     messages = prompt.messages
