@@ -1,4 +1,4 @@
-"""Django's name for the package that holds the others."""
+"""The app configuration of the project's package, which contains the other apps."""
 
 import gc
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from tenants.personal_data import (
 )
 
 _OF_SESSIONS: Final = "thread_id = ANY(%(sessions)s)"
-# Of a person: threads without another speaker. Of a tenant: all.
+# For a person: threads without another speaker. For a tenant: all threads.
 _OF_THREADS: Final = "(%(user)s::text IS NULL OR thread_id = ANY(%(threads)s))"
 _OWN_PEOPLE: Final = NoPersonalData("the tenant's own people, or operators")
 _ROLES: Final = NoPersonalData("roles of the tenant's own people")
@@ -79,10 +79,10 @@ class KonstructConfig(AppConfig):
     }
 
     def ready(self) -> None:
-        """Let tasks belong to our application wherever Django is set up.
+        """Load the Celery application with Django, so that tasks belong to it.
 
-        Not imported with the package: what runs without Django (supervisors of the
-        embedded services, processes that die with their parent) would start in twice the time.
+        It is not imported with the package: programs without Django (supervisors of the embedded
+        services, processes that end with their parent) would take twice as long to start.
         """
         import konstruct.celery  # noqa: F401
         from konstruct.names_of_models import translate_names_of_models

@@ -38,7 +38,7 @@ class Scheduler(CeleryScheduler):
         """Send a task that is due. A broker that is down is logged once, not at each task."""
         try:
             self.apply_async(entry, producer=producer, advance=False)
-        except Exception as error:  # it is tried again when the task is due again
+        except Exception as error:  # retried when the task is due again
             if not self._is_failing:
                 logger.error("No task can be sent: %s", outage_reason(error))  # noqa: TRY400
             self._is_failing = True
@@ -103,7 +103,7 @@ app.autodiscover_tasks()
 
 @worker_init.connect
 def _refuse_unsafe_role(**kwargs: Any) -> None:
-    """A worker that could bypass row-level security does not work."""
+    """Stop a worker that could bypass row-level security."""
     from django.db import connections
 
     from tenants.checks.at_start import (
@@ -125,7 +125,7 @@ def _need_the_database(**kwargs: Any) -> None:
 
 @beat_init.connect
 def _serve_metrics(**kwargs: Any) -> None:
-    """A worker serves them by itself."""
+    """Serve metrics in a worker."""
     from konstruct.metrics import serve  # needs the apps to be loaded
 
     serve()
@@ -147,7 +147,7 @@ def _name_no_task_in_log(task: Task, **kwargs: Any) -> None:
 
 @worker_shutting_down.connect
 def _stop_soon(**kwargs: Any) -> None:
-    """Do not wait for jobs that take long."""
+    """Stop without waiting for long jobs."""
     from konstruct.worker import stop_soon  # only workers need it
 
     stop_soon()

@@ -1,12 +1,12 @@
-"""What pages may load, said to the browser: nothing but this host's own files."""
+"""The Content-Security-Policy of pages: only files of this host."""
 
 from collections.abc import Callable
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
 
-# No script may stand in a page, so that what users said cannot run even if it were not escaped.
-# Styles may.
+# No inline scripts, so that content of users cannot run even if it were not escaped. Inline styles
+# are allowed.
 _PAGES: Final = (
     "default-src 'none'",
     "style-src 'self' 'unsafe-inline'",
@@ -17,10 +17,10 @@ _PAGES: Final = (
     "frame-ancestors 'none'",
 )
 POLICIES: Final = {
-    # Unfold is made with Alpine, which would evaluate the text of attributes. It is replaced by
-    # Alpine's build that does not: konstruct/static_instead/, konstruct/static/konstruct/alpine.js.
+    # Unfold uses Alpine, which evaluates text of attributes. It is replaced by Alpine's CSP build:
+    # konstruct/static_instead/, konstruct/static/konstruct/alpine.js.
     "/admin/": "; ".join((*_PAGES, "script-src 'self'", "form-action 'self'")),
-    # Swagger UI, which asks the API with the key that its reader gives it.
+    # Swagger UI, which calls the API with the key that the reader enters.
     "/api/docs/": "; ".join((*_PAGES, "script-src 'self'", "form-action 'none'")),
 }
 

@@ -1,8 +1,8 @@
 """Heartbeats of processes: web, workers, beat and owner worker.
 
-A process writes its heartbeat while it does its work. Metrics have it, and /health/ready reports a
-process without one, but for web processes. A health check of a container looks at the age of the
-file HEARTBEAT_FILE.
+A process writes its heartbeat while it works. It is in the metrics, and /health/ready reports a
+process without one, except web processes. A health check of a container reads the age of the file
+HEARTBEAT_FILE.
 """
 
 import logging
@@ -32,8 +32,8 @@ _KEY: Final = "public:heartbeat:{}"
 def write_heartbeat(process: str) -> None:
     """Write the heartbeat of a process: in the cache, and in the file HEARTBEAT_FILE if it is set.
 
-    A process works on without its heartbeat: where the cache is down or takes no writes, and where
-    the file cannot be written. Its health checks report it then.
+    If the cache is down or read-only, or the file cannot be written, the process works on, and its
+    health checks report it.
     """
     if settings.HEARTBEAT_FILE:
         try:
@@ -47,5 +47,5 @@ def write_heartbeat(process: str) -> None:
 
 
 def has_heartbeat(process: str) -> bool:
-    """Return whether a process of this kind has been at work within MAX_AGE_SECONDS."""
+    """Return whether a process of this kind has worked within MAX_AGE_SECONDS."""
     return bool(get_redis_connection().exists(_KEY.format(process)))

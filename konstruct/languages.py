@@ -1,4 +1,4 @@
-"""The language of pages: chosen in the user menu, or asked for by the browser. APIs are English."""
+"""The language of pages: from the user menu, or from the browser. APIs are English."""
 
 from collections.abc import Callable
 
@@ -10,10 +10,10 @@ from konstruct.api.http.problems import takes_keys
 
 
 class LanguageMiddleware:
-    """Serves pages in the language of the cookie that the user menu sets, or of Accept-Language.
+    """Serves pages in the language of the user menu's cookie, or of Accept-Language.
 
-    Django's middleware would serve the APIs so too. Their texts are English, whatever is asked for:
-    programs compare them. No address has a language in it, so no URL configuration is asked.
+    Django's middleware would do the same for the APIs. Their texts are always English, because
+    programs compare them. Addresses contain no language, so the URL configuration is not searched.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

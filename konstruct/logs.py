@@ -1,8 +1,8 @@
-"""One way for all log lines: structlog's events go through the handlers of settings.LOGGING.
+"""Logging: structlog's events go through the handlers of settings.LOGGING.
 
-A line is text or a JSON object (settings.LOG_FORMAT). Both name the request, the tenant, the API
-key and the task (`tenants.log_context`), and neither holds credentials or the details of Postgres'
-errors.
+A line is text or a JSON object (settings.LOG_FORMAT). Both have the ids of the request, the tenant,
+the API key and the task (`tenants.log_context`), and neither has credentials or the details of
+Postgres' errors.
 """
 
 import logging.config
@@ -20,11 +20,10 @@ from tenants.redaction import redact
 
 
 def one_line(text: str) -> str:
-    """Return the text with whatever is no visible character, but for spaces, written as its escape.
+    """Return the text with characters that are not printable, except spaces, as escapes.
 
-    Those are line breaks and their Unicode kin, control characters that command a terminal
-    what to do, marks that change the direction of text, characters without width, and halves of
-    surrogate pairs: whatever `str.isprintable` says no to.
+    These are line breaks, control characters of terminals, marks that change the text direction,
+    characters without width, and lone surrogates: see `str.isprintable`.
     """
     if text.isprintable():
         return text
@@ -34,15 +33,15 @@ def one_line(text: str) -> str:
     )
 
 
-# What the standard library's loggers take beside the message.
+# Arguments of the standard library's loggers besides the message.
 _LOGGER_OPTIONS = ("exc_info", "stack_info", "stacklevel")
-# The attribute of a record that has the fields of its JSON object.
+# The attribute of a record with the fields of its JSON object.
 _FIELDS = "konstruct_fields"
 _render = structlog.processors.LogfmtRenderer()
 
 
-# What Postgres adds to an error: the place in the statement, the key or the whole row that it
-# refused. It may have many lines, and ends with the exception.
+# Details of Postgres' errors: the position in the statement, the key or the row that it refused.
+# They may have many lines, and end with the exception.
 _DETAILS = re.compile(
     r"^(?:LINE [0-9]+|DETAIL|CONTEXT|QUERY):.*?(?=\n\n(?:The above|During handling)|\Z)",
     re.MULTILINE | re.DOTALL,
@@ -50,11 +49,11 @@ _DETAILS = re.compile(
 
 
 class RedactingFormatter(logging.Formatter):
-    """Formats a record as one line, and its traceback, if it has one, as lines that are indented.
+    """Formats a record as one line, and its traceback as indented lines.
 
-    Credentials are taken out, and the details of Postgres' errors, which hold what users said.
-    Whatever a request, an error or a person brings into a record can neither make a line that looks
-    like a record of its own nor tell the terminal anything.
+    Credentials are removed, and the details of Postgres' errors, which contain content of users.
+    Text of a request, an error or a person can neither imitate another record nor send codes to the
+    terminal.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the library's name)
@@ -62,11 +61,11 @@ class RedactingFormatter(logging.Formatter):
         return one_line(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 (the library's name)
-        """Format the traceback, without what Postgres adds to its error."""
+        """Format the traceback without the details of Postgres' errors."""
         return _without_details(super().formatException(ei))
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format the record, with the ids of this thread: a request's, or `-`, and the others."""
+        """Format the record with the ids of this thread; `-` without a request id."""
         ids = log_ids()
         named = [f"{name}={value}" for name, value in ids.items() if name != "request_id"]
         record.ids = " ".join([ids.get("request_id", "-"), *named])
@@ -108,7 +107,7 @@ def _object_of(logger: WrappedLogger, method: str, event: EventDict) -> EventDic
 
 
 def _redacted(value: Any) -> Any:
-    """Return a value as JSON has it, without the credentials in its texts."""
+    """Return a JSON value without credentials in its texts."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, dict):
@@ -130,7 +129,7 @@ def _without_details(text: str) -> str:
 
 
 class UrlHidingFilter(SafeExceptionReporterFilter):
-    """Hides settings that are URLs on Django's page of an error, too: they may hold passwords."""
+    """Hides settings that are URLs on Django's error page too: they may contain passwords."""
 
     hidden_settings = re.compile(
         rf"{SafeExceptionReporterFilter.hidden_settings.pattern}|URL|LOCATION|HEADERS",
@@ -141,9 +140,9 @@ class UrlHidingFilter(SafeExceptionReporterFilter):
 def as_line(
     logger: WrappedLogger, method: str, event: EventDict
 ) -> tuple[tuple[str], dict[str, Any]]:
-    """An event as a line's text, `event key=value …`, with what the logger itself understands.
+    """Return an event as the text of a line, `event key=value …`, and the logger's own arguments.
 
-    Values are quoted where they hold spaces or line breaks, so that none can pose as another line.
+    Values with spaces or line breaks are quoted, so that none can imitate another line.
     """
     options = {name: event.pop(name) for name in _LOGGER_OPTIONS if name in event}
     name = str(event.pop("event", ""))
@@ -151,7 +150,7 @@ def as_line(
     return (f"{name} {_render(logger, method, event)}".rstrip(),), options
 
 
-# One list, however often logging is configured: loggers keep the one that they met first.
+# One list for all calls of `configure`: loggers keep the first one.
 _processors: list[Processor] = [
     structlog.stdlib.filter_by_level,
     as_line,
@@ -161,7 +160,7 @@ _processors: list[Processor] = [
 def configure(config: dict[str, Any]) -> None:
     """Configure the standard library's logging, and structlog on top of it (LOGGING_CONFIG).
 
-    Where lines are JSON, warnings of Python are lines too.
+    With JSON lines, warnings of Python are lines too.
     """
     logging.config.dictConfig(config)
     if config["handlers"]["console"]["formatter"] == "json":

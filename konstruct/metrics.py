@@ -1,9 +1,8 @@
-"""The endpoint /metrics of a process, and the gauges that are read when Prometheus asks.
+"""The endpoint /metrics of a process, and the gauges that are read at a scrape.
 
-It has an address of its own (METRICS_ADDRESS), which no proxy leads to, and gives the counts of all
-processes that share METRICS_DIR. States of Postgres and the cache are given by the worker of
-sweeps alone: some queries for each server, which are not repeated for STATES_SECONDS, or for longer
-where they take long.
+It has its own address (METRICS_ADDRESS), which no proxy serves, and returns the counts of all
+processes that share METRICS_DIR. Only the worker of sweeps adds states of Postgres and the cache:
+some queries for each server, which are repeated after STATES_SECONDS, or later if they are slow.
 """
 
 import logging
@@ -44,16 +43,16 @@ from tenants.servers import servers
 logger = logging.getLogger(__name__)
 
 PATH: Final = "/metrics"
-# A client that sends its request slowly is left.
+# The connection of a client that sends its request slowly is closed.
 REQUEST_TIMEOUT_SECONDS: Final = 10
-# Prometheus asks every 15 seconds; whoever asks more often gets the same.
+# Prometheus scrapes every 15 seconds; more frequent requests get the same states.
 STATES_SECONDS: Final = 5.0
-# A read takes a connection for at most one part in so many of the time: the queries count all jobs.
+# A read takes a connection for at most this fraction of the time: the queries count all jobs.
 STATES_PAUSE_FACTOR: Final = 20
-# Of a query. Without its answer the gauges of the server's jobs are missing.
+# Limit of a query. Without its result the gauges of the server's jobs are missing.
 QUERY_TIMEOUT_SECONDS: Final = 5
 
-# Kinds that only the owner's worker does; the tasks of the others are imported by every worker.
+# Kinds of the owner's worker only; every worker imports the tasks of the others.
 OWNERS_KINDS: Final = (HISTORY_MERGES, ERASURES, MESSAGE_ERASURES, TOMBSTONES)
 
 _SERVERS: Final = tuple(servers())
@@ -109,7 +108,7 @@ LAST_BACKUP: Final = state(
     "Age of the last backup, of the tenant whose last one is oldest; without one, of the tenant.",
 )
 
-# Read by the index of claims. Given-up jobs are not seen outside of their tenants.
+# Read with the index of claims. Failed jobs are not visible outside of their tenants.
 _JOBS = """
 SELECT kind, count(*) FILTER (WHERE leased_until IS NULL OR leased_until < statement_timestamp()),
        count(*) FILTER (WHERE leased_until >= statement_timestamp()),
@@ -124,7 +123,7 @@ Sample = tuple[Metric, dict[str, str], float]
 
 
 class States(Collector):
-    """Gauges of what Postgres and the cache say now, or said a moment ago."""
+    """Gauges of the current, or recently read, states of Postgres and the cache."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -143,7 +142,7 @@ class States(Collector):
 
 
 def families(samples: Iterator[Sample]) -> list[GaugeMetricFamily]:
-    """Return the samples by metric; those whose labels are the same are added up."""
+    """Return the samples by metric; those with the same labels are added."""
     found: dict[str, GaugeMetricFamily] = {}
     sums: dict[str, Counter[tuple[str, ...]]] = {}
     for metric, labels, value in samples:
@@ -165,7 +164,7 @@ def read_states() -> Iterator[Sample]:
             samples, of_server = _of_server(server)
         except OUTAGES as error:
             logger.warning("Metrics lack the server %s: %s", server, outage_reason(error))
-            # A server that ends a query that takes too long is up.
+            # A server that cancels a slow query is up.
             is_slow = isinstance(error.__cause__, QueryCanceled)
             yield _sample(SERVER_UP, is_slow, server=server)
             continue
@@ -196,11 +195,11 @@ def jobs_of(server: str) -> tuple[dict[str, list[Any]], dict[UUID, Backlog]]:
     """Read the jobs of a server.
 
     Returns:
-        By kind: how many wait, how many are in work, and for how many seconds the oldest due one
-        has waited. And the backlogs of tenants.
+        By kind: how many wait, how many run, and for how many seconds the oldest due one has
+        waited; and the backlogs of tenants.
 
     Raises:
-        ServerDown: it takes no connections.
+        ServerDown: the server takes no connections.
     """
     with server_scope(server), transaction.atomic():
         connection.set_local({"statement_timeout": f"{int(1000 * QUERY_TIMEOUT_SECONDS)}ms"})
@@ -223,7 +222,7 @@ def _of_server(server: str) -> tuple[list[Sample], dict[UUID, Backlog]]:
 
 
 def _of_tenants(found: dict[UUID, Backlog]) -> Iterator[Sample]:
-    """Count tenants, and name those whose jobs wait longest: as many as MAX_TENANTS."""
+    """Count tenants, and name the MAX_TENANTS tenants whose jobs have waited longest."""
     now = time.time()
 
     def age(backlog: Backlog) -> float:
@@ -256,7 +255,7 @@ def _of_tenants(found: dict[UUID, Backlog]) -> Iterator[Sample]:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves /metrics. The processes of gunicorn share its port: each gives the same."""
+    """Serves /metrics. The processes of gunicorn share its port: each returns the same counts."""
 
     daemon_threads = True
     allow_reuse_port = True
@@ -267,12 +266,12 @@ class Server(ThreadingHTTPServer):
         super().__init__(address, Handler)
 
     def current(self) -> CollectorRegistry:
-        """Return what there is to give."""
+        """Return the registry to serve."""
         return registry(*self.others)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers GET /metrics, and nothing else."""
+    """Answers GET /metrics only."""
 
     timeout = REQUEST_TIMEOUT_SECONDS
     server: Server
@@ -304,10 +303,10 @@ class Handler(BaseHTTPRequestHandler):
 def serve(*, with_states: bool = False) -> None:
     """Serve /metrics in a thread, if METRICS_ADDRESS is set.
 
-    A process whose address is taken does its work all the same, and logs an error.
+    If the address is in use, the process works on, and logs an error.
 
     Args:
-        with_states: give the gauges of Postgres and the cache, too.
+        with_states: include the gauges of Postgres and the cache.
     """
     if settings.METRICS_ADDRESS is None:
         return

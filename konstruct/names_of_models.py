@@ -8,10 +8,10 @@ from django.utils.translation import gettext_lazy, override
 
 
 def translate_names_of_models() -> None:
-    """Have pages show names, help texts and choices of models in the language of their reader.
+    """Show names, help texts and choices of models in the language of the reader.
 
-    Most names of fields are those that Django makes of their attributes. Migrations do not see the
-    change: it replaces what Django has derived, not what a field was declared with.
+    Most names of fields are those that Django derives from their attributes. Migrations do not see
+    the change: it replaces derived values, not declared ones.
     """
     with override("en"):
         for config in apps.get_app_configs():

@@ -1,4 +1,4 @@
-"""Processes that must not outlive what they belong to, and ending those that did."""
+"""Processes that must end with their parent, and functions that end leftover processes."""
 
 import ctypes
 import fcntl
@@ -12,8 +12,8 @@ from signal import Signals
 import psutil
 
 PR_SET_PDEATHSIG = 1
-# Looked up once, for little is safe between fork and exec. Linux only; elsewhere nothing is bound,
-# and what a killed parent left is cleared at the next start.
+# Looked up at import, because few calls are safe between fork and exec. Linux only; on other
+# systems nothing is bound, and leftovers of a killed parent are ended at the next start.
 _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
@@ -22,20 +22,20 @@ def bind_to_parent(signal: Signals, parent: int) -> None:
     if _prctl is None:
         return
     _prctl(PR_SET_PDEATHSIG, int(signal), 0, 0, 0)
-    if os.getppid() != parent:  # died before this was arranged
+    if os.getppid() != parent:  # it died before the call
         os._exit(1)
 
 
 def bound_to_us(signal: Signals) -> Callable[[], None]:
-    """A `preexec_fn` that binds the child to this process."""
+    """Return a `preexec_fn` that binds the child to this process."""
     parent = os.getpid()
     return lambda: bind_to_parent(signal, parent)
 
 
 def wait_for_migrations() -> None:
-    """Wait while `manage.py serve`, which starts its processes first, migrates.
+    """Wait while `manage.py serve`, which has started this process, migrates.
 
-    It holds a lock on the file that it names to them. Anywhere else there is nothing to wait for.
+    It holds a lock on a file that it passes to its processes. Other processes do not wait.
     """
     if path := os.environ.get("KONSTRUCT_MIGRATING"):
         with open(path) as file:
@@ -43,7 +43,10 @@ def wait_for_migrations() -> None:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it still runs. A zombie does not: a container's first process may keep it."""
+    """Return whether it still runs.
+
+    A zombie does not: a container's first process may not reap it.
+    """
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -51,7 +54,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def end(processes: Iterable[psutil.Process], *, seconds: float) -> list[psutil.Process]:
-    """Wait so long for the processes to end, then kill them; those that even survived that."""
+    """Wait for the processes to end, then kill them; return those that are still alive."""
     processes = list(processes)
     for _ in range(2):
         deadline = time.monotonic() + seconds
@@ -65,7 +68,7 @@ def end(processes: Iterable[psutil.Process], *, seconds: float) -> list[psutil.P
 
 
 def working_in(directory: Path, name: str) -> list[psutil.Process]:
-    """The processes of that name with this working directory."""
+    """Return the processes with this name and this working directory."""
     return [
         process
         for process in psutil.process_iter(["name", "cwd"])

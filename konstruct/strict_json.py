@@ -1,12 +1,12 @@
-"""JSON from outside, read strictly: in linear time, to a bounded depth, with nothing said twice."""
+"""Strict reading of JSON from outside: in linear time, with limited depth, without duplicates."""
 
 import json
 from typing import Any, Final
 
-# Metadata may be nested 16 deep. Python's own limit depends on the depth of the caller's stack:
-# a value that it could read here it could not write elsewhere.
+# Metadata may be nested 16 deep. Python's own limit depends on the caller's stack: a value that can
+# be read in one place could not be written in another.
 MAX_DEPTH: Final = 64
-# Of a name that is wrong, so much is shown.
+# Invalid names are shown up to this length.
 MAX_NAME_CHARACTERS: Final = 100
 
 
@@ -32,14 +32,14 @@ def read_json(text: str | bytes) -> Any:
         raise _too_deep() from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise NotStrictJSON(f"JSON parse error - {error}") from error
-    except ValueError as error:  # Python reads no longer numbers, since that takes the square
+    except ValueError as error:  # Python refuses longer numbers, which take quadratic time
         raise NotStrictJSON("A number has more than 4,300 digits.") from error
     _check_depth(value)
     return value
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of its members; which of two of one name is meant cannot be known."""
+    """Make an object of its members; refuse duplicate names, which are ambiguous."""
     members = dict(pairs)
     if len(members) < len(pairs):
         seen: set[str] = set()

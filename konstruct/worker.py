@@ -1,8 +1,8 @@
-"""Celery workers: a process for one or more queues, its database, and its end.
+"""Celery workers: a process for one or more queues, its database checks, and its end.
 
-Each job is done in a thread. Celery's pool of threads knows no time limits and waits for its
-threads when it stops, so both are here: a process ends itself when too many jobs take too long, and
-gives back its jobs in work when it is to stop.
+Each job runs in a thread. Celery's thread pool has no time limits and waits for its threads when it
+stops, so both are implemented here: a process ends itself if too many jobs take too long, and gives
+its running jobs back when it is stopped.
 """
 
 import logging
@@ -25,15 +25,15 @@ from tenants.tasks import overdue_jobs, stop_claiming
 
 logger = logging.getLogger(__name__)
 
-# Of the ten seconds that a container has for its end, and the fifteen under `manage.py serve`.
+# Of the ten seconds that a container has to stop, and the fifteen under `manage.py serve`.
 STOP_SECONDS: Final = 7.0
-# What needs the embedding model. Other processes never load it.
+# Queues whose jobs need the embedding model. Other processes do not load it.
 EMBEDDING_QUEUES: Final = frozenset({"replies", "embeddings", "extractions"})
 LANGUAGE_MODEL_QUEUES: Final = frozenset({"replies", "extractions"})
 
 
 def run(queues: Sequence[str]) -> None:
-    """Do jobs of the queues until SIGTERM, at most as many at once as settings.JOB_SLOTS says.
+    """Do jobs of the queues until SIGTERM, up to settings.JOB_SLOTS at the same time.
 
     Args:
         queues: names of settings.JOB_SLOTS.
@@ -59,7 +59,7 @@ def run(queues: Sequence[str]) -> None:
 
 
 def stop_soon() -> None:
-    """Claim nothing more, and end this process after STOP_SECONDS if it has not ended by itself."""
+    """Claim no further jobs, and end this process after STOP_SECONDS if it still runs."""
     stop_claiming()
     timer = threading.Timer(STOP_SECONDS, end_process, (0,))
     timer.daemon = True
@@ -67,7 +67,7 @@ def stop_soon() -> None:
 
 
 def end_process(status: int) -> None:
-    """Give back the jobs in work, wake other workers, and exit without waiting for threads."""
+    """Give the running jobs back, wake other workers, and exit without waiting for threads."""
     try:
         if count := worker.give_back_all():
             logger.warning("%s jobs are given back: other workers do them", count)
@@ -80,9 +80,9 @@ def end_process(status: int) -> None:
 
 
 class DatabaseGate(bootsteps.StartStopStep):
-    """Lets the worker take tasks only while its database can be logged in to and written.
+    """Lets the worker take tasks only while it can log in and write to its database.
 
-    A worker that fails each task at once would otherwise take more tasks than healthy workers.
+    A worker that fails each task immediately would otherwise take more tasks than healthy workers.
     """
 
     requires = (Tasks,)
@@ -128,9 +128,9 @@ class DatabaseGate(bootsteps.StartStopStep):
 
 
 def _end_if_overdue(queues: Sequence[str]) -> None:
-    """End a process of which half of the slots are held by jobs that take too long.
+    """End a process if jobs that take too long hold half of its slots.
 
-    Other workers may do such jobs by now. Its supervisor starts another process.
+    Other workers may do these jobs by now. The supervisor starts another process.
     """
     slots = sum(settings.JOB_SLOTS[queue][0] for queue in queues if queue in settings.JOB_SLOTS)
     overdue = overdue_jobs(settings.TASK_TIME_LIMIT)

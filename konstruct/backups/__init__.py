@@ -1,1 +1,1 @@
-"""Backs tenants up, and restores them so that what was erased since does not come back."""
+"""Backups of tenants, and restores that repeat the erasures since a backup."""

@@ -40,9 +40,9 @@ from tenants.signatures import key_id, secrets
 logger = logging.getLogger(__name__)
 
 _MIGRATIONS: Final = "SELECT app || '.' || name FROM {}.django_migrations"
-# How often a tenant is dumped that is moved, migrated or restored meanwhile.
+# How often the dump of a tenant is repeated that is moved, migrated or restored during it.
 ATTEMPTS: Final = 3
-# What programs say of a disk that is full, or of an account that has used up its part of it.
+# Messages of programs when the disk or the quota of the account is full.
 _NO_ROOM: Final = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
@@ -66,23 +66,23 @@ def back_up(
 ) -> Made:
     """Make a backup in a new folder. A tenant that fails does not stop the others.
 
-    Each tenant is as one moment shows it, with its jobs. The moments of two tenants differ.
+    Each tenant is consistent, with its jobs, at one time. The times of two tenants differ.
 
     Args:
         directory: where the folder is made.
-        tenants: those that have a schema.
-        with_public: also the operators, their permissions and their log.
-        report: called with a line for each tenant that is done.
+        tenants: tenants that have a schema.
+        with_public: include the operators, their permissions and their log.
+        report: called with a line for each finished tenant.
 
     Raises:
-        BackupFailed: there is no room, or no tenant could be backed up. Nothing is left.
+        BackupFailed: the disk is full, or no tenant could be backed up. Nothing is left.
         JournalUnavailable: the journal of erasures cannot be read.
     """
     failed: dict[str, str] = {}
     taken_at: dict[Any, datetime] = {}
     with new_backup(directory) as (folder, manifest):
         manifest |= {
-            # First: an erasure that ends later is repeated, whether the backup has it or not.
+            # First: an erasure that ends later is repeated after a restore, in the backup or not.
             "journal": journal.position(),
             "keeps_journal": journal.is_kept(),
             "keys": {
@@ -120,13 +120,13 @@ def back_up(
 
 
 def verify_backup(path: Path) -> Manifest:
-    """Check all files of a backup by their digests, and that each dump can be read.
+    """Check the digests of all files of a backup, and that each dump can be read.
 
     Returns:
         The manifest.
 
     Raises:
-        BackupInvalid: something is missing, or was changed.
+        BackupInvalid: a file is missing, or was changed.
         ToolFailed: pg_restore cannot read a dump.
     """
     manifest = read_manifest(path)
@@ -138,10 +138,10 @@ def verify_backup(path: Path) -> Manifest:
 
 
 def check_tenant(path: Path, manifest: Manifest, entry: dict[str, Any]) -> None:
-    """Check the files of one tenant, and that its dump has rows of its own schema alone.
+    """Check the files of one tenant, and that its dump has only rows of its own schema.
 
     Raises:
-        BackupInvalid: something is missing, was changed, or is of another tenant.
+        BackupInvalid: a file is missing, was changed, or belongs to another tenant.
         ToolFailed: pg_restore cannot read the dump.
     """
     pk = UUID(entry["id"])
@@ -157,13 +157,13 @@ def check_tenant(path: Path, manifest: Manifest, entry: dict[str, Any]) -> None:
 
 
 def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime]:
-    """Dump a tenant; again if it is moved, migrated or restored meanwhile.
+    """Dump a tenant; repeat it if the tenant is moved, migrated or restored meanwhile.
 
-    No lock keeps it from that: erasures would wait for it as well. pg_dump finds tables by name,
-    and in a schema that got this name meanwhile it sees no row of its snapshot.
+    No lock prevents that, because erasures would wait for the lock too. pg_dump finds tables by
+    name: in a new schema with this name it finds no row of its snapshot.
 
     Returns:
-        What the manifest has of the tenant, and of when the dump is.
+        The tenant's entry of the manifest, and the time of the dump.
     """
     for _ in range(ATTEMPTS):
         _refuse_in_work(tenant)
@@ -186,7 +186,9 @@ def _refuse_in_work(tenant: Tenant) -> None:
 def _dump_once(
     tenant: Tenant, folder: Path
 ) -> tuple[dict[str, Any], datetime, tuple[str, list[str]]]:
-    """Dump a tenant's schema and jobs; return also which schema it was."""
+    """Dump a tenant's schema and jobs; return the entry, the time and the identity of the
+    schema.
+    """
     with session_on(tenant.server) as session:
         run(session, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         enter(session, tenant)
@@ -206,7 +208,7 @@ def _dump_once(
 
 
 def _schema_of(session: Session, tenant: Tenant) -> tuple[str, list[str]]:
-    """Return the schema's number in Postgres, which its name does not keep, and its migrations."""
+    """Return the schema's OID, which changes when a schema is replaced, and its migrations."""
     schema = tenant.schema_name
     ((number,),) = run(session, "SELECT to_regnamespace(%s)::oid::text", schema)
     return number, sorted(name for (name,) in run(session, _MIGRATIONS.format(schema)))

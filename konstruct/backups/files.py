@@ -1,4 +1,4 @@
-"""The directory of a backup: made whole or not at all, and checked before anything is restored."""
+"""The folder of a backup: complete or absent, and checked before a restore."""
 
 import fcntl
 import json
@@ -31,7 +31,7 @@ Manifest = dict[str, Any]
 
 
 class BackupInvalid(KonstructError):
-    """A directory is no backup of this deployment, is not whole, or was changed."""
+    """A folder is no backup of this deployment, is incomplete, or was changed."""
 
 
 class BackupFailed(KonstructError):
@@ -52,11 +52,11 @@ def jobs_of(tenant_id: UUID) -> str:
 def new_backup(directory: Path) -> Iterator[tuple[Path, Manifest]]:
     """Make a backup in the block, which fills its folder and its manifest.
 
-    Until the end it has another name, which is no backup's. What earlier processes, which were
-    killed, have left under such a name is removed.
+    Until the end the folder has the name of no backup. Folders of killed processes with such a name
+    are removed.
 
     Raises:
-        BackupFailed: there is no room, or the directory cannot be written.
+        BackupFailed: the disk is full, or the directory cannot be written.
     """
     began_at = datetime.now(UTC)
     final = directory / f"konstruct-{began_at:{_TIME}}"
@@ -79,7 +79,7 @@ def new_backup(directory: Path) -> Iterator[tuple[Path, Manifest]]:
         raise BackupFailed(f"the backup cannot be written: {error.strerror or error}") from error
     finally:
         os.close(lock)
-        shutil.rmtree(draft, ignore_errors=True)  # not there, where it has its name
+        shutil.rmtree(draft, ignore_errors=True)  # absent if the backup was completed
 
 
 def name_of(manifest: Manifest) -> str:
@@ -88,7 +88,7 @@ def name_of(manifest: Manifest) -> str:
 
 
 def shown_moment(moment: str) -> str:
-    """Return a time of a manifest as operators read it."""
+    """Return a time of a manifest in a readable format."""
     return f"{datetime.fromisoformat(moment).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -96,7 +96,7 @@ def read_manifest(path: Path) -> Manifest:
     """Read the manifest of a backup, and check that this deployment wrote it.
 
     Raises:
-        BackupInvalid: it did not, or the manifest was changed.
+        BackupInvalid: another deployment wrote it, or it was changed.
     """
     try:
         if (path / MANIFEST).stat().st_size > MAX_MANIFEST_BYTES:
@@ -122,10 +122,10 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def check_file(path: Path, manifest: Manifest, name: str) -> None:
-    """Check that a file of a backup is as it was written.
+    """Check that a file of a backup is unchanged.
 
     Raises:
-        BackupInvalid: it is missing, shorter, or other.
+        BackupInvalid: it is missing, truncated or changed.
     """
     wanted = manifest["files"].get(name)
     try:
@@ -144,13 +144,13 @@ def backups_in(directory: Path) -> list[Path]:
 
 
 def remove_old(directory: Path, *, days: int) -> list[Path]:
-    """Remove the backups that are older than so many days; return them. The newest one stays."""
+    """Remove and return the backups that are older than this. The newest one stays."""
     limit = datetime.now(UTC) - timedelta(days=days)
     old = []
     for path in backups_in(directory)[:-1]:
         made_at = datetime.strptime(path.name.partition("-")[2], _TIME).replace(tzinfo=UTC)
         if made_at < limit:
-            # First, so that the remains after a kill are no backup.
+            # First, so that an interrupted removal leaves no folder that looks like a backup.
             (path / MANIFEST).unlink(missing_ok=True)
             shutil.rmtree(path)
             old.append(path)
@@ -189,7 +189,7 @@ def _sync(directory: Path) -> None:
 
 
 def _remove_unfinished(directory: Path) -> None:
-    """Remove the remains of killed processes: no process has a lock on them."""
+    """Remove the folders of killed processes, which hold no lock on them."""
     for path in directory.glob(f"konstruct-*{_UNFINISHED}"):
         with suppress(OSError):
             opened = os.open(path, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""The operators of a deployment, their permissions and their log, in a backup."""
+"""The operators of a deployment, their permissions and their log in a backup."""
 
 import json
 from pathlib import Path
@@ -12,8 +12,8 @@ from tenants.models import OperatorEvent
 from tenants.moving.rows import run, session_on
 from tenants.servers import MAIN
 
-# Of public, without which operators cannot log in, in the order in which they are restored. What a
-# tenant has there is kept with the tenant; migrations make the rest.
+# Tables of the public schema that operators need to log in, in the order of the restore. Rows of
+# tenants in public tables are dumped with the tenant; migrations create the others.
 PUBLIC_TABLES: Final = (
     "django_content_type",
     "auth_permission",

@@ -1,7 +1,7 @@
-"""Postgres' own programs, and rows of public tables as JSON.
+"""Postgres' programs pg_dump and pg_restore, and rows of public tables as JSON.
 
 A tenant's schema is dumped and restored as konstruct_owner, inside the tenant: the policies show
-that role all rows of the tenant and none of another one. No superuser is needed.
+all rows of the tenant and none of another one. No superuser is needed.
 """
 
 import json
@@ -27,7 +27,7 @@ SELECT attname FROM pg_attribute
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
 """
 _MAJOR: Final = re.compile(r"\) (\d+)")
-# A line of `pg_restore --list`: numbers, what it is, its schema and its name.
+# A line of `pg_restore --list`: numbers, type, schema and name.
 _TABLE_DATA: Final = re.compile(r"^\d+; \d+ \d+ TABLE DATA (\S+) (\S+) ", re.MULTILINE)
 
 
@@ -36,16 +36,16 @@ class ToolFailed(KonstructError):
 
 
 def dump_schema(session: Session, tenant_id: UUID, schema: str, snapshot: str, to: Path) -> None:
-    """Dump a tenant's schema, as a snapshot of another session shows it.
+    """Dump a tenant's schema in the snapshot of another session.
 
     Raises:
-        ToolFailed: pg_dump failed, such as for want of room.
+        ToolFailed: pg_dump failed, for example because the disk is full.
     """
     _run_tool(
         session,
         "pg_dump",
         *("--format=custom", f"--schema={schema}", f"--snapshot={snapshot}", f"--file={to}"),
-        # Rows of the tenant are shown by the policies, which pg_dump else refuses.
+        # The policies show the tenant's rows; without the setting pg_dump refuses such tables.
         *("--enable-row-security", "--no-password", "--lock-wait-timeout=60s"),
         tenant_id=tenant_id,
     )
@@ -57,12 +57,12 @@ def name_of_restore(schema: str) -> str:
 
 
 def restore_schema(session: Session, schema: str, dump: Path) -> None:
-    """Make the schema of a dump, with its rows: all of it or nothing.
+    """Create the schema of a dump, with its rows: all of it or nothing.
 
     Raises:
         ToolFailed: pg_restore failed. Nothing was changed.
     """
-    # pg_dump adds the rights of the language plpgsql, which several restores cannot set at once.
+    # pg_dump adds grants of the language plpgsql, which concurrent restores cannot set.
     listed = _run_tool(session, "pg_restore", "--list", str(dump), connects=False)
     _run_tool(
         session,
@@ -91,7 +91,10 @@ def read_rows(session: Session, table: str, where: str = "true") -> Iterator[str
 
 
 def insert_rows(session: Session, table: str, rows: Iterable[dict[str, Any]]) -> int:
-    """Insert rows into a table, and return how many; columns that it has no more are left out."""
+    """Insert rows into a table, and return their number.
+
+    Columns that no longer exist are left out.
+    """
     existing = {name for (name,) in run(session, _COLUMNS, table)}
     given = list(rows)
     for start in range(0, len(given), ROWS_AT_ONCE):
@@ -115,17 +118,17 @@ def _run_tool(
     application_name: str | None = None,
     given: str = "",
 ) -> str:
-    """Run a program on the database of a session, as its role; return what it prints.
+    """Run a program on the database of a session, as its role, and return its output.
 
     Args:
         given: its standard input.
     """
     program = _program(session, name)
     options = f"-c app.current_tenant={tenant_id}" if tenant_id else ""
-    # Its messages in English: we look for some.
+    # Messages in English: some are searched for.
     environment = {**os.environ, "PGOPTIONS": options, "LC_ALL": "C"}
     if connects:
-        # The password is in no list of processes.
+        # Passed by the environment, so that no process list shows the password.
         environment["PGPASSWORD"] = session.info.password
         parameters: dict[str, Any] = {
             **session.info.get_parameters(),
@@ -148,7 +151,7 @@ def _run_tool(
 
 
 def _program(session: Session, name: str) -> str:
-    """Return the path of a program that knows this server."""
+    """Return the path of a program whose version supports this server."""
     folder = settings.POSTGRES_BIN
     if settings.POSTGRES_BIN_OF_EMBEDDED:
         folder = import_string(settings.POSTGRES_BIN_OF_EMBEDDED)()

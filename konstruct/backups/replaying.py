@@ -1,7 +1,7 @@
-"""Repeats in a restored tenant what the journal says was erased after its backup was made.
+"""Repeats in a restored tenant the erasures of the journal since the backup.
 
-It can be killed at any point and run again. First all requests are noted, in one transaction. Then
-each open request is carried out, also those that were open when the backup was made.
+It can be killed at any point and run again. First all requests are recorded, in one transaction.
+Then each open request is carried out, including those that were open in the backup.
 """
 
 from collections import defaultdict
@@ -37,16 +37,16 @@ Entries = list[journal.Entry]
 
 
 def replay(entries: Iterable[journal.Entry]) -> int:
-    """Repeat in the current tenant what lines of the journal name. Needs the owner's role.
+    """Repeat the erasures of the journal's lines in the current tenant. Needs the owner's role.
 
     Args:
         entries: lines of this tenant since its backup, in their order.
 
     Returns:
-        How many erasures, of persons, messages and conversations, were carried out.
+        The number of erasures of persons, messages and conversations that were carried out.
 
     Raises:
-        NotErased: an erasure could not be finished. The next call continues.
+        NotErased: an erasure could not be completed. The next call continues.
     """
     by_kind: dict[str, Entries] = defaultdict(list)
     for entry in entries:
@@ -69,7 +69,9 @@ def replay(entries: Iterable[journal.Entry]) -> int:
 
 
 def note_open_requests() -> None:
-    """Write the open erasures of the current tenant into the journal, before they are lost."""
+    """Write the open erasures of the current tenant into the journal before its rows are
+    replaced.
+    """
     for request in ErasureRequest.objects.open():
         erasing.write_journal(request, linked_ids(request.user_id))
     for each in MessageErasure.objects.filter(done_at__isnull=True):
@@ -77,7 +79,7 @@ def note_open_requests() -> None:
 
 
 def _request_persons(entries: Entries) -> None:
-    """Request the erasure of each person with the digest of an id in the tenant."""
+    """Request the erasure of each person whose id has a digest in the lines."""
     if not entries:
         return
     users = {name: user_id for user_id in _user_ids() for name in pseudonyms(user_id)}
@@ -89,7 +91,7 @@ def _request_persons(entries: Entries) -> None:
     for entry in entries:
         same = ErasureRequest.objects.filter(pk=entry["request"]).first()
         if same is not None and same.done_at is not None:
-            continue  # it was done when the backup was made, or by a replay that was killed later
+            continue  # it was completed before the backup, or by a replay that was killed later
         covered = set(linked_ids(same.user_id)) if same else set()
         for user_id in [users[name] for name in entry["users"] if name in users]:
             if user_id not in covered:
@@ -104,7 +106,7 @@ def _request_persons(entries: Entries) -> None:
 
 
 def _request_messages(of_one: Entries, of_conversations: Entries) -> None:
-    """Request the erasure of each message, and each conversation, whose digest is in the tenant."""
+    """Request the erasure of each message and conversation whose id has a digest in the lines."""
     wanted = {entry["erased"]: entry["request"] for entry in of_one}
     conversation = ("agent_id", "user_id", "thread_id")
     rows = Message.objects.order_by()
@@ -135,7 +137,7 @@ def _request(
     more: dict[str, Any],
     **what: Any,
 ) -> None:
-    """Note a request under the id that it had, unless there is an open one for the same."""
+    """Record a request under its original id, unless there is an open one for the same rows."""
     if model._default_manager.filter(**what, done_at__isnull=True).exists():
         return
     is_free = not model._default_manager.filter(pk=request_id).exists()
@@ -144,7 +146,7 @@ def _request(
 
 
 def _remove_rows(wanted: set[str]) -> None:
-    """Revoke, deactivate or remove the rows of the tenant that have these digests."""
+    """Revoke, deactivate or remove the rows of the tenant with these digests."""
     if not wanted:
         return
 
@@ -166,13 +168,13 @@ def _remove_rows(wanted: set[str]) -> None:
 
 
 def _note_erased_ids(entries: Entries) -> None:
-    """Let the access log know the ids of which the restored tenant has nothing, too."""
+    """Record erased ids for the access log, including those without rows in the restored tenant."""
     names = {name for entry in entries if entry["agent"] is None for name in entry["users"]}
     ErasedId.objects.bulk_create([ErasedId(digest=name) for name in names], ignore_conflicts=True)
 
 
 def _user_ids() -> Iterator[str]:
-    """Return every value of a column of the tenant that holds a user's id."""
+    """Yield each value of the tenant's columns with users' ids."""
     columns = {
         (table, subject)
         for table, of in personal_tables().items()

@@ -1,15 +1,15 @@
-"""Restores tenants. A tenant is not served until erasures are repeated in it and it is verified.
+"""Restores tenants. A tenant is served after its erasures are repeated and it is verified.
 
-1. The backup is checked. Until here nothing is changed.
+1. The backup is checked. Nothing is changed before that.
 2. The tenant is closed: its requests get 503, and none of its jobs is begun.
-3. Its schema is put aside under another name, and that of the backup is made, in one transaction.
-   If this fails, the schema is put back, and the tenant is as it was.
-4. The schema is migrated, and what came after the backup is repeated (`settle`).
-5. The schema of before is dropped, and the tenant is served.
+3. Its schema is renamed, and that of the backup is created, in one transaction.
+   If this fails, the schema gets its name back, and the tenant is as before.
+4. The schema is migrated, and erasures since the backup are repeated (`settle`).
+5. The renamed schema is dropped, and the tenant is served.
 
-Killed at any point, the tenant is as it was, or closed. The same command, run again, completes it.
-If that fails, the tenant is served only if its schema of before is still aside: any other may be
-one in which erasures are not repeated yet.
+If it is killed, the tenant is as before, or closed. Running the same command again completes it.
+If that fails, the tenant is served only if its renamed schema still exists: in any other schema
+erasures may be missing.
 """
 
 import json
@@ -52,9 +52,9 @@ from tenants.serving import claim_workspace
 
 logger = logging.getLogger(__name__)
 
-# Comment on a schema that was served until it was put aside.
+# Comment on a renamed schema that was served before the restore.
 ORIGINAL: Final = "served before a restore"
-# How long to wait for the end of the session of a killed restore.
+# Time for the session of a killed restore to end.
 KILLED_MILLISECONDS: Final = 30_000
 
 
@@ -68,21 +68,21 @@ def restore(
     server: str = "",
     repair: bool = False,
 ) -> Restored:
-    """Restore one tenant of a backup, in the place of what it is now, or as a new one.
+    """Restore one tenant of a backup, replacing the current one, or as a new one.
 
     Args:
         path: the folder of the backup.
         manifest: its manifest.
-        entry: the tenant, of the manifest.
+        entry: the tenant's entry in the manifest.
         entries: lines of the journal since the backup.
-        slug: another short name for a tenant that this deployment does not have.
+        slug: another slug for a tenant that this deployment does not have.
         server: the server for such a tenant.
-        repair: repair what `verify_memory` finds.
+        repair: repair the findings of `verify_memory`.
 
     Raises:
         BackupInvalid, SchemaOutdated, InvalidTenant: nothing was changed.
-        ToolFailed: the schema could not be made. Nothing was changed.
-        NotClean: the tenant is restored, and stays closed.
+        ToolFailed: the schema could not be created. Nothing was changed.
+        NotClean: the tenant is restored, but not consistent, and stays closed.
     """
     _refuse_unknown_migrations(entry)
     check_tenant(path, manifest, entry)
@@ -96,9 +96,9 @@ def restore(
         before = state_of_tenant(tenant)
         was_served = close(tenant)
         _end_killed_restores(tenant)
-        # Else its schema may be one that an earlier call has made and not settled.
+        # Otherwise the schema may be from an earlier call that did not complete.
         has_original = was_served or _is_original(replaced_schema_of(tenant.pk))
-        time.sleep(SETTLE_SECONDS)  # requests that run end, as before a move
+        time.sleep(SETTLE_SECONDS)  # for running requests to end, as before a move
         try:
             entries = [*entries, *_note_what_waits(tenant)]
             _put_aside(tenant, is_original=was_served)
@@ -126,7 +126,7 @@ def _refuse_unknown_migrations(entry: dict[str, Any]) -> None:
 
 
 def _registered(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenant, bool]:
-    """Return the tenant of a backup; register it, closed, if this deployment does not have it."""
+    """Return the tenant of a backup. If this deployment does not have it, register it as closed."""
     with public_scope():
         tenant = Tenant.objects.filter(pk=entry["id"]).first()
         if tenant is not None:
@@ -170,9 +170,9 @@ def _registered(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenan
 
 
 def _note_what_waits(tenant: Tenant) -> list[journal.Entry]:
-    """Write into the journal what the owner's worker has not yet; return these lines.
+    """Write erasures that the owner's worker has not written yet into the journal; return them.
 
-    The schema that is put aside has the requests, and the jobs are replaced.
+    Their requests are in the schema that is renamed, and their jobs are replaced.
     """
     if not journal.is_kept():
         return []
@@ -182,13 +182,13 @@ def _note_what_waits(tenant: Tenant) -> list[journal.Entry]:
         try:
             if schema_exists(tenant.schema_name):
                 note_open_requests()
-        except DatabaseError as error:  # a schema that is broken is a reason to restore it
+        except DatabaseError as error:  # a broken schema is a reason to restore it
             logger.warning("Open erasures of tenant %s are not noted: %s", tenant.slug, error)
     return journal.read(here)
 
 
 def _is_original(schema_name: str) -> bool:
-    """Return whether a schema that was put aside was served before."""
+    """Return whether the renamed schema was served before the restore."""
     comment = fetch_value(
         "SELECT obj_description(to_regnamespace(%s), 'pg_namespace')", [schema_name]
     )
@@ -196,9 +196,9 @@ def _is_original(schema_name: str) -> bool:
 
 
 def _put_aside(tenant: Tenant, *, is_original: bool) -> None:
-    """Give the schema of before another name, which the application may not enter.
+    """Rename the current schema, and revoke the application's access to it.
 
-    What a killed restore has made is dropped: the schema of before is aside already.
+    A schema that a killed restore has created is dropped: the renamed one already exists.
     """
     aside = replaced_schema_of(tenant.pk)
     if schema_exists(aside):
@@ -212,7 +212,7 @@ def _put_aside(tenant: Tenant, *, is_original: bool) -> None:
 
 
 def _end_killed_restores(tenant: Tenant) -> None:
-    """End the sessions that killed restores of this tenant left: they would go on."""
+    """End the sessions of killed restores of this tenant, which would continue."""
     execute(
         "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity"
         " WHERE application_name = %s AND datname = current_database()",
@@ -221,7 +221,7 @@ def _end_killed_restores(tenant: Tenant) -> None:
 
 
 def _put_back(tenant: Tenant, *, is_new: bool, reopens: bool) -> None:
-    """Undo everything: the tenant is as it was."""
+    """Undo everything: the tenant is as before."""
     aside = replaced_schema_of(tenant.pk)
     with server_scope(tenant.server), transaction.atomic():
         if is_new or schema_exists(aside):
@@ -242,7 +242,7 @@ def _put_back(tenant: Tenant, *, is_new: bool, reopens: bool) -> None:
 
 
 def _load(tenant: Tenant, path: Path) -> None:
-    """Make the schema of the backup, and put its jobs and its claims in the place of today's."""
+    """Create the schema of the backup, and replace the tenant's jobs and claims."""
     with session_on(tenant.server) as session:
         restore_schema(session, tenant.schema_name, path / dump_of(tenant.pk))
         with (path / jobs_of(tenant.pk)).open() as file:
@@ -255,7 +255,7 @@ def _load(tenant: Tenant, path: Path) -> None:
 
 
 def _claim_workspaces(tenant: Tenant, claims: Iterable[Sequence[str]]) -> None:
-    """Claim the workspaces of a new tenant that no other has claimed meanwhile."""
+    """Claim the workspaces of a new tenant that no other tenant has claimed."""
     with tenant_scope(tenant.pk):
         for channel, workspace in claims:
             try:

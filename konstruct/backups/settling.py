@@ -1,4 +1,4 @@
-"""Settles restored tenants: repeats what came after the backup, verifies, and serves them."""
+"""Settles restored tenants: repeats erasures since the backup, verifies and serves them."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -29,7 +29,7 @@ from tenants.postgresql.exceptions import ServerDown
 from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.provisioning import forget_cache
 
-# Jobs that people outside see. They may have been done after the backup.
+# Jobs with effects outside of the deployment. They may have been done after the backup.
 SEEN_BY_PEOPLE: Final = (REPLIES, DELIVERIES, ARRIVALS, SENDING)
 RESTORED: Final = "restored"
 PARKED: Final = (
@@ -41,38 +41,38 @@ CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 
 
 class NotClean(KonstructError):
-    """A restored tenant is not as it should be, and stays closed."""
+    """A restored tenant is not consistent, and stays closed."""
 
 
 @dataclass(frozen=True)
 class Restored:
-    """The result for one tenant."""
+    """The result of restoring one tenant."""
 
     tenant: Tenant
     erasures: int
     """Erasures that were repeated."""
     parked: int
-    """Jobs that were given up for a person to look at."""
+    """Jobs that were given up, for a person to check."""
     report: Report
 
 
 def entries_since(manifest: Manifest) -> list[journal.Entry]:
-    """Return the lines of the journal that a backup does not have.
+    """Return the lines of the journal since a backup.
 
     Raises:
-        JournalUnavailable, JournalBroken: the journal cannot be believed.
+        JournalUnavailable, JournalBroken: the journal is unreadable or was changed.
     """
     return journal.read(manifest["journal"])
 
 
 def entries_from(moment: datetime) -> list[journal.Entry]:
-    """Return the lines of the journal since a moment, to which Postgres was recovered."""
+    """Return the lines of the journal since a time, to which Postgres was recovered."""
     since = moment - CLOCK_TOLERANCE
     return [each for each in journal.read() if datetime.fromisoformat(each["at"]) >= since]
 
 
 def deleted_tenants() -> set[str]:
-    """Return the ids of tenants that were deleted by the journal, and not restored afterwards."""
+    """Return the ids of tenants that the journal has as deleted, and not as restored afterwards."""
     deleted: set[str] = set()
     for entry in journal.read() if journal.is_kept() else ():
         if entry["kind"] == journal.TENANT:
@@ -83,13 +83,13 @@ def deleted_tenants() -> set[str]:
 
 
 def settled_by(**recorded: str) -> dict[str, datetime]:
-    """Return the tenants that were settled last with this in the operators' log, and since serve.
+    """Return the ids of tenants that were last settled with these values in the operators' log.
 
     Args:
-        recorded: one of `backup`, with the name of a backup, and `recovered_to`, with a moment.
+        recorded: either `backup`, the name of a backup, or `recovered_to`, a time.
 
     Returns:
-        Ids of tenants, with the time.
+        Ids of tenants that are served, with the time.
     """
     last = {
         event.subject_id: event
@@ -106,10 +106,10 @@ def settled_by(**recorded: str) -> dict[str, datetime]:
 
 
 def close(tenant: Tenant) -> bool:
-    """Stop serving a tenant. It keeps the state to which it returns.
+    """Stop serving a tenant. It stores the state to which it will return.
 
     Returns:
-        Whether it was not closed already, so that its schema is one that was served.
+        False if it was closed already, so that its schema may not be one that was served.
     """
     with public_scope():
         staying = Tenant.objects.filter(pk=tenant.pk).exclude(state=Tenant.State.RESTORING)
@@ -125,17 +125,17 @@ def close(tenant: Tenant) -> bool:
 def settle(
     tenant: Tenant, entries: Iterable[journal.Entry], *, repair: bool = False, **recorded: Any
 ) -> Restored:
-    """Repeat what came after a backup in a closed tenant, verify it, and serve it.
+    """Repeat the erasures since a backup in a closed tenant, verify it, and serve it.
 
     Args:
         tenant: the tenant.
-        entries: lines of the journal since the backup; those of other tenants are left out.
-        repair: repair what `verify_memory` finds.
-        recorded: what the operators' log has of it. By `backup` or `recovered_to`, `settled_by`
-            finds the tenant.
+        entries: lines of the journal since the backup; those of other tenants are ignored.
+        repair: repair the findings of `verify_memory`.
+        recorded: values for the operators' log. `settled_by` finds the tenant by `backup` or
+            `recovered_to`.
 
     Raises:
-        NotClean: it is not as it should be, and stays closed.
+        NotClean: it is not consistent, and stays closed.
     """
     own = [each for each in entries if each["tenant"] == str(tenant.pk)]
     migrated = migrate_schema(tenant.schema_name, {"restored": True})
@@ -168,9 +168,9 @@ def settle(
 
 
 def _park_jobs() -> int:
-    """Begin no job of the current tenant that people outside see; a person may retry it.
+    """Give up jobs of the current tenant with outside effects; a person may retry them.
 
-    What waits for a person goes on waiting. Return how many jobs are given up.
+    Jobs that wait for a person are not changed. Return the number of jobs.
     """
     jobs = Job.objects.filter(tenant_id=required_tenant_id())
     jobs.filter(begun_at__isnull=False).update(**NOT_BEGUN)
@@ -181,7 +181,7 @@ def _park_jobs() -> int:
 
 
 def reopen(tenant: Tenant) -> None:
-    """Let a closed tenant have the state that it had."""
+    """Return a closed tenant to its state before."""
     with public_scope():
         closed = Tenant.objects.filter(pk=tenant.pk, state=Tenant.State.RESTORING)
         closed.filter(deletion_asked_at__isnull=False).update(state=Tenant.State.SUSPENDED)

@@ -1,4 +1,4 @@
-"""Restores several tenants at once, each in a process of its own."""
+"""Restores several tenants in parallel, each in its own process."""
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -23,11 +23,11 @@ def restore_each(
     """Restore tenants. One that fails does not stop the others.
 
     Args:
-        calls: what restores each tenant, by its name. It can be pickled.
+        calls: functions that restore a tenant, by its name. They must be picklable.
         parallel: the maximum number of processes.
 
     Yields:
-        The name of a tenant that is done, with the result, or with the error in one line.
+        The name of a finished tenant, with the result or the error in one line.
     """
     if parallel < 2 or len(calls) < MIN_POOLED_TENANTS:
         for name, call in calls.items():

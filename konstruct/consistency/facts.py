@@ -1,4 +1,4 @@
-"""Facts can be found by their metadata, and extracted facts rest on words of messages."""
+"""Checks the attributes of facts, and the evidence of extracted facts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ WRONG_QUOTE = "active extracted fact with a quote that is not in its message"
 
 
 def count() -> dict[str, int]:
-    """Facts, without their old versions."""
+    """Count facts, without their old versions."""
     return {"facts": MemoryEntry.objects.entries().count()}
 
 
@@ -48,7 +48,7 @@ def check() -> Iterator[Finding]:
 
 
 def differ(metadata: Mapping[str, Any], attributes: Iterable[Attribute]) -> bool:
-    """Whether attributes are not those of the metadata."""
+    """Return whether the attributes differ from those of the metadata."""
     wanted = sorted(
         (key, value.kind, value.text or "", value.number or 0.0)
         for key, value in values_of(metadata)
@@ -68,12 +68,12 @@ def write_anew(findings: Sequence[Finding]) -> None:
 
 
 def remove(findings: Sequence[Finding]) -> None:
-    """Remove versions that nothing leads to."""
+    """Remove versions without a fact."""
     MemoryEntry.objects.filter(pk__in=[each.subject for each in findings]).delete()
 
 
 def retract_all(findings: Sequence[Finding]) -> None:
-    """Retract facts that no message proves."""
+    """Retract facts without evidence."""
     for finding in findings:
         retract(UUID(finding.subject), author=SYSTEM, reason=finding.kind)
 

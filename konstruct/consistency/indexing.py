@@ -1,4 +1,4 @@
-"""Embedded + pending = due, and the index of words is what a recount of the transcript gives."""
+"""Checks that all messages are embedded or queued, and that the index of words is correct."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -24,7 +24,7 @@ NO_MESSAGE = "index of words of a message that is not there"
 WRONG_SCOPE = "message in the index of another conversation"
 STRANGE_ROW = "row in another conversation than its message"
 
-# One row for each message: its words in the index as a number and a fingerprint, not one by one.
+# One row for each message, with its words in the index as a number and a fingerprint.
 _MESSAGES_AND_INDEX = """
 SELECT message.id, message.number, message.agent_id, message.user_id, message.role, message.name,
        message.content, message.created_at,
@@ -64,7 +64,7 @@ class _Row(NamedTuple):
 
 
 def count() -> dict[str, int]:
-    """Messages, and how many of them are embedded or wait for it."""
+    """Count messages, and those that are embedded or queued."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*), count(indexed.message_number)"
@@ -79,14 +79,14 @@ def count() -> dict[str, int]:
 
 
 def check() -> Iterator[Finding]:
-    """Read the whole transcript and compare it with what the index holds."""
+    """Read the whole transcript, and compare it with the index."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(_MESSAGES_AND_INDEX)
         for row in cursor:
             yield from _compare(_Row(*row))
     for table, of in personal_tables().items():
         if of.message and of.subject and of.key and of.message != of.key:
-            # A recall belongs to the agent that answered, a vector to the message's own.
+            # A recall belongs to the agent that answered, a vector to the agent of the message.
             is_vector = table == ConversationEmbedding._meta.db_table
             for (pk,) in fetch_all(
                 f"SELECT belongs.{of.key} FROM {table} AS belongs"
@@ -120,12 +120,12 @@ def _compare(row: _Row) -> Iterator[Finding]:
 
 
 def index_again(message_ids: Sequence[str]) -> None:
-    """Enqueue their embeddings; rows that exist already stay."""
+    """Enqueue their embeddings; existing rows stay."""
     embedding_queue.enqueue([UUID(message_id) for message_id in message_ids])
 
 
 def index_anew(message_ids: Sequence[str]) -> None:
-    """Forget what the index holds of them, and let the workers index them. As the owner."""
+    """Remove the index rows of these messages, and enqueue their embeddings. As the owner."""
     numbers = list(Message.objects.filter(pk__in=message_ids).values_list("number", flat=True))
     with transaction.atomic():
         forget_words(numbers)
@@ -133,10 +133,12 @@ def index_anew(message_ids: Sequence[str]) -> None:
 
 
 def forget_words(numbers: Sequence[int], *, scopes: Sequence[int] = ()) -> list[int]:
-    """Remove messages from the index of words; how many postings, and messages. As the owner.
+    """Remove messages from the index of words; return the numbers of postings and messages.
+
+    As the owner.
 
     Args:
-        scopes: theirs, if they are surely there; else all postings of the tenant are read.
+        scopes: their scopes, if they are known; otherwise all postings of the tenant are read.
     """
     removed = []
     values = {"numbers": list(numbers), "scopes": list(scopes)}

@@ -1,4 +1,4 @@
-"""Each row that waits for work has a job, and each job has the row that it is about."""
+"""Checks that each waiting row has a job, and that each job has its row."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -37,7 +37,7 @@ NO_JOB = "row that waits for work and has no job"
 NO_ROW = "job without the row that it is about"
 
 Keys = Callable[[], "QuerySet[Any, Any]"]
-# Keys of the rows that must have a job. The replies book finds messages without a reply.
+# Keys of the rows that must have a job. The check of replies finds messages without a reply.
 WAITING: Final[tuple[tuple[JobKind, Keys], ...]] = (
     (EMBEDDINGS, lambda: PendingEmbedding.objects.values_list("message_id")),
     (DELIVERIES, lambda: Delivery.objects.outdated().values_list("message_id")),
@@ -61,8 +61,8 @@ WAITING: Final[tuple[tuple[JobKind, Keys], ...]] = (
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
 )
-# Keys of the rows that a job may be about. Rows of other kinds can be erased before their job,
-# which the owner's worker finishes then.
+# Keys of the rows of jobs. Rows of other kinds can be erased before their job, which the owner's
+# worker then finishes.
 KNOWN: Final[tuple[tuple[JobKind, Keys], ...]] = (
     (EMBEDDINGS, lambda: PendingEmbedding.objects.values_list("message_id")),
     (ARRIVALS, lambda: Arrival.objects.values_list(arrival_key("id"))),
@@ -73,12 +73,12 @@ KNOWN: Final[tuple[tuple[JobKind, Keys], ...]] = (
 
 
 def count() -> dict[str, int]:
-    """No figures: rows that wait are counted by other books."""
+    """Return no counts: other checks count waiting rows."""
     return {}
 
 
 def check() -> Iterator[Finding]:
-    """Compare both ways."""
+    """Compare rows with jobs, and jobs with rows."""
     for kind, waiting in WAITING:
         missing = waiting().order_by().difference(kind.jobs().values_list("key"))
         yield from (Finding(NO_JOB, f"{kind.name}/{key}") for (key,) in missing)

@@ -1,4 +1,4 @@
-"""What messages can be found by is what their metadata say."""
+"""Checks that the attributes of messages match their metadata."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,12 +14,12 @@ DIFFERENT = "message whose attributes are not those of its metadata"
 
 
 def count() -> dict[str, int]:
-    """Nothing that is not counted already."""
+    """Return no counts: other checks count messages."""
     return {}
 
 
 def check() -> Iterator[Finding]:
-    """Recount the attributes of every message that has any, or should."""
+    """Compute the attributes of every message with metadata or attributes."""
     of_message = MessageAttribute.objects.filter(message_id=OuterRef("pk"))
     said = Message.objects.filter(Q(metadata__isnull=False) | Exists(of_message))
     messages = said.only("pk", "metadata").prefetch_related("attributes")

@@ -1,4 +1,4 @@
-"""People can be found by the names of their messages."""
+"""Checks that people can be found by the names of their messages."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,19 +14,19 @@ NO_MESSAGE = "name of a user that no message has"
 
 
 def count() -> dict[str, int]:
-    """No figures: messages are counted by other books."""
+    """Return no counts: other checks count messages."""
     return {}
 
 
 def check() -> Iterator[Finding]:
-    """Compare the names of messages with those that are searched, both ways.
+    """Compare the names in messages with the searched ones, in both directions.
 
-    A finding of a message is its id; one of a name is the user's id, with the name as detail.
+    The subject of a finding is the message's id, or the user's id with the name as detail.
     """
     kept = PersonName.objects.filter(user_id=OuterRef("user_id"), name=OuterRef("name"))
     named = Message.objects.filter(~Exists(kept), role=Role.USER).exclude(name="")
     named = named.annotate(characters=Length("name")).filter(characters__lte=MAX_NAME_CHARACTERS)
-    # One message of each name; the others are blank.
+    # One message of each name; the others are empty.
     first = named.order_by("user_id", "name", "created_at", "number").distinct("user_id", "name")
     for message in first.only("id", "role", "name").iterator(chunk_size=500):
         if has_name(message):
@@ -44,7 +44,7 @@ def write(findings: Sequence[Finding]) -> None:
 
 
 def remove(findings: Sequence[Finding]) -> None:
-    """Remove names that no message has. As the owner."""
+    """Remove names without a message. As the owner."""
     for finding in findings:
         PersonName.objects.filter(user_id=finding.subject, name=finding.detail).delete()
 

@@ -1,4 +1,4 @@
-"""Accepted = answered + given up with a reason + held for a person or program + waiting."""
+"""Checks: accepted = answered + given up with a reason + held for a person or program + waiting."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ from tenants import transaction
 from tenants.context import connection, fetch_all
 from tenants.jobs import INTERRUPTED
 
-# Messages that nothing answers: history, and texts that a program has stored.
+# Channels without replies: history, and texts that a program has stored.
 UNANSWERED_CHANNELS = (IMPORT_CHANNEL, STORED_CHANNEL)
 LOST = "accepted message with neither reply nor place in the outbox"
 ANSWERED_AND_FAILED = "answered message that is kept as given up"
@@ -41,7 +41,7 @@ WHERE asked.role = %s AND asked.channel <> ALL (%s)
 
 
 def count() -> dict[str, int]:
-    """The five figures, of one moment."""
+    """Return the five numbers, at one time."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTS, [Role.USER, [*UNANSWERED_CHANNELS]])
         names = ("accepted", "answered", "failed", "held", "waiting")
@@ -49,14 +49,14 @@ def count() -> dict[str, int]:
 
 
 def check() -> Iterator[Finding]:
-    """Messages that no worker will answer, and job rows with a wrong state."""
+    """Find messages that no worker will answer, and jobs with a wrong state."""
     lost = Message.objects.filter(
         role=Role.USER, reply__isnull=True, pending_reply__isnull=True
     ).exclude(channel__in=UNANSWERED_CHANNELS)
     for pk in lost.values_list("pk", flat=True).iterator():
         yield Finding(LOST, str(pk))
     for pending in PendingReply.objects.failed().select_related("message__reply"):
-        # A worker that was killed after it had written the reply down leaves both.
+        # A worker that was killed after it had written the reply leaves both.
         if hasattr(pending.message, "reply") and pending.error_code not in INTERRUPTED:
             yield Finding(ANSWERED_AND_FAILED, str(pending.pk))
         elif not pending.last_error:
@@ -73,7 +73,7 @@ def check() -> Iterator[Finding]:
 
 
 def _held_for_nobody() -> QuerySet[PendingReply]:
-    """Messages that wait for a person where none answers, or for calls without a question."""
+    """Return messages that wait for a person in no escalation, or for calls without a question."""
     same = {name: OuterRef(f"message__{name}") for name in ("agent_id", "user_id", "thread_id")}
     answers = Exists(Escalation.objects.open().to_people().filter(**same))
     asked = Exists(ToolCall.objects.waiting().filter(message=OuterRef("message")))
@@ -86,14 +86,14 @@ def _held_for_nobody() -> QuerySet[PendingReply]:
 
 
 def let_go(findings: Sequence[Finding]) -> None:
-    """Let held messages be answered."""
+    """Release held messages, so that they are answered."""
     for message in Message.objects.filter(pk__in=[each.subject for each in findings]):
         with transaction.atomic():
             queue.release(konstruct_message(message))
 
 
 def put_back(findings: Sequence[Finding]) -> None:
-    """Let lost messages be answered."""
+    """Enqueue lost messages."""
     for message in Message.objects.filter(Q(pk__in=[each.subject for each in findings])):
         queue.enqueue(message)
 

@@ -1,4 +1,4 @@
-"""Verify and repair a tenant's memory."""
+"""Verifies and repairs a tenant's memory."""
 
 import time
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from tenants import transaction
 from tenants.context import tenant_scope
 
 CHECKS = (replies, jobs, indexing, windows, facts, metadata, names)
-# Work in progress can look wrong for a moment: only findings of both runs count.
+# Running work may look inconsistent for a moment: only findings of both runs count.
 SECOND_RUN_SECONDS = 1.0
 MAX_REPAIRED_AT_ONCE = 1000
 
@@ -21,11 +21,12 @@ def verify(tenant_id: UUID, name: str, *, repair: bool = False) -> Report:
 
     Args:
         name: the name of the tenant in the report.
-        repair: repair the findings. `repaired` then has those that are repaired, and `findings`
-            the rest. Some repairs need the owner's role.
+        repair: repair the findings. `repaired` has the repaired ones, and `findings` the others.
+        Some
+            repairs need the owner's role.
 
     Returns:
-        The counts and the findings of two runs, one after the other.
+        The counts, and the findings of two consecutive runs.
     """
     with tenant_scope(tenant_id):
         found = _findings()
@@ -51,7 +52,7 @@ def _findings() -> list[Finding]:
 def _look() -> list[Finding]:
     found: list[Finding] = []
     for check in CHECKS:
-        # Only in a transaction does Postgres keep the rows that wait to be read.
+        # Only in a transaction does Postgres keep unread rows of a cursor.
         with transaction.atomic():
             found += check.check()
     return found

@@ -1,4 +1,4 @@
-"""A window in the cache is the tail of its transcript, or is not there and will be rebuilt."""
+"""Checks that windows in the cache are the ends of their transcripts."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -20,10 +20,10 @@ UNKNOWN_TURNS = "window with turns of no message"
 
 
 def check() -> Iterator[Finding]:
-    """Compare every window that the cache holds."""
+    """Compare every window in the cache."""
     tenant_id = required_tenant_id()
     pairs = set(Message.objects.values_list("agent_id", "user_id").order_by().distinct())
-    # A reply is written first and then appended: in between they differ, and will not.
+    # A reply is written first and then appended: in between they differ for a moment.
     in_work = set(
         PendingReply.objects.filter(message__reply__isnull=False).values_list(
             "message__agent_id", "message__user_id"
@@ -48,7 +48,7 @@ def check() -> Iterator[Finding]:
 
 
 def _check_threads() -> Iterator[Finding]:
-    """Compare the windows of threads that several may share."""
+    """Compare the windows of shared threads."""
     tenant_id, client = required_tenant_id(), get_redis_connection("default")
     pattern = thread_windows_pattern(tenant_id)
     held = {key.decode() for key in client.scan_iter(match=pattern, count=1000)}
@@ -68,26 +68,26 @@ def _check_threads() -> Iterator[Finding]:
 
 
 def count() -> dict[str, int]:
-    """Windows in the cache."""
+    """Count the windows in the cache."""
     return {"windows": sum(1 for _ in keys(required_tenant_id()))}
 
 
 def keys(tenant_id: UUID) -> Iterator[str]:
-    """Names of all windows of the tenant that the cache holds."""
+    """Yield the keys of all windows of the tenant in the cache."""
     pattern = f"{memory_short_key(tenant_id, 'x', 'x').removesuffix('x:x')}*"
     for key in get_redis_connection("default").scan_iter(match=pattern, count=1000):
         yield key.decode()
 
 
 def rebuild(findings: Sequence[Finding]) -> None:
-    """Write the windows anew from the transcript."""
+    """Write the windows from the transcript."""
     for each in findings:
         agent_id, user_id = json.loads(each.subject)
         short_term.rebuild_window(required_tenant_id(), agent_id, user_id)
 
 
 def rebuild_threads(findings: Sequence[Finding]) -> None:
-    """Write the windows of threads anew from the transcript."""
+    """Write the windows of threads from the transcript."""
     for each in findings:
         thread_window.rebuild_thread(required_tenant_id(), *json.loads(each.subject))
 

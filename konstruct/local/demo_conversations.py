@@ -1,7 +1,7 @@
-"""What the demo's two tenants tell their agents, and what they ask afterwards.
+"""The messages and questions of the demo's two tenants.
 
-Both tenants have an agent "Iris" and a user "sam", and both talk of holidays, pets and food, so
-that anything which crossed from one to the other would show.
+Both tenants have an agent "Iris" and a user "sam", and messages about holidays, pets and food, so
+that any leak from one to the other is visible.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DemoQuestion:
-    """A question, and the words that tell a right answer (none: nothing may be known)."""
+    """A question, and words of the right answer (none: there must be no answer)."""
 
     text: str
     answer: str = ""
@@ -17,7 +17,7 @@ class DemoQuestion:
 
 @dataclass(frozen=True)
 class Company:
-    """One company of the demo, a tenant: `said` in order, then `questions`."""
+    """One tenant of the demo: the messages `said` are sent in order, then `questions`."""
 
     slug: str
     name: str

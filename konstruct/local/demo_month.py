@@ -1,7 +1,7 @@
-"""A month of the demo's first tenant, so that no page of its admin is empty.
+"""A month of data for the demo's first tenant, so that all pages of its admin have content.
 
-Everything is stored by the product's own functions. Turns of earlier days have their time as
-imported turns have it. What people decide (a correction, a review, an erasure) happens now.
+Everything is stored by the product's own functions. Turns of earlier days have their time like
+imported turns. Decisions of people (a correction, a review, an erasure) happen now.
 """
 
 import random
@@ -53,9 +53,9 @@ DAYS: Final = 29
 SECOND_AGENT: Final = "Otto"
 WORKSPACE: Final = "T024BE7LD"
 SLACK_USER: Final = "U024BE7LH"
-# The person that asks to be erased.
+# The person who requests an erasure.
 LEAVING: Final = "ravi"
-# Names, and the channels that they write from.
+# Names, and the channels of their messages.
 PEOPLE: Final = {
     "lea": ("Lea Peeters", "rest"),
     "tom": ("Tom Okafor", "openai"),
@@ -69,7 +69,7 @@ SMALL_TALK: Final = (
     ("Can {n} people visit the belfry at once?", "The belfry lets 70 people in at once."),
     ("Please hold {n} seats on the ferry.", "I hold {n} seats on the ferry until Friday."),
 )
-# By days ago. Rules find facts in them; the second home corrects the first one.
+# By days ago. The rules find facts in them; the second home corrects the first one.
 LEA: Final = {
     26: "I live in Ghent.",
     19: "I work for Bruges Events.",
@@ -87,23 +87,24 @@ class Month:
     """Rows of the month that tests look at."""
 
     failed: Message
-    """Its reply was given up."""
+    """Its reply has failed."""
     escalation: Escalation
     """It waits for a person."""
     waiting: tuple[Message, ...]
-    """Messages that a worker handles: a consent to ask for, and one more of the escalation."""
+    """Messages for a worker: one that needs a consent, and one more of the escalation."""
 
 
 def add_month(agent: Agent, *, admin: Any) -> Month:
     """Store a month of conversations, facts, escalations and failures in the current tenant.
 
     Args:
-        agent: the tenant's first agent. Of the user with whom it talks in the demo nothing is
-            stored, so that its answers do not depend on the month.
+        agent: the tenant's first agent. Nothing is stored of the demo's user, so that answers do
+        not
+            depend on the month.
         admin: the user of the tenant's admin, who decides and reviews.
 
     Returns:
-        The rows that are not settled. Workers handle the rest: embeddings, erasures, `waiting`.
+        The unfinished rows. Workers process the others: embeddings, erasures, `waiting`.
     """
     actor = Actor.person(admin)
     author = Author(AuthorKind.PERSON, actor.id, actor.name)
@@ -120,7 +121,7 @@ def add_month(agent: Agent, *, admin: Any) -> Month:
         review_reply(reply.pk, mark=mark, by=actor)
     exclude_from_recall(replies[1], author=author, reason="The reply was marked as wrong.")
     _settle_escalation(agent, actor)
-    # A day later it takes effect, if it is not cancelled.
+    # It takes effect a day later, unless it is cancelled.
     set_days(RetentionRule(agent_id=otto.pk), 14)
     _request_erasures(agent, actor)
     clear_window(required_tenant_id(), agent.pk, "tom")
@@ -178,7 +179,7 @@ def _talk(agent: Agent, otto: Agent) -> list[Message]:
 def _turn(
     agent: Agent, user_id: str, content: str, *, days_ago: int, at: datetime, **of_reply: Any
 ) -> Message:
-    """Store a message of a user, or, with `in_reply_to`, the reply to it."""
+    """Store a message of a user or, with `in_reply_to`, the reply to it."""
     name, channel = PEOPLE[user_id]
     message, _ = record_message(
         tenant_id=required_tenant_id(),
@@ -196,7 +197,7 @@ def _turn(
 
 
 def _recalled(message: Message, found: Message | None) -> RecallResult:
-    """Return a recall for the message that found an earlier one, or nothing."""
+    """Return a recall for the message that found an earlier one, or an empty one."""
     hits = (
         ()
         if found is None
@@ -261,7 +262,7 @@ def _find_facts(agent: Agent, author: Author) -> None:
 
 
 def _settle_escalation(agent: Agent, actor: Actor) -> None:
-    """A person answered Inês and resolved the escalation."""
+    """Answer Inês as a person, and resolve the escalation."""
     message = Message.objects.filter(agent_id=agent.pk, user_id="ines", role=Role.USER).latest(
         "number"
     )
@@ -306,7 +307,7 @@ def _connect_slack(agent: Agent, actor: Actor, admin: Any) -> None:
         by=actor.name,
     )
     SlackMember.objects.create(installation=installation, slack_id="U0ADMIN", member=admin)
-    # Switched off: the demo has no mail server.
+    # Off: the demo has no mail server.
     NotificationRecipient.objects.create(
         destination=Destination.MAIL,
         email="desk@aurora.example",
@@ -326,7 +327,7 @@ def _connect_slack(agent: Agent, actor: Actor, admin: Any) -> None:
         content="Is the ferry running today?",
     )
     address = {"workspace": WORKSPACE, "channel": "C1", "thread_ts": "1.1", "ts": "1.1"}
-    # In one transaction: no worker asks Slack before it has failed.
+    # In one transaction: no worker sends it to Slack before it has failed.
     with transaction.atomic():
         deliveries.enqueue(message, channel="slack", address=address)
         refusal = ChannelRefused("Slack refused chat.postMessage: is_archived.")
@@ -334,7 +335,7 @@ def _connect_slack(agent: Agent, actor: Actor, admin: Any) -> None:
 
 
 def _wait_for_people(otto: Agent) -> tuple[Escalation, list[Message]]:
-    """Open an escalation; return it, and a message in it and one that asks for a consent."""
+    """Open an escalation; return it, with a message in it and one that asks for a consent."""
     asked = _send(otto, "Can I talk to a human, please?", thread_id="kim-ferry")
     escalation, _ = escalations.open_escalation(
         Thread.of(asked), opened_by=Escalation.OpenedBy.USER, reason=f"“{asked.content}”"
@@ -346,7 +347,7 @@ def _wait_for_people(otto: Agent) -> tuple[Escalation, list[Message]]:
 
 
 def _fail(agent: Agent) -> Message:
-    """Send a message, of which the reply is given up before a worker sees it."""
+    """Send a message whose reply fails before a worker takes it."""
     with transaction.atomic():
         message = _send(agent, "Could you also book the lighthouse tour?", thread_id="kim-tour")
         refusal = LLMRefused("The language model answered 400: no such model.")

@@ -1,8 +1,7 @@
 """Run a command that the kernel kills with its parent: python -m konstruct.local.die_with_parent.
 
-Processes of a supervisor do not outlive it as orphans when it is killed.
-With --migrated the command is begun once `manage.py serve` has migrated, and leaves the cores to
-those who are waited for until then.
+Processes of a killed supervisor do not stay as orphans. With --migrated the command starts after
+`manage.py serve` has migrated, and leaves the cores to other processes until then.
 """
 
 import os
@@ -12,7 +11,7 @@ from signal import Signals
 from konstruct.processes import bind_to_parent, wait_for_migrations
 
 if __name__ == "__main__":
-    # Process 1 is no supervisor here: it adopted us, and the parent is gone already.
+    # Process 1 is no supervisor here: it adopts processes whose parent has ended.
     parent = os.getppid()
     bind_to_parent(Signals.SIGKILL, -1 if parent == 1 else parent)
     command = sys.argv[1:]

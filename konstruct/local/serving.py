@@ -1,8 +1,8 @@
-"""Web, workers and beat of one machine, under supervisord, as long as a `with serving(…)` lasts.
+"""Runs web, workers and beat on one machine, under supervisord, during a `with serving(…)` block.
 
-supervisord restarts a process that dies; this process restarts supervisord and the embedded
-services' supervisors. Who is killed takes what it started with it (see
-konstruct/local/die_with_parent.py), so that no process goes on as an orphan.
+supervisord restarts a process that dies; this process restarts supervisord and the supervisors of
+the embedded services. Children of a killed process are killed too (see
+konstruct/local/die_with_parent.py), so that there are no orphans.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ from tenants.management.base import SOME_TENANTS_FAILED
 
 
 class LogTail:
-    """Lines that are appended from now on."""
+    """Prints lines that are appended to a file."""
 
     def __init__(self, path: Path, prefix: str, say: Callable[[str], None]) -> None:
         self._path = path
@@ -51,16 +51,16 @@ class LogTail:
             self._file.seek(0, io.SEEK_END)
 
     def show(self) -> None:
-        """Pass on the lines that were completed since the last time."""
+        """Pass on the lines that were completed since the last call."""
         self._read()
         if self._was_replaced():
-            self._read()  # what was written just before
+            self._read()  # lines that were just written
             self.close()
             self._file = self._path.open("rb")
             self._read()
 
     def close(self) -> None:
-        """Follow it no more."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
 
@@ -88,14 +88,14 @@ ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ServingError(KonstructError):
-    """The server cannot start here; the message says why and what to do."""
+    """The server cannot start here. The message has the reason and the remedy."""
 
 
 @contextlib.contextmanager
 def serving(*, host: str, port: int, say: Callable[[str], None]) -> Iterator["Processes"]:
-    """Migrate and start; afterwards no process is left, unless others use the embedded services.
+    """Migrate and start; end all processes afterwards, except embedded services that others use.
 
-    A signal to end raises KeyboardInterrupt in the block. `say` gets what there is to read.
+    A signal to end raises KeyboardInterrupt in the block. `say` is called with each line of output.
     """
     previous = {number: signal.signal(number, _interrupt) for number in ENDING_SIGNALS}
     try:
@@ -124,10 +124,10 @@ def serving(*, host: str, port: int, say: Callable[[str], None]) -> Iterator["Pr
 
 
 def _refuse_unsafe_role() -> None:
-    """Say it here once, in one line, rather than in each process's log.
+    """Check the role here, so that the reason is printed once and not in each process's log.
 
-    The demo is the owner, who provisions; its web and workers are the application all the same,
-    and check for themselves.
+    The demo runs as the owner, who provisions; its web and workers have the application's role, and
+    check it themselves.
     """
     if settings.DB_ROLE == "app":
         refuse_unsafe_role()
@@ -150,12 +150,12 @@ class Processes:
             "KONSTRUCT_MIGRATING": str(migrating_lock()),
             "KONSTRUCT_PYTHON": sys.executable,
             "PYTHONUNBUFFERED": "1",
-            # Celery's warning to root, who chose to be root.
+            # Celery's warning to root is superfluous here.
             "PYTHONWARNINGS": "ignore:You're running the worker with superuser privileges",
         }
         if settings.METRICS_DIR:
             self._environment["METRICS_DIR"] = str(settings.METRICS_DIR)
-            for counts in settings.METRICS_DIR.glob("*.db"):  # of the processes before
+            for counts in settings.METRICS_DIR.glob("*.db"):  # of earlier processes
                 counts.unlink()
         self._tails = [
             LogTail(self._logs / f"{name}.log", f"{name:10} | ", say)
@@ -165,7 +165,7 @@ class Processes:
         self._supervisord = self._start()
 
     def wait_ready(self) -> None:
-        """Return when the web answers and the workers take tasks."""
+        """Wait until the web answers and the workers take tasks."""
         deadline = time.monotonic() + READY_SECONDS
         while not (self._web_answers() and self._workers_answer()):
             self._look()
@@ -175,13 +175,13 @@ class Processes:
                 )
 
     def wait(self) -> None:
-        """Show what the processes print and keep them running, until a signal ends it."""
-        # Ends: by a signal, or by an error when a process has ended.
+        """Show the output of the processes and keep them running, until a signal."""
+        # Ends: by a signal, or by an error after a process has ended.
         while True:
             self._look()
 
     def stop(self) -> None:
-        """End all processes: in order, or at once when a second signal says so."""
+        """End all processes: in order, or immediately after a second signal."""
         for number in ENDING_SIGNALS:
             signal.signal(number, lambda *_: self._supervisord.kill())
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -197,18 +197,18 @@ class Processes:
     def _start(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "supervisor.supervisord"]
         if os.geteuid() == 0:
-            command += ["--user", "root"]  # said explicitly, it is no reason for a warning
+            command += ["--user", "root"]  # otherwise it warns
         return subprocess.Popen(
             [*command, "--configuration", settings.BASE_DIR / "deploy" / "supervisord.conf"],
             cwd=settings.BASE_DIR,
             env=self._environment,
             stdin=subprocess.DEVNULL,
-            start_new_session=True,  # a terminal's Ctrl-C is for us, who end the rest in order
+            start_new_session=True,  # Ctrl-C is for this process, which ends the others in order
             preexec_fn=bound_to_us(signal.SIGTERM),
         )
 
     def _look(self) -> None:
-        """One look at everything that may need help."""
+        """Check all processes once, and restart what has ended."""
         time.sleep(LOOK_SECONDS)
         self._show()
         if self._supervisord.poll() is not None:
@@ -244,7 +244,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def _only_server_of_this_home() -> Iterator[None]:
-    """Hold the lock by which `make stop` finds us, with our process id in it."""
+    """Hold the lock of this home's server, with the process id for `make stop`."""
     make_home()
     path = serve_lock()
     descriptor = try_lock(path, shared=False)
@@ -275,7 +275,7 @@ def _refuse_taken_port(host: str, port: int) -> None:
 
 
 def _ensure_embedded() -> None:
-    """Use the embedded services that stand in for what no URL names."""
+    """Start the embedded services for URLs that are not configured."""
     if settings.EMBEDDED_DATABASE:
         embedded.ensure_postgres()
     if settings.EMBEDDED_CACHE:
@@ -284,14 +284,14 @@ def _ensure_embedded() -> None:
 
 @contextlib.contextmanager
 def _processes_wait() -> Iterator[None]:
-    """Let the processes load and not serve yet: see `wait_for_migrations`."""
+    """Let the processes load but not serve yet: see `wait_for_migrations`."""
     with migrating_lock().open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _start_migrate() -> "subprocess.Popen[str]":
-    """Begin to bring all schemas up to date, in a process that is the owner."""
+    """Start migrating all schemas, in a process with the owner's role."""
     environment: dict[str, Any] = {**os.environ}
     environment.pop("KONSTRUCT_DB_ROLE", None)
     return subprocess.Popen(

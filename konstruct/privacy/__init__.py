@@ -1,1 +1,1 @@
-"""Erasure, archives, merging of histories and retention: what happens to a person's data."""
+"""Erasure, archives, merging of histories and retention of personal data."""

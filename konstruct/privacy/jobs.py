@@ -26,14 +26,14 @@ from tenants.exceptions import reason_of
 
 logger = logging.getLogger(__name__)
 
-# A merge looks for messages that arrive late under the old id this often, until it is done.
+# How often a merge looks for late messages under the old id, until it is done.
 MERGE_EVERY = timedelta(seconds=10)
 RETAIN_EVERY = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class OwnerJob:
-    """What a kind of job does in the owner's worker."""
+    """The function of a kind of job in the owner's worker."""
 
     kind: jobs.JobKind
     carry_out: Callable[[UUID], timedelta | None]
@@ -43,7 +43,7 @@ class OwnerJob:
     """The rows that people see, with `last_error`; their keys are those of the jobs."""
 
     def do_all(self) -> int:
-        """Do all due jobs of all tenants, by turns; return how many were finished."""
+        """Do all due jobs of all tenants, by turns; return the number of finished ones."""
         return sum(map(self._do, jobs.claim_of_all_servers(self.kind)))
 
     def _do(self, claimed: jobs.Claim) -> bool:
@@ -64,7 +64,7 @@ class OwnerJob:
                 try:
                     pause = self.carry_out(key)
                 except ErasedElsewhere:
-                    return False  # another process is at it; the job is claimed again, ever later
+                    return False  # another process does it; the job is claimed again
                 except Exception as error:
                     if not connection.is_usable():
                         raise

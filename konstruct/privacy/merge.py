@@ -1,9 +1,8 @@
 """Moves one user's history to another's id after the two are linked. Runs as the owner.
 
-It can be killed at any point and run again: rows that are moved stay moved. A worker that answers a
-message of either user waits for one batch at most; one that began under the old id finds the new
-one when it writes the reply (pipeline.conclude). Tables declare how they move: see
-`tenants.personal_data.Merge`.
+It can be killed at any point and run again: moved rows stay moved. A worker that answers a message
+of either user waits for one batch at most; one that began under the old id finds the new one when
+it writes the reply (pipeline.conclude). Tables declare how they move: see `tenants.personal_data`.
 """
 
 import logging
@@ -40,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 # Questions that are moved in one transaction, with their replies.
 BATCH: Final = 500
-# A message may be accepted under the old id just after the link: merging goes on for this long.
+# A message may be accepted under the old id just after the link: merging continues for this time.
 ACCEPT_WINDOW: Final = timedelta(seconds=60)
 MOVING: Final = Actor(ActorKind.OPERATOR, "moving", "moving")
 
@@ -58,19 +57,19 @@ _NEXT: Final = """
 
 
 def carry_out(move: HistoryMerge, *, looked_for: timedelta | None = None) -> bool:
-    """Move all rows that exist now, in the current tenant.
+    """Move all current rows, in the current tenant.
 
     Args:
-        looked_for: age of the merge from which on it is finished; ACCEPT_WINDOW if None.
+        looked_for: age of the merge at which it is finished; ACCEPT_WINDOW if None.
 
     Returns:
-        Whether it is finished: nothing more can come under the old id.
+        Whether it is finished: no further row can get the old id.
     """
     with owner_lock(MERGE, move.pk) as is_held:
         if not is_held:
             return False
         for agent_id in _agents(move):
-            # Ends: each batch takes messages from the old id, under which no more come.
+            # Ends: each batch moves messages from the old id, which gets no further ones.
             while _move_messages(move, agent_id):
                 pass
             _move_of_agent(move, agent_id)
@@ -181,7 +180,7 @@ def _parameters(move: HistoryMerge, agent_id: UUID) -> dict[str, Any]:
 
 
 def _still_wanted(move: HistoryMerge) -> bool:
-    """Lock the merge until the transaction ends, and tell whether the link is still the same."""
+    """Lock the merge until the transaction ends, and return whether the link is still the same."""
     locked = HistoryMerge.objects.select_for_update().open().filter(pk=move.pk).first()
     return locked is not None and locked.user_id == move.user_id
 

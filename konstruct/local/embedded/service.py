@@ -1,4 +1,4 @@
-"""The base class of the embedded services, and how one becomes a program of supervisord."""
+"""The base class of the embedded services, which are programs of supervisord."""
 
 import abc
 import contextlib
@@ -20,7 +20,7 @@ class Service(abc.ABC):
     name: str
     executable: str  # as the kernel calls the process
     stop_signal: Signals
-    # Without the caller's environment: a server would read its PGPORT, PGDATA, LC_ALL ...
+    # Not the caller's environment: a server would read its PGPORT, PGDATA, LC_ALL ...
     environment = {"PATH": os.defpath, "LC_ALL": "C"}
 
     @property
@@ -35,25 +35,25 @@ class Service(abc.ABC):
 
     @abc.abstractmethod
     def prepare(self) -> None:
-        """Make the data directory if there is none, and clear away what a killed server left."""
+        """Create the data directory if there is none, and remove leftovers of a killed server."""
 
     @abc.abstractmethod
     def command(self) -> list[str]:
-        """The server's program and arguments."""
+        """Return the server's program and arguments."""
 
     @abc.abstractmethod
     def answers(self) -> bool:
-        """Whether the server takes connections now."""
+        """Return whether the server takes connections now."""
 
     def drop_privileges(self) -> None:  # noqa: B027 (most have none to drop)
-        """Change to the user that the server runs as, where it is another one."""
+        """Change to the server's user, if it is another one."""
 
     def settle(self) -> None:  # noqa: B027 (most are ready when they answer)
-        """Finish what needs an answering server. Called under the lock of `supervision`."""
+        """Finish the setup that needs a running server. Called under the lock of `supervision`."""
 
     def run(self) -> None:
         """Prepare, then replace this process by the server, which ends with supervisord."""
-        # Not os.getppid(): if supervisord was killed just now, that is the process that adopted us.
+        # Not os.getppid(): if supervisord was just killed, that is the adopting process.
         supervisord = int(supervisor_pid_file().read_text())
         bind_to_parent(self.stop_signal, supervisord)
         self.prepare()
@@ -64,9 +64,9 @@ class Service(abc.ABC):
         os.execve(command[0], command, self.environment)  # noqa: S606 (a server of ours)
 
     def clear_leftovers(self) -> None:
-        """End the servers that a killed supervisord or postmaster left running on our data."""
+        """End the servers that a killed supervisord or postmaster has left on this data."""
         found = working_in(self.data, self.executable)
-        # First the parents alone: a postmaster that is asked to stop ends its children properly.
+        # First only the parents: a postmaster ends its children properly.
         numbers = {process.pid for process in found}
         for process in found:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -76,7 +76,7 @@ class Service(abc.ABC):
             raise EmbeddedError(f"{survivors} cannot be ended, and use {self.data}")
 
     def log_tail(self, lines: int = 15) -> str:
-        """The end of the log, for an error message."""
+        """Return the end of the log, for an error message."""
         if not self.log.exists():
             return "(no log)"
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])

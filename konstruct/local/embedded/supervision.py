@@ -1,9 +1,9 @@
-"""Start and stop the embedded services, which one supervisord of each home runs.
+"""Starts and stops the embedded services, which one supervisord of each home runs.
 
 A process that uses a service holds a shared lock on `users.lock` in the home. The kernel frees it
-when the process dies, and a forked child inherits it. A program of supervisord (`watch_users`)
-waits until it can lock the file exclusively, which means that no process uses the services any
-more, and ends supervisord.
+when the process ends, and a forked child inherits it. A program of supervisord (`watch_users`)
+waits until it can lock the file exclusively, that is, until no process uses the services, and then
+ends supervisord.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from konstruct.processes import bind_to_parent
 
 SERVICES: dict[str, Service] = {service.name: service for service in (Postgres(), Valkey())}
 CONFIGURATION = paths.PROJECT / "deploy" / "embedded.conf"
-# The status with which a service's program ends that cannot be started: see deploy/embedded.conf.
+# Exit status of a service that cannot be started: see deploy/embedded.conf.
 CANNOT_START = 78
 START_SECONDS = 180  # a first start on a busy machine; a failure is reported at once
 STOP_SECONDS = 60
@@ -44,23 +44,23 @@ _held: dict[Path, int] = {}
 
 
 def ensure_postgres() -> None:
-    """Return when the embedded Postgres takes connections; starts it if need be."""
+    """Start the embedded Postgres if necessary, and wait until it takes connections."""
     _ensure(SERVICES["postgres"])
 
 
 def ensure_valkey() -> None:
-    """Return when the embedded Valkey takes connections; starts it if need be."""
+    """Start the embedded Valkey if necessary, and wait until it takes connections."""
     _ensure(SERVICES["valkey"])
 
 
 def ensure() -> None:
-    """Return when both services take connections."""
+    """Start both services if necessary, and wait until they take connections."""
     ensure_postgres()
     ensure_valkey()
 
 
 def release() -> None:
-    """Stop being a user. Children forked before are still users themselves."""
+    """Unregister this process. Children that were forked before are users themselves."""
     while _held:
         _, descriptor = _held.popitem()
         with contextlib.suppress(OSError):
@@ -68,11 +68,11 @@ def release() -> None:
 
 
 def wait_stopped() -> bool:
-    """Release, and wait until the services have stopped; False if another process uses them."""
+    """Unregister, and wait until the services have stopped; False if another process uses them."""
     release()
     deadline = time.monotonic() + STOP_SECONDS
     while supervisor_runs():
-        # If not even a shared lock can be had, `watch_users` is stopping the services.
+        # If not even a shared lock is possible, `watch_users` is stopping the services.
         if shared := try_lock(paths.users_lock(), shared=True):
             os.close(shared)
             exclusive = try_lock(paths.users_lock(), shared=False)
@@ -84,7 +84,7 @@ def wait_stopped() -> bool:
 
 
 def stop() -> bool:
-    """Stop this home's server and services, even while they are used; whether any ran."""
+    """Stop this home's server and services, even if they are in use; return whether any ran."""
     release()
     deadline = time.monotonic() + STOP_SECONDS
     # The server first: it would start the services again.
@@ -104,8 +104,8 @@ def stop() -> bool:
 
 
 def supervisor_runs() -> bool:
-    """Whether this home's supervisord answers, which it does until its programs have stopped."""
-    # A home that was renamed may still have its supervisord, on sockets of the same name.
+    """Return whether this home's supervisord answers; it does until its programs have stopped."""
+    # A renamed home may still have its supervisord, on sockets with the same name.
     if not paths.supervisor_pid_file().exists():
         return False
     with socket.socket(socket.AF_UNIX) as client:
@@ -118,7 +118,7 @@ def watch_users() -> None:
     supervisord stops this program last, so that the exclusive lock keeps new users waiting until
     the services have stopped.
     """
-    # Not os.getppid(): if supervisord was killed just now, that is the process that adopted us.
+    # Not os.getppid(): if supervisord was just killed, that is the adopting process.
     supervisord = int(paths.supervisor_pid_file().read_text())
     bind_to_parent(signal.SIGKILL, supervisord)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
@@ -137,10 +137,10 @@ def watch_users() -> None:
 
 
 def try_lock(path: Path, *, shared: bool) -> int | None:
-    """Lock the file, made if missing; its descriptor, or None when another lock is in the way.
+    """Lock the file, created if missing; return its descriptor, or None if another lock conflicts.
 
-    The kernel frees the lock when its last holder dies. Forked children hold it too, programs that
-    are executed do not.
+    The kernel frees the lock when its last holder ends. Forked children hold it too, executed
+    programs do not.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -152,7 +152,7 @@ def try_lock(path: Path, *, shared: bool) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds an exclusive lock on the file."""
+    """Return whether a process holds an exclusive lock on the file."""
     if not path.exists():
         return False
     descriptor = try_lock(path, shared=True)
@@ -194,12 +194,12 @@ def _starting() -> Iterator[None]:
         try:
             yield
         finally:
-            # Closing it would leave it locked as long as a child lives that was forked meanwhile.
+            # Closing it would keep it locked as long as a child that was forked meanwhile.
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _register(deadline: float) -> None:
-    """Hold the user's lock; waits while supervisord, which found no user, stops the services."""
+    """Hold the user's lock; waits while supervisord stops the services after its last user."""
     path = paths.users_lock()
     if path in _held and _is_file(_held[path], path):
         return
@@ -212,12 +212,12 @@ def _register(deadline: float) -> None:
 def _start_supervisor() -> None:
     """Start supervisord, which detaches itself when its socket takes connections.
 
-    Does nothing while another one, of a home that was renamed or removed, still stops.
+    Does nothing while the supervisord of a renamed or removed home is still stopping.
     """
     paths.make_socket_directory()
     command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(CONFIGURATION)]
     if os.geteuid() == 0:
-        command += ["--user", "root"]  # given explicitly, it causes no warning
+        command += ["--user", "root"]  # otherwise it warns
     ran = subprocess.run(
         command,
         cwd=paths.PROJECT,
@@ -238,7 +238,7 @@ def _start_supervisor() -> None:
 
 @contextlib.contextmanager
 def _supervisor() -> Iterator[Any]:
-    """The XML-RPC interface of supervisord, https://supervisord.org/api.html."""
+    """Open the XML-RPC interface of supervisord, https://supervisord.org/api.html."""
     from supervisor.xmlrpc import Faults, SupervisorTransport  # not needed where it runs already
 
     transport = SupervisorTransport(serverurl=f"unix://{paths.supervisor_socket()}")
@@ -251,7 +251,7 @@ def _supervisor() -> Iterator[Any]:
 
 
 def _is_file(descriptor: int, path: Path) -> bool:
-    """Whether the descriptor is open and is still the file of that name."""
+    """Return whether the descriptor is open and is still this file."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except OSError:
@@ -269,13 +269,13 @@ def _wait(deadline: float, error: str) -> None:
 
 
 class EmbeddedConnection(UnixDomainSocketConnection):
-    """redis-py's connection, used only where no REDIS_URL is set."""
+    """redis-py's connection, used only without REDIS_URL."""
 
     def connect_check_health(self, *args: Any, **kwargs: Any) -> None:
-        """Start stopped services, then connect; reconnects come through here too.
+        """Start stopped services, then connect; also before a reconnect.
 
-        redis-py comes here before each command. To see that Valkey runs takes 2 ms, which only a
-        connection that is to be opened is worth.
+        redis-py calls it before each command. Checking Valkey takes 2 ms, which is done only for a
+        connection that is to be opened.
         """
         if self._sock is None:
             embedded.ensure_valkey()

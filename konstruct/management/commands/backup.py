@@ -1,4 +1,4 @@
-"""manage.py backup: tenants and operators, into a folder that is whole or not there."""
+"""manage.py backup: back up tenants and operators into a folder."""
 
 import os
 import time
@@ -19,19 +19,23 @@ from tenants.models import Tenant
 
 
 class Command(KonstructCommand):
-    """Makes a backup by pg_dump, as the owner's role."""
+    """Makes a backup with pg_dump, as the owner's role."""
 
     help = (
-        "Backs up all tenants with the operators, or the tenants that are named, into a new folder"
-        " of DIRECTORY: each tenant as one moment shows it. The folder has its name when all of it"
-        " is on the disk. Exit status 4 if some tenants could not be backed up."
+        "Backs up all tenants and the operators, or the given tenants, into a new "
+        "folder in DIRECTORY. Each tenant is consistent at one time. The folder gets "
+        "its name when all files are on the disk. Exit status 4 if some tenants could "
+        "not be backed up."
     )
 
     is_traced = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "directory", type=Path, metavar="DIRECTORY", help="Where the folder is made."
+            "directory",
+            type=Path,
+            metavar="DIRECTORY",
+            help="Directory in which the folder is created.",
         )
         parser.add_argument(
             "--tenant", action="append", metavar="SLUG", help="One tenant; may be repeated."
@@ -40,12 +44,12 @@ class Command(KonstructCommand):
             "--keep-days",
             type=int,
             metavar="N",
-            help="Then remove backups of DIRECTORY that are older; the newest one stays.",
+            help="Afterwards remove older backups from DIRECTORY, except the newest one.",
         )
         parser.add_argument(
             "--elsewhere",
             action="store_true",
-            help="Make none: note that another tool has just backed up Postgres.",
+            help="Make no backup; record that another tool has just backed up Postgres.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -62,7 +66,7 @@ class Command(KonstructCommand):
             raise UsageError("--keep-days must be at least 1")
         os.umask(0o077)
         began = time.monotonic()
-        # Who waits at a terminal sees each tenant; a mail of cron has one line.
+        # A terminal shows each tenant; a mail of cron has one line.
         shows_each = options["verbosity"] > 1 or self.stdout.isatty()
         made = back_up(
             options["directory"],

@@ -1,4 +1,4 @@
-"""manage.py create_tenant_admin: a person who may log in to one tenant's admin."""
+"""manage.py create_tenant_admin: create a user of one tenant's admin."""
 
 import os
 import secrets
@@ -32,9 +32,9 @@ class Command(KonstructCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="The tenant.")
-        parser.add_argument("--username", required=True, help="Name to log in with.")
+        parser.add_argument("--username", required=True, help="Username for the login.")
         parser.add_argument("--email", default="", help="Mail address.")
-        parser.add_argument("--password", help="Other users of this machine can see it.")
+        parser.add_argument("--password", help="Password. Other users of this machine can see it.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])

@@ -1,4 +1,4 @@
-"""`manage.py demo`: two tenants, a conversation each, and questions about it."""
+"""`manage.py demo`: create two tenants, hold a conversation in each, and ask questions about it."""
 
 import io
 import json
@@ -32,11 +32,12 @@ FACTS_AFTER_SECONDS = 10
 
 
 class Command(KonstructCommand):
-    """Set up two tenants, talk to them through the REST API, and leave the server running."""
+    """Sets up two tenants, sends messages through the REST API, and leaves the server running."""
 
     help = (
-        "Shows the product at work: starts web, worker and beat, holds a conversation in two "
-        "tenants, asks about it, prints addresses and logins, and serves until Ctrl-C."
+        "Demonstrates the product: starts web, worker and beat, holds a conversation in "
+        "two tenants, asks questions about it, prints addresses and logins, and serves "
+        "until Ctrl-C."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -50,7 +51,7 @@ class Command(KonstructCommand):
         parser.add_argument("--exit", action="store_true", help="stop after the conversation")
 
     def handle(self, *, port: int, **options: Any) -> None:
-        """Run the demo; exits with 1 if a question is not answered as it should be."""
+        """Run the demo; exit with 1 if an answer is wrong."""
         if settings.PRODUCTION:
             raise CommandError("demo makes tenants with a known password: not with DATABASE_URL.")
         self.stdout.write("Starting Postgres, Valkey, web, worker and beat …")
@@ -139,7 +140,7 @@ class Command(KonstructCommand):
 
 
 class _Prepared:
-    """A tenant that is ready to talk: its row, its script, its API key."""
+    """A tenant that is ready for messages: its row, its script, its API key."""
 
     def __init__(self, tenant: Tenant, script: conversations.Company, key: str) -> None:
         self.tenant = tenant
@@ -147,14 +148,14 @@ class _Prepared:
         self.key = key
 
     def client(self, url: str) -> httpx.Client:
-        """Return an HTTP client that is the tenant by its key."""
+        """Return an HTTP client with the tenant's key."""
         return httpx.Client(
             base_url=url, headers={"Authorization": f"Bearer {self.key}"}, timeout=120
         )
 
 
 def _make_admins() -> None:
-    """Make the operators' user of the public host and each tenant's admin, if missing.
+    """Create the operators' user of the public host and each tenant's admin, if missing.
 
     After the conversation: hashing a password takes as long as several replies.
     """
@@ -175,12 +176,15 @@ def _make_admins() -> None:
 
 
 def _add_month(prepared: _Prepared) -> None:
-    """Add a month of life to the tenant, if it has none. After the questions, which it may slow."""
+    """Add a month of data to the tenant, if it has none.
+
+    After the questions, which it may slow down.
+    """
     with tenant_scope(prepared.tenant.id):
         if not Agent.objects.filter(name=demo_month.SECOND_AGENT).exists():
             agent = Agent.objects.get(name=conversations.AGENT)
             admin = get_user_model().objects.get(username=ADMIN)
-            # The month has a reply and a delivery that were given up: no errors of the demo.
+            # The month has a failed reply and a failed delivery, which are no errors of the demo.
             jobs = logging.getLogger("tenants.jobs.kind")
             jobs.addFilter(_is_no_failure)
             demo_month.add_month(agent, admin=admin)
@@ -192,7 +196,7 @@ def _is_no_failure(record: logging.LogRecord) -> bool:
 
 
 def _prepare(script: conversations.Company) -> _Prepared:
-    """Make what a tenant lacks, its agent and its key, by the public commands."""
+    """Create the missing parts of a tenant, with its agent and its key, by the public commands."""
     if not Tenant.objects.serving().filter(slug=script.slug).exists():
         call_command("create_tenant", script.slug, name=script.name, stdout=io.StringIO())
     tenant = Tenant.objects.get(slug=script.slug)
@@ -214,7 +218,7 @@ def _prepare(script: conversations.Company) -> _Prepared:
 
 
 def _keys_file() -> Path:
-    """Where the demo keeps its keys, which can be shown only once."""
+    """Return the file with the demo's keys, which can be shown only once."""
     return embedded.home() / "demo_keys.json"
 
 
@@ -245,7 +249,7 @@ def _send(client: httpx.Client, text: str, idempotency_key: str) -> dict[str, An
 
 
 def _await_embeddings(tenant: Tenant) -> None:
-    """Return when nothing of the tenant waits to be embedded."""
+    """Wait until no message of the tenant is queued for embedding."""
     deadline = time.monotonic() + EMBED_SECONDS
     with tenant_scope(tenant.id):
         while PendingEmbedding.objects.exists():

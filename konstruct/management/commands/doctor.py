@@ -1,4 +1,4 @@
-"""manage.py doctor: whether the deployment is set up well and at work."""
+"""manage.py doctor: check the configuration and the processes of the deployment."""
 
 import json
 from argparse import ArgumentParser
@@ -21,7 +21,7 @@ class Command(KonstructCommand):
         " queues, processes and backups. Each answer is ok, warning or wrong, with its remedy. Exit"
         " status 1 if something is wrong."
     )
-    # It makes them itself, and presents what they find.
+    # It runs the system checks itself, and shows their findings.
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -30,14 +30,14 @@ class Command(KonstructCommand):
             "--fail-on",
             choices=(Status.WARNING.value, Status.WRONG.value),
             default=Status.WRONG.value,
-            help="The least status with which the exit status is 1. (%(default)s)",
+            help="Lowest status for which the exit status is 1 (default: %(default)s).",
         )
         parser.add_argument(
             "--timeout",
             type=float,
             default=TIMEOUT_SECONDS,
             metavar="SECONDS",
-            help="Limit for all checks together. (%(default)s)",
+            help="Time limit for all checks together (default: %(default)s).",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

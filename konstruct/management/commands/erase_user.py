@@ -1,4 +1,4 @@
-"""manage.py erase_user: forget a person, in every store, with a receipt."""
+"""manage.py erase_user: erase a person in every store, with a receipt."""
 
 import json
 from argparse import ArgumentParser
@@ -26,30 +26,38 @@ class Command(KonstructCommand):
     """Carries out a new request, or the open one for this user."""
 
     help = (
-        "Erases a person from a tenant, under all ids that are linked: messages, vectors, words,"
-        " facts with their history, recall events, windows, sessions, outboxes; then looks whether"
-        " anything is left, and leaves a receipt. Interrupted, it goes on when it is run again."
+        "Erases a person from a tenant, with all linked ids: messages, vectors, words, "
+        "facts with their history, recall events, windows, sessions, jobs. Then "
+        "searches for remaining data, and stores a receipt. If it is interrupted, run "
+        "it again to continue."
     )
 
     is_traced = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose user it is.")
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Tenant of the user.")
         parser.add_argument(
-            "--user", required=True, help="The user, exactly as the channel knows them."
+            "--user", required=True, help="Id of the user in the channel, compared exactly."
         )
-        parser.add_argument("--agent", metavar="NAME_OR_ID", help="The one agent that forgets.")
         parser.add_argument(
-            "--thread", action="append", default=[], help="A graph's session that is theirs too."
+            "--agent", metavar="NAME_OR_ID", help="Erase the data of one agent only."
         )
-        parser.add_argument("--reason", default="", help="Why, for the receipt.")
+        parser.add_argument(
+            "--thread",
+            action="append",
+            default=[],
+            help="Session of a graph to erase too; may be repeated.",
+        )
+        parser.add_argument("--reason", default="", help="Reason, stored in the receipt.")
         parser.add_argument(
             "--rewrite",
             action="store_true",
-            help="Write every table that was touched anew, whatever its size, so that nothing of"
-            " what was removed stays in its file. Nobody can use a table meanwhile.",
+            help=(
+                "Rewrite every changed table, of any size, so that no removed data stays in its "
+                "file. Each table is locked meanwhile."
+            ),
         )
-        parser.add_argument("--yes", action="store_true", help="Do not ask.")
+        parser.add_argument("--yes", action="store_true", help="Do not ask for confirmation.")
         parser.add_argument("--json", action="store_true", help="Print the receipt as JSON.")
 
     def handle(self, *args: Any, **options: Any) -> None:

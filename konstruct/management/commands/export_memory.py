@@ -1,4 +1,4 @@
-"""manage.py export_memory: a tenant's or a person's memory as one file."""
+"""manage.py export_memory: export a tenant's or a person's memory into one file."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -15,20 +15,21 @@ class Command(KonstructCommand):
     """Writes a new archive."""
 
     help = (
-        "Writes a tenant's memory, or one user's, into one SQLite file: agents, messages, vectors,"
-        " the index of words, outboxes, recall events, facts and sessions, with a manifest. It can"
-        " be searched offline (memory.archive.MemoryManager), and imported with import_memory."
+        "Exports a tenant's memory, or one user's, into one SQLite file with a "
+        "manifest: agents, messages, vectors, the index of words, jobs, recall events, "
+        "facts and sessions. The file can be searched offline "
+        "(memory.archive.MemoryManager), and imported with import_memory."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose memory it is.")
-        parser.add_argument("--user", help="One user's only.")
-        parser.add_argument("file", metavar="FILE", type=Path, help="A new file.")
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Tenant of the memory.")
+        parser.add_argument("--user", help="Export the data of one user only.")
+        parser.add_argument("file", metavar="FILE", type=Path, help="File to create.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])
         with tenant_scope(tenant.id):
-            # Before anything is read: a partial export has been read as well.
+            # Before anything is read: a partial export has been read too.
             record_command(
                 self.name,
                 Action.EXPORT,

@@ -1,4 +1,4 @@
-"""manage.py import_memory: an archive into a tenant."""
+"""manage.py import_memory: import an archive into a tenant."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -16,14 +16,19 @@ class Command(KonstructCommand):
     """Validates the file, then imports all of it or nothing."""
 
     help = (
-        "Imports a file of export_memory into a tenant. It is validated first, and imported whole"
-        " or not at all; what stands already stays, so that it can be run again."
+        "Imports a file of export_memory into a tenant. The file is validated first, "
+        "and imported completely or not at all. Existing rows stay, so that the command "
+        "can be run again."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose it becomes.")
         parser.add_argument(
-            "--digest", default="", help="What export_memory printed: import no other archive."
+            "--tenant", required=True, metavar="SLUG", help="Tenant that gets the memory."
+        )
+        parser.add_argument(
+            "--digest",
+            default="",
+            help="Digest that export_memory printed; refuse any other archive.",
         )
         parser.add_argument("file", metavar="FILE", type=Path, help="The archive.")
 

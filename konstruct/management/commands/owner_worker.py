@@ -1,4 +1,4 @@
-"""manage.py owner_worker: what only the owner's role may do, and the web asks for."""
+"""manage.py owner_worker: work that only the owner's role may do, requested by the web."""
 
 import logging
 import threading
@@ -23,10 +23,10 @@ from tenants.schemas.provisioning import delete_due, migrate_asked, provision_re
 
 logger = logging.getLogger(__name__)
 
-# How soon what an operator asks for in the admin is begun.
+# Pause between two checks for requests of the admin.
 PAUSE_SECONDS = 2.0
-# Each does its waiting work, and returns how much that was. Each has its own thread, so that
-# none waits for another; erasures, which may be long, have two.
+# Each does its due work, and returns the amount. Each has its own thread, so that none waits for
+# another; erasures, which may take long, have two.
 LOOPS: Final[tuple[Callable[[], int], ...]] = (
     provision_registered,
     migrate_asked,
@@ -46,17 +46,18 @@ _waiting: set[int] = set()
 
 
 class Command(KonstructCommand):
-    """Looks for work now and then, as the owner; the web and the workers never are."""
+    """Does the owner's work in a loop. Web processes and workers do not have the owner's role."""
 
     help = (
-        "Sets up the tenants that operators register in the admin, migrates those for which they"
-        " ask, carries out erasures that were asked for, moves what was said by identities that"
-        " were linked, removes what is past its retention, notes in the journal what was removed,"
-        " and deletes tenants whose grace period has ended, until it is ended."
+        "Runs the work that needs the owner's role, until it is stopped: sets up "
+        "tenants that operators register in the admin, migrates tenants on request, "
+        "carries out erasures, merges the histories of linked identities, applies "
+        "retention rules, writes removals into the journal of erasures, and deletes "
+        "tenants after their grace period."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--once", action="store_true", help="Do what waits, and end.")
+        parser.add_argument("--once", action="store_true", help="Do the due work, and exit.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["once"]:
@@ -77,16 +78,16 @@ class Command(KonstructCommand):
 
 
 def _forever(loop: Callable[[], int]) -> None:
-    # Ends: with the process, of which this is a daemon thread. It pauses between two turns.
+    # Ends: with the process, of which this is a daemon thread. It pauses after each iteration.
     while True:
         _until_postgres_answers(loop)
         time.sleep(PAUSE_SECONDS)
 
 
 def _until_postgres_answers(work: Callable[[], object]) -> None:
-    """Do the work; while Postgres is away try again, with a line in the log for the first time."""
+    """Do the work; while Postgres is down, repeat it, and log the first failure."""
     thread = threading.get_ident()
-    # Ends: when Postgres answers. It pauses between two attempts.
+    # Ends: when Postgres answers. It pauses after each attempt.
     while True:
         try:
             work()

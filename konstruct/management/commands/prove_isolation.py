@@ -1,4 +1,4 @@
-"""manage.py prove_isolation: attack the layers between tenants, in this deployment."""
+"""manage.py prove_isolation: attack the layers between tenants in this deployment."""
 
 import json
 from argparse import ArgumentParser
@@ -21,7 +21,9 @@ class Command(KonstructCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenants", type=int, default=2, help="How many. (%(default)s)")
+        parser.add_argument(
+            "--tenants", type=int, default=2, help="Number of tenants (default: %(default)s)."
+        )
         parser.add_argument("--json", action="store_true", help="Print one JSON document.")
 
     def handle(self, *args: Any, **options: Any) -> None:

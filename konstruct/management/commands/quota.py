@@ -1,4 +1,4 @@
-"""manage.py quota: what a tenant may use."""
+"""manage.py quota: show and set the quotas of a tenant."""
 
 from argparse import ArgumentParser
 from decimal import Decimal
@@ -24,13 +24,13 @@ from tenants.models import Tenant
 class Command(KonstructCommand):
     """Shows and sets the quotas of a tenant."""
 
-    help = "Shows a tenant's quotas and what is used of them, or sets one of them."
+    help = "Shows a tenant's quotas and their usage, or sets one of them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="The tenant.")
         parser.add_argument("--set", choices=[*Quota], dest="quota", help="The quota to set.")
-        parser.add_argument("--soft", help="Its soft limit, or none: a warning from there on.")
-        parser.add_argument("--hard", help="Its hard limit, or none: nothing beyond it.")
+        parser.add_argument("--soft", help="Soft limit, or none. Above it a warning is shown.")
+        parser.add_argument("--hard", help="Hard limit, or none. Above it requests are refused.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])

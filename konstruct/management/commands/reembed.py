@@ -1,4 +1,4 @@
-"""manage.py reembed: vectors of another model, beside the present ones."""
+"""manage.py reembed: embed messages with another model, beside their current vectors."""
 
 from typing import Any
 
@@ -17,20 +17,23 @@ from tenants.models import Tenant
 
 class Command(KonstructCommand):
     help = (
-        "Embeds all messages with another model, beside their present vectors. It can be stopped"
-        " and begun again. When it is done, let EMBEDDING_MODEL name that model and restart: that"
-        " is the switch. Then run it once more, for facts and for what was said meanwhile."
+        "Embeds all messages with another model, beside their current vectors. It can "
+        "be interrupted and run again. When it is done, set EMBEDDING_MODEL to that "
+        "model and restart the processes. Then run it once more, for facts and new "
+        "messages."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         whose = parser.add_mutually_exclusive_group(required=True)
         whose.add_argument("--tenant", metavar="SLUG", help="One tenant.")
-        whose.add_argument("--all", action="store_true", help="All tenants that serve.")
+        whose.add_argument("--all", action="store_true", help="All active tenants.")
         parser.add_argument(
             "--model",
             metavar="PATH_OR_NAME",
-            help="Directory or hub name of a sentence-transformers model of 384 dimensions."
-            " By default the one that EMBEDDING_MODEL names.",
+            help=(
+                "Directory or hub name of a sentence-transformers model with 384 dimensions "
+                "(default: EMBEDDING_MODEL)."
+            ),
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -42,12 +45,12 @@ class Command(KonstructCommand):
         embedder = Embedder(model_files(options["model"]))
         for tenant in tenants:
             with tenant_scope(tenant.id):
-                # Before it begins: it is many transactions, and can be stopped in any.
+                # Before it begins: it has many transactions, and can be interrupted in each.
                 record_command(self.name, Action.EDIT, "vectors", model=embedder.version)
             for progress in reembed(tenant.id, embedder):
                 self.stdout.write(f"{tenant.slug}: {progress.done} of {progress.total}")
         if embedder.version == model_version():
-            # A fact has one vector, that of the model in use: it follows after the switch.
+            # A fact has one vector, of the current model: it is embedded after the switch.
             for tenant in tenants:
                 facts = 0
                 # Ends: each batch gets vectors of the current model.

@@ -1,4 +1,4 @@
-"""manage.py restore: tenants from a backup, or the steps after a recovery of Postgres."""
+"""manage.py restore: restore tenants from a backup, or settle them after a recovery of Postgres."""
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
@@ -36,13 +36,14 @@ from tenants.schemas.fleet import default_parallel
 
 
 class Command(KonstructCommand):
-    """Restores tenants; run again, it completes what was interrupted."""
+    """Restores tenants. Running it again completes an interrupted restore."""
 
     help = (
-        "Restores tenants of a backup in the place of what they are now, or as new ones. A tenant"
-        " is served again when all that was erased since is erased again, and verify_memory finds"
-        " nothing. With --recovered-to, does this for all tenants of a Postgres that was recovered"
-        " to a moment. Exit status 4 if some tenants could not be restored."
+        "Restores tenants of a backup, replacing the current ones, or as new ones. A "
+        "tenant is served again when erasures since the backup are repeated, and "
+        "verify_memory finds nothing. With --recovered-to, does this for all tenants of "
+        "a Postgres that was recovered to a time. Exit status 4 if some tenants could "
+        "not be restored."
     )
 
     is_traced = True
@@ -52,15 +53,15 @@ class Command(KonstructCommand):
             "path", type=Path, nargs="?", metavar="BACKUP", help="The folder of the backup."
         )
         which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("--tenant", metavar="SLUG", help="The tenant, as the backup calls it.")
+        which.add_argument("--tenant", metavar="SLUG", help="Slug of the tenant in the backup.")
         which.add_argument("--all", action="store_true", help="All tenants of the backup.")
         which.add_argument(
             "--recovered-to",
             metavar="TIME",
-            help="No backup: Postgres was recovered to this moment, with its time zone.",
+            help="Use no backup: Postgres was recovered to this time (ISO 8601 with time zone).",
         )
         parser.add_argument(
-            "--as", dest="slug", default="", metavar="SLUG", help="Another name for a new tenant."
+            "--as", dest="slug", default="", metavar="SLUG", help="Another slug, for a new tenant."
         )
         parser.add_argument(
             "--server", default="", metavar="NAME", help="Database server for new tenants."
@@ -68,35 +69,34 @@ class Command(KonstructCommand):
         parser.add_argument(
             "--public",
             action="store_true",
-            help="Also the operators, into a deployment without operators and tenants.",
+            help="Restore the operators too, into a deployment without operators and tenants.",
         )
         parser.add_argument(
             "--undelete",
             action="store_true",
-            help="Also tenants that were deleted after the backup was made.",
+            help="Include tenants that were deleted after the backup.",
         )
         parser.add_argument(
             "--again",
             action="store_true",
-            help="Also tenants that an earlier run has restored to this state already, which else"
-            " are left out.",
+            help="Include tenants that an earlier run has already restored to this state.",
         )
         parser.add_argument(
             "--parallel",
             type=int,
             default=default_parallel(),
             metavar="N",
-            help="How many tenants to restore at a time (default here: %(default)s).",
+            help="Number of tenants to restore in parallel (default here: %(default)s).",
         )
         parser.add_argument(
             "--without-journal",
             action="store_true",
-            help="Erase nothing again: there is no journal of erasures, or it is lost.",
+            help="Repeat no erasures: the journal of erasures does not exist or is lost.",
         )
         parser.add_argument(
-            "--repair", action="store_true", help="Repair what verify_memory finds."
+            "--repair", action="store_true", help="Repair the findings of verify_memory."
         )
-        parser.add_argument("--yes", action="store_true", help="Do not ask.")
+        parser.add_argument("--yes", action="store_true", help="Do not ask for confirmation.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if bool(options["path"]) == bool(options["recovered_to"]):
@@ -227,7 +227,7 @@ class Command(KonstructCommand):
     def _left_out(
         self, names: dict[str, str], options: dict[str, Any], **recorded: str
     ) -> set[str]:
-        """Return the ids of tenants that an earlier run has restored and opened, and name them."""
+        """Return the ids of tenants that an earlier run has restored and opened, and print them."""
         settled = {} if options["again"] else settled_by(**recorded)
         found = sorted(names.keys() & settled.keys(), key=names.__getitem__)
         for pk in found:

@@ -1,4 +1,4 @@
-"""manage.py retention: how long a tenant's conversations are kept."""
+"""manage.py retention: show and change how long a tenant's conversations are kept."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -20,17 +20,21 @@ class Command(KonstructCommand):
     """Shows, sets and removes rules, and applies them."""
 
     help = (
-        "Shows how long conversations are kept, or changes it. Without a rule they are kept for"
-        " good. The owner's worker applies the rules every hour."
+        "Shows how long conversations are kept, or changes it. Without a rule they are "
+        "kept for ever. The owner's worker applies the rules every hour."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose they are.")
         parser.add_argument(
-            "--agent", metavar="NAME_OR_ID", help="One agent's rule; else that of all others."
+            "--tenant", required=True, metavar="SLUG", help="Tenant of the conversations."
+        )
+        parser.add_argument(
+            "--agent",
+            metavar="NAME_OR_ID",
+            help="Agent of the rule (default: the rule for all other agents).",
         )
         change = parser.add_mutually_exclusive_group()
-        change.add_argument("--days", type=int, help="Keep them for so many days, from now on.")
+        change.add_argument("--days", type=int, help="Number of days to keep conversations.")
         change.add_argument("--off", action="store_true", help="Remove the rule.")
         parser.add_argument("--apply", action="store_true", help="Apply all rules now.")
 

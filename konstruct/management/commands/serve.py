@@ -1,4 +1,4 @@
-"""manage.py serve: migrate, then web, worker and beat on this machine, until Ctrl-C."""
+"""manage.py serve: migrate, then run web, worker and beat on this machine until Ctrl-C."""
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError
@@ -16,9 +16,9 @@ def port(text: str) -> int:
 
 
 class Command(KonstructCommand):
-    """Serves, with the embedded Postgres and Valkey where no URL is set."""
+    """Serves, with the embedded Postgres and Valkey if no URL is set."""
 
-    help = "Migrates, then runs web, worker and beat until Ctrl-C, which leaves no process behind."
+    help = "Migrates, then runs web, worker and beat until Ctrl-C, which ends all processes."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(

@@ -1,4 +1,4 @@
-"""manage.py set_up_tenant: a tenant, its admin, an agent and an API key; only missing ones."""
+"""manage.py set_up_tenant: create the missing ones of a tenant, its admin, an agent, an API key."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -19,22 +19,26 @@ class Command(KonstructCommand):
     """Runs the commands that create a tenant's parts; a second run changes nothing."""
 
     help = (
-        "Creates a tenant, the first person of its admin, an agent and an API key: what a new"
-        " deployment needs to answer. What exists already is left as it is, and no password or key"
-        " of it is shown."
+        "Creates the parts that a new deployment needs to answer: a tenant, the first "
+        "user of its admin, an agent and an API key. Existing parts are not changed, "
+        "and their passwords and keys are not shown."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", help="Short name of the tenant, as for create_tenant.")
-        parser.add_argument("--name", default="", help="Name that people read (default: SLUG).")
-        parser.add_argument("--domain", default="", help="Host name (default: by create_tenant).")
+        parser.add_argument("--name", default="", help="Display name (default: SLUG).")
+        parser.add_argument(
+            "--domain", default="", help="Host name (default: that of create_tenant)."
+        )
         parser.add_argument("--server", default="", help="Database server, as for create_tenant.")
-        parser.add_argument("--username", default="admin", help="Of the admin (default: admin).")
+        parser.add_argument(
+            "--username", default="admin", help="Username of the admin (default: admin)."
+        )
         parser.add_argument("--email", default="", help="Mail address of the admin.")
         parser.add_argument(
             "--agent", default="assistant", help="Name of the agent (default: assistant)."
         )
-        parser.add_argument("--system-prompt", default="", help="What the agent is for.")
+        parser.add_argument("--system-prompt", default="", help="System prompt of the agent.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         slug = options["slug"]

@@ -1,4 +1,4 @@
-"""manage.py usage: what tenants used in a month."""
+"""manage.py usage: print the usage of tenants in a month."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -13,12 +13,12 @@ from tenants.models import Tenant
 class Command(KonstructCommand):
     """Prints the usage of a month, tenant by tenant."""
 
-    help = "Prints what tenants used in a month (UTC): messages, calls, tokens, money, storage."
+    help = "Prints the usage of tenants in a month (UTC): messages, calls, tokens, cost, storage."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", metavar="SLUG", help="Of one tenant; else of all.")
-        parser.add_argument("--month", metavar="YYYY-MM", help="The month; else this one.")
-        parser.add_argument("--csv", action="store_true", help="As CSV, one line a tenant.")
+        parser.add_argument("--tenant", metavar="SLUG", help="One tenant (default: all).")
+        parser.add_argument("--month", metavar="YYYY-MM", help="Month (default: the current one).")
+        parser.add_argument("--csv", action="store_true", help="Print CSV, one line per tenant.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

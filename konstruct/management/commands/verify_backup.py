@@ -1,4 +1,4 @@
-"""manage.py verify_backup: whether a backup is whole, unchanged and can be read."""
+"""manage.py verify_backup: check that a backup is complete, unchanged and readable."""
 
 import json
 from argparse import ArgumentParser
@@ -17,9 +17,9 @@ class Command(KonstructCommand):
     """Reads all of a backup, and changes nothing."""
 
     help = (
-        "Checks the signature of a backup's manifest, the digests of its files, and that each dump"
-        " can be read and has rows of its tenant alone. Lists the tenants, each with its moment,"
-        " size and file."
+        "Checks the signature of a backup's manifest, the digests of its files, and "
+        "that each dump is readable and has only rows of its tenant. Lists the tenants "
+        "with time, size and file."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""manage.py verify_memory: whether everything that was accepted is where it belongs, once."""
+"""manage.py verify_memory: check that every accepted message is stored, indexed and answered."""
 
 import json
 from argparse import ArgumentParser
@@ -21,15 +21,18 @@ class Command(KonstructCommand):
     """Verifies each tenant, also while it is served."""
 
     help = (
-        "Verifies that accepted = answered + given up + held + waiting, that every message is"
-        " embedded or waits for it, that the index of words is what a recount gives, and that"
-        " windows are the tail of their transcript. Exit status 1 if something does not add up."
+        "Verifies that accepted = answered + given up + held + waiting, that every "
+        "message is embedded or queued for it, that the index of words is correct, and "
+        "that windows are the ends of their transcripts. Exit status 1 if there are "
+        "findings."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", metavar="SLUG", help="One tenant; by default all.")
+        parser.add_argument("--tenant", metavar="SLUG", help="One tenant (default: all).")
         parser.add_argument(
-            "--repair", action="store_true", help="Put right what can be; then say what is left."
+            "--repair",
+            action="store_true",
+            help="Repair findings if possible, and print the others.",
         )
         parser.add_argument("--json", action="store_true", help="Print one JSON document.")
 
@@ -43,7 +46,7 @@ class Command(KonstructCommand):
         for tenant in tenants:
             if options["repair"]:
                 with tenant_scope(tenant.id):
-                    # Before it begins: each repair is its own transaction.
+                    # Before it begins: each repair has its own transaction.
                     record_command(self.name, Action.EDIT, "memory", repair=True)
             report = verify(tenant.id, tenant.slug, repair=options["repair"])
             reports.append(report)

@@ -1,4 +1,4 @@
-"""manage.py verify_receipt: whether a downloaded receipt of an erasure was changed."""
+"""manage.py verify_receipt: check whether a downloaded receipt of an erasure was changed."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -9,11 +9,11 @@ from tenants.management.base import KonstructCommand, UsageError
 
 
 class Command(KonstructCommand):
-    """Compares the digest of a receipt with its content. Asks no database."""
+    """Compares the digest of a receipt with its content, without a database."""
 
     help = (
-        "Checks a receipt of an erasure that was downloaded as JSON: that this deployment made it,"
-        " and that nothing of it was changed. The exit status is 1 if not."
+        "Checks that a downloaded receipt of an erasure is from this deployment and "
+        "unchanged. Exit status 1 if not."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

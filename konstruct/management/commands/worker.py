@@ -1,4 +1,4 @@
-"""manage.py worker QUEUE...: do the jobs of these queues, as many at once as the settings say."""
+"""manage.py worker QUEUE...: do the jobs of these queues, up to JOB_SLOTS at the same time."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -10,11 +10,11 @@ from tenants.management.base import KonstructCommand
 
 
 class Command(KonstructCommand):
-    """Runs Celery's worker: the one place that chooses its queues, its threads and their number."""
+    """Runs Celery's worker, with its queues, threads and slots."""
 
     help = (
-        "Writes replies, delivers them, computes embeddings, extracts facts or sweeps, until it is"
-        " ended. A deployment needs a worker for each queue."
+        "Writes replies, delivers them, computes embeddings, extracts facts or sweeps, "
+        "until it is stopped. A deployment needs a worker for each queue."
     )
     requires_system_checks = ()
 

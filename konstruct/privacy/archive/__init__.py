@@ -1,4 +1,4 @@
-"""A tenant's memory, or one person's, in one file, and back."""
+"""Exports a tenant's memory, or one person's, into one file, and imports it."""
 
 from konstruct.privacy.archive.exporting import export_memory
 from konstruct.privacy.archive.importing import import_memory

@@ -1,4 +1,4 @@
-"""Exports a tenant's memory, or one user's, as of one moment, into one file."""
+"""Exports a tenant's memory, or one user's, at one time, into one file."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -31,13 +31,13 @@ from tenants.personal_data import OF_USER
 Say = Callable[[str, int], None]
 BATCH = 1000
 
-# Threads in which no other user spoke, and those with a session of the user's.
+# Threads without messages of another user, and those with a session of the user.
 _THREADS = """
     SELECT thread_id FROM memory_message GROUP BY thread_id
     HAVING bool_and(user_id = %(user)s)
     UNION SELECT thread_id FROM checkpoints WHERE metadata ->> 'user_id' = %(user)s
 """
-# One vector for each message: the mean of its pieces', of the model that is in use.
+# One vector for each message: the mean of the vectors of its pieces, of the current model.
 _OFFLINE = f"""
 SELECT message.id::text, message.agent_id::text, message.user_id, message.thread_id,
        message.channel, message.role, message.content, message.created_at,
@@ -59,14 +59,14 @@ def export_memory(
     The file gets its name when it is complete.
 
     Args:
-        user_id: the one user; None exports all of them.
+        user_id: the user; None exports all users.
         say: called with each kind and the number of its rows.
 
     Returns:
         The manifest of the file.
 
     Raises:
-        ExportFailed: there is a file of this name, or nothing is known of the user.
+        ExportFailed: the file exists already, or there is no data about the user.
     """
     if path.exists():
         raise ExportFailed(f"{path} exists already: remove it, or give another name")
@@ -97,7 +97,7 @@ def _write(file: SQLiteManager, tenant: Tenant, user_id: str | None, say: Say) -
         for kind in kinds():
             say(kind.name, _write_kind(sqlite, kind.name, kind.select, parameters))
         _write_offline(file, vectors, parameters)
-        # Not when it was exported: the newest conversation is the one that was talked in last.
+        # Not the time of the export: the newest conversation is the one with the last message.
         sqlite.execute(
             "UPDATE conversations SET updated_at ="
             " (SELECT max(timestamp) FROM messages WHERE conversation_id = conversations.id)"
@@ -131,7 +131,7 @@ def _write_kind(sqlite: apsw.Connection, kind: str, select: str, parameters: dic
 
 
 def _write_offline(file: SQLiteManager, vectors: VectorStore, parameters: dict[str, Any]) -> None:
-    """Write the conversations, messages and vectors that `MemoryManager` searches."""
+    """Write the conversations, messages and vectors for searches with `MemoryManager`."""
     known = set()
     for row in _stream(_OFFLINE, parameters):
         message_id, agent_id, user_id, thread_id, channel, role, content, created_at, mean = row
@@ -169,7 +169,7 @@ def _one_moment() -> Iterator[None]:
     """Open a transaction that reads the state of its beginning (REPEATABLE READ)."""
     connection.ensure_connection()
     session = connection.connection
-    # Not by a statement: the backend would send another one before it.
+    # Not with SQL: the backend would send another statement before it.
     session.isolation_level = IsolationLevel.REPEATABLE_READ
     try:
         with transaction.atomic(durable=True):

@@ -1,6 +1,6 @@
-"""Importing an archive: all of it or nothing. Importing it again changes nothing.
+"""Imports an archive: all of it or nothing. Importing it again changes nothing.
 
-Each row is checked once, on reading: its shape here, its values by Postgres' constraints.
+Each row is checked when it is read: its shape here, its values by Postgres' constraints.
 """
 
 import hashlib
@@ -33,14 +33,14 @@ from tenants.context import connection, execute, tenant_connection, tenant_scope
 from tenants.models import Tenant
 
 Say = Callable[[str, int, int], None]
-# Postgres makes no JSON of more than 2**28 bytes: of a row, or of the rows of a statement.
+# Postgres cannot make JSON of more than 2**28 bytes, of a row or of the rows of a statement.
 BATCH_ROWS: Final = 500
 BATCH_LENGTH: Final = 2**24
 # Kinds with values that LangGraph has encoded.
 ENCODED: Final = frozenset({"checkpoint_blobs", "checkpoint_writes"})
-# Columns that archives of before 0.1.0 have.
+# Columns in archives from before 0.1.0.
 REMOVED: Final = frozenset({"ring_at"})
-# As Postgres writes bytes; it would read other ways to write them too.
+# Postgres' format of bytes; Postgres would read other formats too.
 _BYTES: Final = re.compile(r"\\x(?:[0-9a-f]{2})*")
 # Columns of a table, and whether an insert can give a value.
 _COLUMNS: Final = """
@@ -58,17 +58,17 @@ def import_memory(
 ) -> Manifest:
     """Import an archive into a tenant, all of it or nothing.
 
-    Rows that exist already stay; if one differs from the archive, nothing is imported.
+    Existing rows stay; if one differs from the archive, nothing is imported.
 
     Args:
-        expected_digest: the digest that `export_memory` returned, to import no other archive.
+        expected_digest: the digest that `export_memory` returned; refuses any other archive.
         say: called with each kind, the number of its new rows, and the number of all.
 
     Returns:
         The manifest of the archive.
 
     Raises:
-        ArchiveRefused: the file, or something in it, cannot be imported.
+        ArchiveRefused: the file, or a part of it, cannot be imported.
         ArchiveError: the file is no archive, damaged, or of a later version.
     """
     with opened(path) as (file, manifest):
@@ -94,12 +94,12 @@ def _import_all(file: apsw.Connection, manifest: Manifest, say: Say) -> None:
 def batches_of(
     file: apsw.Connection, kind: Kind, manifest: Manifest
 ) -> Iterator[list[dict[str, Any]]]:
-    """Read the rows of a kind, in batches that one statement takes.
+    """Read the rows of a kind, in batches for one statement.
 
     Raises:
         ArchiveRefused: a row is no object, has other fields than the first one, or would build an
             object of a class that is not allowed; or the rows are not those of the manifest, which
-            is known in the end: what was written by then must be rolled back.
+            is known at the end: the caller must roll back.
     """
     batch: list[dict[str, Any]] = []
     length = 0
@@ -131,7 +131,7 @@ def batches_of(
 
 
 def _check_of(kind: Kind) -> Callable[[dict[str, Any]], str] | None:
-    """Return a function that says why a row of the kind is refused; "" if it is not."""
+    """Return a function that returns why a row of the kind is refused; "" if it is not."""
     if kind.table == AgentVersion._meta.db_table:
         return _check_version
     return _check_encoded() if kind.name in ENCODED else None
@@ -147,7 +147,7 @@ def _check_version(item: dict[str, Any]) -> str:
 
 
 def _check_encoded() -> Callable[[dict[str, Any]], str]:
-    # Imported here: LangGraph takes half a second and 40 MB of every process that loads it.
+    # Imported here: LangGraph takes half a second and 40 MB of each process.
     from memory.context.checkpoints.serializer import allowed_classes, check_stored_value
 
     allowed = allowed_classes()
@@ -172,7 +172,7 @@ def _refused(kind: Kind, number: int, reason: str) -> ArchiveRefused:
 
 
 def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> int:
-    """Import rows of a kind; return how many are new."""
+    """Import rows of a kind; return the number of new rows."""
     if not items:
         return 0
     try:
@@ -199,7 +199,7 @@ def _import(kind: Kind, items: list[dict[str, Any]], new_messages: set[str]) -> 
 
 
 def _insert(cursor: Any, kind: Kind, items: list[dict[str, Any]]) -> set[tuple[str, ...]]:
-    """Insert rows that are new; refuse rows that exist and differ. Return the keys of new rows."""
+    """Insert new rows; refuse existing rows that differ. Return the keys of the new rows."""
     table = f"{kind.schema or tenant_connection().schema_name}.{kind.table}"
     columns = _columns(cursor, kind, table, items[0])
     names = ", ".join(f'"{name}"' for name in columns)
@@ -216,7 +216,7 @@ def _insert(cursor: Any, kind: Kind, items: list[dict[str, Any]]) -> set[tuple[s
 
 
 def _refuse_others(cursor: Any, kind: Kind, table: str, items: list[dict[str, Any]]) -> None:
-    """Raise ArchiveRefused if a row exists and differs, or a unique value of it is taken."""
+    """Raise ArchiveRefused if an existing row differs, or another row has a unique value of it."""
     if kind.export.is_mutable or kind.export.with_new_messages:
         compared = ", ".join(f"'{key}'" for key in kind.export.key)
     else:

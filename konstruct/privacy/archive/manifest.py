@@ -1,4 +1,4 @@
-"""The manifest of an archive: what it holds, and digests by which it is known to be whole."""
+"""The manifest of an archive: counts and digests of its content."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from memory.archive.schema import version_of
 from tenants.exceptions import KonstructError
 from tenants.personal_data import OF_MESSAGES_OF_USER, OF_USER, Export, PersonalData, exports
 
-# The only format that is read. The formats before it were never released.
+# The only supported format. Earlier formats were never released.
 FORMAT = 3
 NO_ROWS = hashlib.sha256().hexdigest()
 TABLES = """
@@ -28,9 +28,9 @@ CREATE TABLE exported (
     kind TEXT NOT NULL, position INTEGER NOT NULL, row TEXT NOT NULL, PRIMARY KEY (kind, position)
 ) STRICT, WITHOUT ROWID;
 """
-# Postgres makes no JSON of a row that is longer than 2**28 bytes.
+# Postgres cannot make JSON of a row that is longer than 2**28 bytes.
 MAX_VALUE_BYTES = 2**28 + 2**20
-# Steps of SQLite's virtual machine for one file. To read a row of ten bytes takes fewer than 200.
+# Steps of SQLite's virtual machine for one file. Reading a row of ten bytes takes fewer than 200.
 MIN_STEPS = 20_000_000
 STEPS_PER_BYTE = 60
 _STEPS_BETWEEN_CHECKS = 100_000
@@ -45,7 +45,7 @@ _CONFIGURATION = {
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of rows in an archive: JSON that Postgres makes of them, without the tenant."""
+    """One kind of rows in an archive: JSON from Postgres, without the tenant."""
 
     table: str
     schema: str
@@ -61,7 +61,7 @@ class Kind:
 
 
 def kinds() -> list[Kind]:
-    """Return what an archive holds, in the order in which it is imported."""
+    """Return the kinds of an archive, in the order of the import."""
     found = []
     for table, (declaration, export) in exports().items():
         of = declaration if isinstance(declaration, PersonalData) else PersonalData()
@@ -94,14 +94,16 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """One SHA-256 of all that is imported: equal for equal memories, whenever exported."""
+        """One SHA-256 of everything that is imported: equal for equal memories at any time of
+        export.
+        """
         parts = [
             [kind.name, self.sha256[kind.name]] for kind in kinds() if kind.name in self.sha256
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def text(self) -> str:
-        """Return the JSON that the file holds."""
+        """Return the JSON for the file."""
         return json.dumps(asdict(self), sort_keys=True, ensure_ascii=False)
 
 
@@ -127,8 +129,8 @@ def opened(path: Path) -> Iterator[tuple[apsw.Connection, Manifest]]:
     """Open an export for reading. Its rows are not compared with the manifest.
 
     The file may come from an attacker. Only its tables `manifest` and `exported` are read, and they
-    must be exactly those of an export; nothing in the file runs, nothing is written, and the work
-    is bounded by the file's size.
+    must be exactly those of an export; code in the file is not run, nothing is written, and the
+    work is limited by the file's size.
 
     Raises:
         ArchiveRefused: it is no export, or of another version.
@@ -157,7 +159,7 @@ def opened(path: Path) -> Iterator[tuple[apsw.Connection, Manifest]]:
 
 
 def check_digest(connection: apsw.Connection, manifest: Manifest, kind: str, digest: str) -> None:
-    """Raise ArchiveRefused if the rows of a kind have another digest than the manifest has."""
+    """Raise ArchiveRefused if the digest differs from the one in the manifest."""
     if digest != manifest.sha256.get(kind, NO_ROWS):
         raise ArchiveRefused(
             f"{connection.filename} was changed since it was exported: its {kind} have another"
@@ -166,7 +168,7 @@ def check_digest(connection: apsw.Connection, manifest: Manifest, kind: str, dig
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest of a file with all rows as exported; raises as `opened`."""
+    """Return the manifest of a file after checking all rows; raises as `opened`."""
     with opened(path) as (connection, manifest):
         for kind in kinds():
             _, digest = digest_of(rows_of(connection, kind.name))
@@ -175,7 +177,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _bound(connection: apsw.Connection, size: int) -> None:
-    """Let nothing in the file run, and bound the work and memory that reading it takes."""
+    """Keep code in the file from running, and limit the work and memory for reading it."""
     for option, value in _CONFIGURATION.items():
         connection.config(option, value)
     connection.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
@@ -190,7 +192,7 @@ def _bound(connection: apsw.Connection, size: int) -> None:
 def _check_tables(connection: apsw.Connection, path: Path) -> None:
     if not version_of(connection, path):
         raise ArchiveRefused(f"{path} is empty: give the path of an archive")
-    # SQLite goes by the SQL, whatever the type beside it is.
+    # SQLite executes the SQL of a schema entry, whatever its type is.
     found = [
         " ".join(str(sql).split())
         for (sql,) in connection.execute(
@@ -202,7 +204,7 @@ def _check_tables(connection: apsw.Connection, path: Path) -> None:
     is_cut = path.stat().st_size < connection.pragma("page_count") * connection.pragma("page_size")
     results = ["the file is cut off"] if is_cut else []
     for table in ("manifest", "exported"):
-        # The first error ends it: a page that is met again and again is one.
+        # The first error ends it: a page may be repeated in a cycle.
         results.append(str(connection.execute(f"PRAGMA integrity_check({table})").get))
     if set(results) != {"ok"}:
         raise ArchiveRefused(f"{path} is damaged ({results[0]}): restore it from a copy")

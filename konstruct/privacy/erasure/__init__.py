@@ -1,4 +1,4 @@
-"""Erases a person, and applies retention, in every store, with a receipt."""
+"""Erases a person in every store, with a receipt."""
 
 from konstruct.privacy.erasure.erasing import carry_out
 

@@ -1,6 +1,6 @@
-"""A person's keys in the cache, found in one walk over the tenant's keys.
+"""Removes a person's keys from the cache, in one scan over the tenant's keys.
 
-Nothing is looked for in the broker: its tasks hold ids of rows, which find nothing any more.
+The broker is not searched: its tasks have ids of rows, which no longer exist.
 """
 
 from collections.abc import Iterator
@@ -29,10 +29,11 @@ _THEIRS = f"SELECT id::text FROM memory_message WHERE id::text = ANY(%(ids)s) AN
 
 
 def remove_keys(person: Person) -> int:
-    """Remove windows, marks of messages, and the state of the person's own threads; how many.
+    """Remove windows, marks of messages, and the state of the person's own threads; return the
+    number.
 
-    A window is found by the user's id in its name, a mark or the text of a reply by the message,
-    while the message exists.
+    A window is found by the user's id in its key; a mark or the text of a reply by the message's
+    id, while the message exists.
     """
     client = get_redis_connection("default")
     threads = {
@@ -53,7 +54,7 @@ def remove_keys(person: Person) -> int:
 
 
 def _all_keys(client: Any, person: Person) -> Iterator[list[str]]:
-    """Every key of the tenant, in batches."""
+    """Yield all keys of the tenant, in batches."""
     keys = client.scan_iter(match=all_keys_pattern(person.tenant_id), count=BATCH)
     while batch := [key.decode() for key in islice(keys, BATCH)]:
         yield batch
@@ -68,7 +69,7 @@ def _is_window(key: str, person: Person) -> bool:
 
 
 def _shared_windows(client: Any, keys: set[str], person: Person) -> list[str]:
-    """Windows of threads that hold something of theirs beside others': rebuilt without it."""
+    """Return windows of threads with messages of the person and of others: they are rebuilt."""
     windows = sorted(key for key in keys if key.split(":")[1:2] == ["session"])
     reading = client.pipeline(transaction=False)
     for key in windows:
@@ -83,7 +84,7 @@ def _shared_windows(client: Any, keys: set[str], person: Person) -> list[str]:
 
 
 def _of_messages(keys: list[str]) -> list[tuple[str, str]]:
-    """Keys that are named after a message, by each message's id."""
+    """Return the keys with a message's id in their name, with that id."""
     named = ((key.split(":"), key) for key in keys)
     return [(parts[2], key) for parts, key in named if len(parts) == 3 and parts[1] in _OF_MESSAGES]
 

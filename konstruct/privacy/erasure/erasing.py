@@ -1,9 +1,9 @@
 """Carries out an erasure of a person. It can be killed at any point and run again: it continues.
 
-It takes the person's messages from the outbox, so that no worker begins another reply, and waits
-for replies in progress. Then it changes the logs, and removes keys of the cache and rows, in
-batches. A search of all tables follows; rows that came meanwhile lead to another round. The request
-keeps the progress, and becomes the receipt.
+It deletes the jobs of the person's messages, so that no worker begins another reply, and waits for
+running replies. Then it changes the logs, and removes keys of the cache and rows, in batches. Then
+it searches all tables; new rows lead to another round. The request stores the progress, and becomes
+the receipt.
 """
 
 import getpass
@@ -32,16 +32,16 @@ from tenants.schemas.old_copies import drop_old_copies
 
 logger = logging.getLogger(__name__)
 
-# Rounds for a person who keeps sending messages; after them the request stays open.
+# Rounds for a person who continues to send messages; afterwards the request stays open.
 MAX_ROUNDS = 5
-# Another erasure of the tenant holds this lock for a moment, too.
+# Another erasure of the tenant may hold this lock for a moment.
 LOCK_SECONDS = 1.0
-# Logs that change even if nothing was stored of the person: they mention the request itself.
+# Logs that change even without data of the person: they mention the request itself.
 _ABOUT_THE_REQUEST = {"audit_accessevent", "django_admin_log"}
 
 
 class NotErased(KonstructError):
-    """Rows of the person are left, or new."""
+    """Rows of the person are left, or were added."""
 
 
 class ErasedElsewhere(NotErased):
@@ -55,19 +55,20 @@ def carry_out(
     is_replayed: bool = False,
     report: Report = logger.debug,
 ) -> ErasureRequest:
-    """Erase the person whom the request names, in the current tenant.
+    """Erase the person of the request in the current tenant.
 
     Args:
-        rewrite: rewrite the files of all affected tables, whatever their size; a table cannot be
-            used meanwhile.
-        is_replayed: the journal of erasures has it already: a backup was restored.
+        rewrite: rewrite the files of all affected tables, of any size; a table is locked meanwhile.
+        is_replayed: the erasure is in the journal already, because a backup was restored.
         report: called with a description of each step.
 
     Returns:
         The request, with its receipt.
 
     Raises:
-        NotErased: new messages keep coming, another process works at it, or the tenant is moved.
+        NotErased: the person continues to send messages, another process carries out the erasure,
+        or
+            the tenant is being moved.
         JournalUnavailable: the rows are removed, and the journal of erasures cannot be written.
         UnknownTable: a table has no declaration of its personal data.
     """
@@ -97,9 +98,9 @@ def carry_out(
 
 
 def _begin_in_journal(request: ErasureRequest) -> None:
-    """Note the erasure before it begins, in case that the database is lost before its end.
+    """Write the erasure into the journal before it begins, in case the database is lost during it.
 
-    Where the journal cannot be written, nothing waits for it yet.
+    An error of the journal does not stop the erasure yet.
     """
     try:
         write_journal(request, linked_ids(request.user_id))
@@ -108,7 +109,7 @@ def _begin_in_journal(request: ErasureRequest) -> None:
 
 
 def write_journal(request: ErasureRequest, user_ids: Sequence[str]) -> None:
-    """Note the erasure of a person by the digests of their ids.
+    """Write the erasure of a person into the journal, with the digests of their ids.
 
     Raises:
         JournalUnavailable: the journal of erasures cannot be written.
@@ -125,7 +126,7 @@ def write_journal(request: ErasureRequest, user_ids: Sequence[str]) -> None:
 
 
 def _refuse_while_copied() -> None:
-    """Raise NotErased if a copy of the tenant is being made: its files would hold the rows."""
+    """Raise NotErased if a copy of the tenant is being made: the copy would contain the rows."""
     try:
         with schema_lock(tenant_connection().schema_name, wait_seconds=LOCK_SECONDS):
             return
@@ -143,14 +144,14 @@ def _end(
     progress.step("looks for ids and words that are left")
     residue = scan(person, request, progress.found["words"])
     progress.step("writes files anew")
-    # Also tables that held rows of theirs for a while, such as the outbox.
+    # Including tables that had rows of the person for a while, such as jobs.
     tables = set(rows.tables_of_people()) if _found(progress) else set()
     tables |= progress.found["tables"].keys()
-    # From tables that all tenants share, only ids were removed: their files are left.
+    # Tables of all tenants are not rewritten: only ids were removed from them.
     tables &= set(rows.tables_of_tenant())
     stored = storage.settle(tables, rewrite=rewrite)
     receipt = _write_receipt(request, person, progress, residue, stored)
-    # The progress on the request had the ids.
+    # The progress on the request contained the ids.
     storage.settle_one_more(ErasureRequest._meta.db_table, stored, rewrite=rewrite)
     receipt.receipt = {**(receipt.receipt or {}), "storage": stored}
     receipt.save(update_fields=["receipt"])
@@ -158,7 +159,7 @@ def _end(
 
 
 def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
-    """Remove all that is there at this moment; the person, with all that was found so far."""
+    """Remove all current rows; return the person, with everything found so far."""
     person = Person.of(request, progress.found)
     progress.begin_round(person, rows.count_messages(person))
     if "words" not in progress.found:
@@ -176,10 +177,10 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
         progress.step("removes the rest")
         rows.remove_rest(person, progress)
     except IntegrityError as error:
-        # A new row refers to a row that was being removed: the next round removes both.
+        # A new row refers to a row that is being removed: the next round removes both.
         logger.info("An erasure begins another round: %s", error)
         progress.reload()
-    # Until now a window may have been rebuilt, and an access logged.
+    # A window may have been rebuilt until now, and an access logged.
     progress.add_cache_keys(cache.remove_keys(person))
     records.forget(person, progress)
     return person
@@ -194,7 +195,7 @@ def _end_moves(person: Person) -> None:
 
 
 def _take_from_workers(person: Person, progress: ErasureProgress) -> None:
-    """Delete the jobs of the person's replies: what a worker writes at this moment, it loses."""
+    """Delete the jobs of the person's replies: workers lose the replies that they are writing."""
     messages = Message.objects.filter(user_id__in=person.user_ids)
     if person.agent_id is not None:
         messages = messages.filter(agent_id=person.agent_id)
@@ -206,7 +207,7 @@ def _take_from_workers(person: Person, progress: ErasureProgress) -> None:
 
 
 def _found(progress: ErasureProgress) -> bool:
-    """Tell whether anything was stored of the person."""
+    """Return whether any data of the person was stored."""
     found = progress.found
     return bool(found["tables"].keys() - _ABOUT_THE_REQUEST or found["cache_keys"])
 
@@ -218,7 +219,7 @@ def _write_receipt(
     residue: dict[str, Any],
     stored: dict[str, Any],
 ) -> ErasureRequest:
-    """Make the request the receipt. It names the person by keyed digests alone."""
+    """Turn the request into the receipt, which has only keyed digests of the person's ids."""
     found = progress.found
     names = [pseudonym(user_id) for user_id in person.user_ids]
     request.refresh_from_db()
@@ -240,7 +241,7 @@ def _write_receipt(
         "journal": "written" if journal.is_kept() else "none",
     }
     if person.agent_id is None:
-        # Earlier receipts, of erasures by one agent, have no ids any more either.
+        # Ids in earlier receipts, of erasures by one agent, are removed too.
         for earlier in ErasureRequest.objects.filter(
             user_id__in=person.user_ids, done_at__isnull=False
         ):

@@ -1,7 +1,7 @@
-"""Erases one message or a conversation. Everything else of the user stays.
+"""Erases one message or a conversation. Other data of the user stays.
 
-With a message, its reply, copies of both for other agents, and all that was derived from them are
-removed: vectors, words of the index, facts that name it, traces of recalls. An erasure can be
+With a message, its reply, copies of both for other agents, and all derived rows are removed:
+vectors, words of the index, facts that only it supports, traces of recalls. An erasure can be
 killed at any point and run again.
 """
 
@@ -40,7 +40,7 @@ from tenants.context import connection, required_tenant_id
 from tenants.redis_keys import idempotency_key, memory_short_key, partial_reply_key
 from tenants.schemas.old_copies import drop_old_copies
 
-# Messages that are removed in one transaction, about: a message and its reply go together.
+# Approximate number of messages removed in one transaction: a message and its reply go together.
 BATCH: Final = 500
 IN_CACHE: Final = "in_cache"
 REPLY_ERASED: Final = "Its reply was erased."
@@ -69,7 +69,7 @@ class Batch:
         return sorted({(each.agent_id, each.user_id) for each in self.messages})
 
     def in_cache(self) -> dict[str, Any]:
-        """Return the users, threads and messages of which the cache may hold copies."""
+        """Return the users, threads and messages of which the cache may have copies."""
         return {
             "users": [[str(agent_id), user_id] for agent_id, user_id in self.users],
             "threads": sorted({thread.thread_id for thread in self.threads}),
@@ -78,10 +78,10 @@ class Batch:
 
 
 def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageErasure:
-    """Erase the messages that the request names, in the current tenant.
+    """Erase the messages of the request in the current tenant.
 
     Args:
-        is_replayed: the journal of erasures has it already: a backup was restored.
+        is_replayed: the erasure is in the journal already, because a backup was restored.
 
     Returns:
         The request, with its receipt.
@@ -123,7 +123,7 @@ def carry_out(request: MessageErasure, *, is_replayed: bool = False) -> MessageE
 
 
 def write_journal(request: MessageErasure) -> None:
-    """Note the message, or the conversation, by its digest.
+    """Write the message or the conversation into the journal, by its digest.
 
     Raises:
         JournalUnavailable: the journal of erasures cannot be written.
@@ -142,7 +142,7 @@ def write_journal(request: MessageErasure) -> None:
 
 
 def _batches(request: MessageErasure) -> Iterator[Batch]:
-    """Yield the messages in batches; the caller removes each before it asks for the next."""
+    """Yield the messages in batches; the caller removes each before it requests the next one."""
     if request.message_id is not None:
         named = Message.objects.filter(pk=request.message_id)
     else:
@@ -164,12 +164,12 @@ def _one_parameter(values: Iterable[Any], kind: str = "uuid") -> RawSQL:
 
 
 def _take_from_workers(batch: Batch) -> None:
-    """Delete the jobs of their replies: what a worker writes at this moment, it loses."""
+    """Delete the jobs of their replies: workers lose the replies that they are writing."""
     PendingReply.objects.filter(message__in=_one_parameter(batch.ids)).delete()
 
 
 def _quotes(batch: Batch, request: MessageErasure) -> list[str]:
-    """Return ids of messages that stay and quote one of these."""
+    """Return ids of other messages that quote one of these."""
     named = [message for message in batch.messages if message.pk == request.message_id]
     gone = {str(pk) for pk in batch.ids}
     return [pk for message in named for pk in quotes_of(message) if pk not in gone]
@@ -178,10 +178,10 @@ def _quotes(batch: Batch, request: MessageErasure) -> list[str]:
 def _remove(
     batch: Batch, request: MessageErasure, tables: Tables, facts: Sequence[MemoryEntry]
 ) -> datetime:
-    """Remove rows of all tables, those that refer to others first.
+    """Remove rows of all tables, referencing ones first.
 
     Returns:
-        When the transaction began, by the clock of Postgres.
+        The start of the transaction, by the clock of Postgres.
     """
 
     def add(table: str, keys: Iterable[str] | None, count: int, done: str) -> None:
@@ -195,7 +195,7 @@ def _remove(
         for table, count in forget_in_traces(batch.messages, facts=facts).items():
             add(table, None, count, "changed")
         keys = [str(fact.pk) for fact in facts]
-        # Those that rest on the messages are gone already.
+        # Facts that only these messages support are removed already.
         named = MemoryEntry.objects.filter(pk__in=keys)
         named_keys = [str(pk) for pk in named.values_list("pk", flat=True)]
         named.delete()
@@ -218,7 +218,7 @@ def _remove(
 
 
 def _remove_items(request: MessageErasure, tables: Tables) -> None:
-    """Remove what frameworks keep of the conversation beside its messages, such as tools' calls."""
+    """Remove items of frameworks that belong to no message, such as calls of tools."""
     items = ConversationItem.objects.filter(
         agent_id=request.agent_id, user_id=request.user_id, thread_id=request.thread_id
     )
@@ -227,9 +227,9 @@ def _remove_items(request: MessageErasure, tables: Tables) -> None:
 
 
 def _facts_of(batch: Batch) -> list[MemoryEntry]:
-    """Return the facts that are erased with the batch, and all their versions.
+    """Return the facts that are erased with the batch, with all their versions.
 
-    They rest on its messages alone, or have the `message_id` of one in their metadata.
+    Their evidence is only in its messages, or their metadata has the `message_id` of one.
     """
     naming = MemoryAttribute.objects.filter(
         key="message_id", kind="text", text__in=_one_parameter(map(str, batch.ids), "text")
@@ -243,7 +243,7 @@ def _facts_of(batch: Batch) -> list[MemoryEntry]:
 
 
 def _left_without_reply(batch: Batch) -> list[Message]:
-    """Return messages that stay without their reply: they must not be answered again."""
+    """Return messages that lose their reply: they must not be answered again."""
     asked = {
         message.in_reply_to_id
         for message in batch.messages

@@ -1,4 +1,4 @@
-"""The person whom an erasure removes. Their rows are found by exact values, never by words."""
+"""The person of an erasure. Their rows are found by exact values, not by words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from tenants.audit.models import ErasureRequest
 from tenants.context import fetch_column
 from tenants.personal_data import OnErasure, personal_tables
 
-# Which rows are a person's, in a table of agents and users.
+# The condition for a person's rows, in a table with agents and users.
 OF_PERSON: Final = (
     "tenant_id = %(tenant)s AND user_id = ANY(%(users)s)"
     " AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)"
@@ -24,7 +24,7 @@ OF_PERSON: Final = (
 
 
 def ids_sql() -> str:
-    """Return a query for the ids of a person's rows, as other tables name them: UUIDs alone."""
+    """Return a query for the ids of a person's rows, by which other tables refer to them: UUIDs."""
     uuids = {
         model._meta.db_table
         for model in apps.get_models()
@@ -51,7 +51,7 @@ def _agents_sql() -> str:
 
 @dataclass(frozen=True)
 class Person:
-    """A user of all agents, or of one, under all their ids; with their threads."""
+    """A user of all agents, or of one, with all their ids and threads."""
 
     tenant_id: UUID
     user_ids: tuple[str, ...]
@@ -59,7 +59,7 @@ class Person:
     agent_id: UUID | None
     agents: tuple[UUID, ...] = ()
     threads: tuple[str, ...] = ()
-    """Threads in which only they spoke, or with a session of theirs."""
+    """Threads in which only they have spoken, or with a session of theirs."""
     sessions: tuple[str, ...] = ()
     """Threads with a session of theirs."""
     shared_threads: int = 0
@@ -111,7 +111,7 @@ class Person:
         return Naming(() if self.names is None else self.user_ids, self.names or ())
 
     def fields(self) -> dict[str, Any]:
-        """Return what `of` takes in the next round, as JSON."""
+        """Return the argument of `of` for the next round, as JSON."""
         return {
             "user_ids": list(self.user_ids),
             "agents": [str(agent) for agent in self.agents],

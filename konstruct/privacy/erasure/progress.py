@@ -1,4 +1,4 @@
-"""The progress of an erasure. Its request keeps it, so that an interrupted one continues."""
+"""The progress of an erasure. It is stored on the request, so that an interrupted one continues."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -86,7 +86,7 @@ def add_rows(
 
 
 def with_digests(sum_so_far: str, keys: Iterable[str]) -> str:
-    """Add the SHA-256 of each id, modulo 2**256: the same in whatever order rows are removed."""
+    """Add the SHA-256 of each id, modulo 2**256: the sum does not depend on the order."""
     total = int(sum_so_far, 16)
     for key in keys:
         total += int.from_bytes(hashlib.sha256(key.encode()).digest())
@@ -94,5 +94,5 @@ def with_digests(sum_so_far: str, keys: Iterable[str]) -> str:
 
 
 def now() -> str:
-    """Return the time, for receipts."""
+    """Return the current time for receipts."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

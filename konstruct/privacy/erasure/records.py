@@ -1,6 +1,6 @@
-"""Takes a person out of the access log and of Django's admin log. The entries stay.
+"""Removes a person from the access log and Django's admin log. The entries stay.
 
-Ids become pseudonyms; texts about the person become a marker.
+Ids become pseudonyms; texts about the person are replaced by a marker.
 """
 
 import json
@@ -25,14 +25,14 @@ from tenants.context import fetch_all, fetch_column, fetch_value
 BATCH = 1000
 _COLUMNS: Final = ("user_id", "subject_id", "request_id", "detail")
 
-# Fields that hold the id of a thread.
+# Fields with the id of a thread.
 _THREADS: Final = frozenset({"thread", "thread_id"})
-# Objects of which the names are ours; "" is the event's details.
+# Objects with fixed names of fields; "" is the event's details.
 _NESTED: Final = frozenset({"", "asked", "before", "after"})
-# Of an entry about the person, these say nothing of them.
+# Fields of an entry about the person that contain nothing about them.
 _KEPT: Final = FIXED_FIELDS | {"address", "path", "result"}
 
-# Each reads the table once. A search of people may have been for a name of theirs.
+# Each reads the table once. A search for people may have been for one of their names.
 _EVENTS: Final = f"""
     SELECT id, true FROM audit_accessevent WHERE {OF_PERSON}
     UNION
@@ -77,7 +77,7 @@ _CREATED: Final = f"""
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a person is called in the record, and what takes its place."""
+    """The ids and threads of a person in the logs, with their replacements."""
 
     users: Mapping[str, str]
     """Each id of theirs, and its pseudonym."""
@@ -88,9 +88,9 @@ class Names:
 
 
 def forget(person: Person, progress: ErasureProgress) -> None:
-    """Take the person out of the record: entries stay, ids become pseudonyms, texts markers.
+    """Remove the person from the logs: entries stay, ids become pseudonyms, texts a marker.
 
-    The record of an Idempotency-Key is deleted with the row that it made.
+    The record of an Idempotency-Key is deleted together with the row that it created.
     """
     users = {user_id: pseudonym(user_id) for user_id in person.user_ids}
     is_known = _is_known(person, progress)
@@ -112,7 +112,7 @@ def forget(person: Person, progress: ErasureProgress) -> None:
 
 
 def _is_known(person: Person, progress: ErasureProgress) -> bool:
-    """Tell whether anything but the request is about the person.
+    """Return whether any row besides the request is about the person.
 
     Otherwise the id may be any word, such as `agent`, and stays in texts.
     """
@@ -122,15 +122,15 @@ def _is_known(person: Person, progress: ErasureProgress) -> bool:
 
 
 def _events(person: Person, names: Sequence[str]) -> dict[int, bool]:
-    """Entries that may name the person, and whether they are about them."""
-    # As JSON has it, and as a browser or another client has encoded it.
+    """Return entries that may mention the person, and whether they are about them."""
+    # As JSON represents it, and as browsers and other clients encode it.
     written = {
         reading
         for id in person.user_ids
         for reading in (dumps(id)[1:-1], quote_plus(id), quote(id), quote(id, safe=""))
     } | {dumps(thread)[1:-1] for thread in person.threads}
     about: dict[int, bool] = {}
-    # Who came back after an erasure is in the log under the pseudonym.
+    # A person who returned after an erasure is in the log under the pseudonym.
     users = [*person.user_ids, *names]
     for id, is_theirs in fetch_all(
         _EVENTS, person.parameters(users=users, written=sorted(written))
@@ -145,7 +145,7 @@ def _events(person: Person, names: Sequence[str]) -> dict[int, bool]:
 def _forget_events(
     ids: Sequence[int], about: dict[int, bool], names: Names, progress: ErasureProgress
 ) -> None:
-    """Rewrite a batch of the access log, where there is something to replace."""
+    """Rewrite a batch of the access log in which something is to be replaced."""
     with transaction.atomic():
         changed = []
         for event in AccessEvent.objects.select_for_update().filter(pk__in=ids):
@@ -164,7 +164,7 @@ def _forget_events(
 
 
 def _forget_log_entries(ids: Sequence[int], progress: ErasureProgress) -> None:
-    """Take the names of things that were the person's out of Django's admin log."""
+    """Remove the names of the person's rows from Django's admin log."""
     with transaction.atomic():
         entries = list(LogEntry.objects.select_for_update().filter(pk__in=ids))
         for entry in entries:
@@ -204,7 +204,7 @@ def scrubbed(
 def _without_texts(name: str, value: Any, names: Names, *, is_theirs: bool) -> Any:
     if isinstance(value, Mapping):
         if is_theirs and name not in _NESTED:
-            return ERASED  # names in it, such as those of metadata, are theirs too
+            return ERASED  # names of fields, such as those of metadata, are erased too
         return {
             each: _without_texts(each, value[each], names, is_theirs=is_theirs) for each in value
         }
@@ -218,9 +218,9 @@ def _without_texts(name: str, value: Any, names: Names, *, is_theirs: bool) -> A
 
 
 def scrubbed_change_message(message: str) -> str:
-    """Return what Django's admin log says of a change of something of the person's.
+    """Return the message of Django's admin log without the names of the person's rows.
 
-    Names of fields stay, names of things do not.
+    Names of fields stay.
     """
     try:
         changes = json.loads(message)

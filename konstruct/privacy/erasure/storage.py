@@ -1,9 +1,9 @@
-"""What was removed leaves traces in files: taking away those that we can, and naming the others.
+"""Removes erased data from the files of Postgres and the cache, and reports remaining copies.
 
-A removed row's bytes stay in its table's file until the page is used again; VACUUM only makes
-room for that. VACUUM FULL writes the table anew without them, and no session can use it meanwhile.
-Neither takes away what a transaction that is still open might read, in whatever database of the
-server it is: so those that began before are waited for, and the table's dead rows counted.
+A removed row's bytes stay in its table's file until the page is used again; VACUUM only makes that
+possible. VACUUM FULL rewrites the table without them, and locks it meanwhile. Neither removes rows
+that an open transaction in any database of the server might read: so earlier transactions are
+waited for, and the table's dead rows are counted.
 """
 
 import logging
@@ -18,17 +18,17 @@ from tenants.context import execute, fetch_value, tenant_connection
 
 logger = logging.getLogger(__name__)
 
-# Tables up to this size, with indexes, are written anew at once: a second or two of this machine's
-# slowest, most of it the graph of vectors. Larger ones when an operator says so.
+# Tables up to this size, with indexes, are rewritten immediately: one or two seconds on a slow
+# machine, most of it for the vector index. Larger ones if an operator requests it.
 REWRITTEN_UP_TO_BYTES = 16 * 2**20
-# Who waits for a table so long gives way to who uses it.
+# After this time VACUUM FULL gives way to other sessions.
 LOCK_TIMEOUT = "500ms"
 # PostgreSQL's horizon of removable rows may move backwards between the vacuum of a TOAST table and
 # a rewrite, which then misses the TOAST rows of a dead row and fails. The next attempt succeeds.
 MAX_REWRITE_ATTEMPTS = 3
-# So long the transactions that were open when rows were removed are given to end.
+# The time that open transactions get to end after rows were removed.
 TRANSACTION_SECONDS = 5.0
-# Copies that we cannot remove, and when they expire.
+# Copies that cannot be removed, and when they expire.
 LATER = {
     "write_ahead_log": "when PostgreSQL recycles the segments written until now",
     "statistics": "when PostgreSQL vacuums its own catalogue",
@@ -38,10 +38,10 @@ LATER = {
 
 
 def settle(tables: Iterable[str], *, rewrite: bool = False) -> dict[str, Any]:
-    """Let the files of these tables, and the cache's, forget what was removed; what was done.
+    """Remove erased data from the files of these tables and of the cache; return what was done.
 
     Args:
-        rewrite: write every table anew, whatever its size.
+        rewrite: rewrite every table, of any size.
     """
     stored: dict[str, Any] = {"rewritten": [], "vacuumed": [], "later": dict(LATER)}
     _wait_for_older_transactions()
@@ -54,7 +54,7 @@ def settle(tables: Iterable[str], *, rewrite: bool = False) -> dict[str, Any]:
 
 
 def settle_one_more(table: str, stored: dict[str, Any], *, rewrite: bool = False) -> None:
-    """Let a table that was written to after `settle` forget too, and say so in what it returned."""
+    """Do the same for a table that was written after `settle`, and update its result."""
     _wait_for_older_transactions()
     _settle_table(table, stored, rewrite=rewrite)
 
@@ -74,9 +74,9 @@ def _settle_table(table: str, stored: dict[str, Any], *, rewrite: bool) -> None:
 
 
 def _wait_for_older_transactions() -> None:
-    """Wait until transactions that began before now have ended, or for TRANSACTION_SECONDS."""
+    """Wait until earlier transactions have ended, at most for TRANSACTION_SECONDS."""
     deadline = time.monotonic() + TRANSACTION_SECONDS
-    # Counts of our own removals would otherwise come in after those of ANALYZE.
+    # Otherwise counts of our own removals would be added after those of ANALYZE.
     execute("SELECT pg_stat_force_next_flush()")
     next_transaction = fetch_value("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
     while time.monotonic() < deadline:
@@ -88,7 +88,7 @@ def _wait_for_older_transactions() -> None:
 
 
 def _dead_rows(table: str) -> int:
-    """Removed rows in the table's file, as ANALYZE has just counted them."""
+    """Return the removed rows in the table's file, as ANALYZE has counted them."""
     return int(fetch_value("SELECT pg_stat_get_dead_tuples(%s::regclass)", [_name(table)]))
 
 

@@ -1,8 +1,8 @@
-"""Redacting erased messages in what was recorded of other people's: recalls, prompts, tool calls.
+"""Redacts erased messages in rows of other people: recalls, prompts, tool calls.
 
 A hit is found by the message's id. In texts the lines of an erased message are replaced, with the
-name of the speaker before them; other lines stay. A fact that is deleted with the messages that it
-rests on is redacted like them, also in the access log.
+speaker's name before them; other lines stay. A fact that is deleted with its supporting messages is
+redacted in the same way, also in the access log.
 """
 
 import json
@@ -27,14 +27,14 @@ from tenants.audit.models import AccessEvent
 from tenants.context import fetch_column
 
 ERASED: Final = ERASED_TEXT
-# A line is recognised by its beginning. A shorter line is one by itself, or after a name.
+# A line is recognised by its beginning. A short line must be complete, or follow a name.
 PROBE: Final = 40
 SHORT: Final = 16
 MAX_QUOTES: Final = 100
 
 
 class Copies(NamedTuple):
-    """Columns in which a row of one person may hold the text of another person's message."""
+    """Columns in which a row of one person may have the text of another person's message."""
 
     model: type[Model]
     columns: tuple[str, ...]
@@ -92,7 +92,7 @@ def forget_in_traces(
     Args:
         messages: the messages.
         facts: the facts that are deleted with them: see `facts_of`.
-        without_users: users with rows that are all removed anyway.
+        without_users: users whose rows are all removed.
 
     Returns:
         The numbers of changed rows by table.
@@ -136,16 +136,16 @@ def forget_in_new_replies(
     facts: Sequence[MemoryEntry] = (),
     without_users: Collection[str] = (),
 ) -> dict[str, int]:
-    """Redact deleted messages in what workers wrote while these were being deleted.
+    """Redact deleted messages in rows that workers wrote during the deletion.
 
-    Call it after the transaction that deleted them. A reply with a prompt that may hold their words
-    is written by then, and is redacted; or it loses its lease here, and is begun anew without them.
+    Call it after the transaction that deleted them. A reply whose prompt may have their words is
+    written by then, and is redacted; or it loses its lease here, and is begun again without them.
 
     Args:
         messages: the deleted messages.
-        began_at: when the transaction began, by the clock of Postgres.
+        began_at: the start of that transaction, by the clock of Postgres.
         facts: the facts that were deleted with them.
-        without_users: users with rows that are all removed anyway.
+        without_users: users whose rows are all removed.
 
     Returns:
         The numbers of changed rows by table.
@@ -159,9 +159,9 @@ def forget_in_new_replies(
 
 
 def quotes_of(message: Message) -> list[str]:
-    """Ids of the user's other messages that begin like this one, such as replies that quote it.
+    """Return ids of the user's other messages with the same beginning, such as quoting replies.
 
-    They stay, for a person to judge. A message that begins with few words has none.
+    They stay, for a person to decide. For a message with few words there are none.
     """
     line = next(iter(_lines(message.content)), "")[:PROBE].rstrip()
     if len(line) < SHORT:
@@ -206,21 +206,21 @@ def _redacted(
     if isinstance(row.get("recall_trace"), Mapping):
         return {"recall_trace": _redacted(row["recall_trace"], ids, redact)}
     now = {name: _in_texts(value, redact) for name, value in row.items()}
-    if "item" in row:  # JSON, kept as text
+    if "item" in row:  # JSON, stored as text
         now["item"] = json.dumps(_in_texts(json.loads(row["item"]), redact), ensure_ascii=False)
         return now if json.loads(now["item"]) != json.loads(row["item"]) else dict(row)
     if "hits" not in row:
         return now
     now["hits"] = [_without_neighbours(hit, ids) for hit in now["hits"] if not _is_one(hit, ids)]
     now["cut"] = [hit for hit in now["cut"] if not _is_one(hit, ids)]
-    # A fact was given with a quote of a message that it rests on.
+    # A fact was in the prompt with a quote of a supporting message.
     now["facts"] = [
         fact
         for fact in now.get("facts") or ()
         if not _is_one(fact, ids) and ids.isdisjoint(fact.get("message_ids") or ())
     ]
     if any(len(now[name]) < len(row.get(name) or ()) for name in ("hits", "facts")):
-        # The message was recalled: the prompt may hold any part of it.
+        # The message was recalled: the prompt may have any part of it.
         now["injected"], now["prompt"] = [], None
     return now
 
@@ -239,7 +239,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _redaction(texts: Sequence[str], names: Collection[str]) -> Callable[[str], str]:
-    """Return a function that replaces lines of the texts in another text, with names before."""
+    """Return a function that replaces lines of these texts, with names before them, in a text."""
     lines = {line for text in texts for line in _lines(text)}
     long = {line[: 2 * PROBE] for line in lines if len(line) >= SHORT}
 

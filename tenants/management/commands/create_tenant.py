@@ -17,19 +17,23 @@ class Command(KonstructCommand):
     help = "Creates a tenant with its own schema, served at its own domain."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("slug", help="Short name, as in a host name: letters, digits, hyphens.")
-        parser.add_argument("--name", default="", help="Name that people read (default: SLUG).")
+        parser.add_argument(
+            "slug", help="Short name for the host name: letters, digits and hyphens."
+        )
+        parser.add_argument("--name", default="", help="Display name (default: SLUG).")
         parser.add_argument(
             "--domain",
             default="",
-            help="Host name that serves it (default: SLUG.localhost; see TENANT_DOMAIN_SUFFIX).",
+            help="Host name of the tenant (default: SLUG.localhost; see TENANT_DOMAIN_SUFFIX).",
         )
 
         parser.add_argument(
             "--server",
             default="",
-            help="Database server that has it: default, or one of TENANT_DATABASES (default: that"
-            " with the fewest tenants of those that take new ones).",
+            help=(
+                "Database server of the tenant: default, or one of TENANT_DATABASES (default: "
+                "the one with the fewest tenants)."
+            ),
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -17,19 +17,22 @@ from tenants.schemas import provisioning
 class Command(KonstructCommand):
     """Deletes a tenant: schema, cache keys, registration."""
 
-    help = "Deletes a tenant with all its data. There is no way back but a backup."
+    help = "Deletes a tenant with all its data. Only a backup can restore it."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="The tenant to delete.")
-        parser.add_argument("--yes", action="store_true", help="Do not ask.")
+        parser.add_argument("--yes", action="store_true", help="Do not ask for confirmation.")
         parser.add_argument(
             "--grace",
             action="store_true",
-            help="Suspend it now, and have the owner's worker delete it after DELETED_TENANT_DAYS,"
-            " as the operators' admin does. Until then --restore takes it back.",
+            help=(
+                "Suspend it now, and have the owner's worker delete it after "
+                "DELETED_TENANT_DAYS, as the operators' admin does. Until then --restore "
+                "cancels the deletion."
+            ),
         )
         parser.add_argument(
-            "--restore", action="store_true", help="Take back a deletion with --grace."
+            "--restore", action="store_true", help="Cancel a deletion with --grace."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -11,8 +11,8 @@ class Command(KonstructCommand):
     """Lists the tenants with their state and domains."""
 
     help = (
-        "Lists all tenants: slug, state, domains, day of creation, id, name; where there are"
-        " several database servers, in the end also the one that each is on."
+        "Lists all tenants: slug, state, domains, day of creation, id, name; with "
+        "several database servers, also the server of each."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

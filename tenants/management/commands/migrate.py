@@ -45,9 +45,10 @@ class Command(KonstructCommand):
     # Django's system check compares it with that of makemigrations.
     autodetector = DjangoMigrate.autodetector
     help = (
-        "Migrates all schemas: the public one, then every tenant's. A tenant that fails does not "
-        "stop the others and is reported at the end. Tenants that never served come last and are "
-        "set up; one that cannot be is reported, and is no failure of the run."
+        "Migrates all schemas: the public one, then every tenant's. A tenant that fails "
+        "does not stop the others and is reported at the end. Tenants in state "
+        "provisioning come last and are set up; an error in one of them is reported, "
+        "and does not fail the run."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -67,35 +68,39 @@ class Command(KonstructCommand):
             type=int,
             default=default_parallel(),
             metavar="N",
-            help="How many tenants to migrate at a time (default here: %(default)s).",
+            help="Number of tenants to migrate in parallel (default here: %(default)s).",
         )
         parser.add_argument(
             "--canary",
             type=int,
             default=0,
             metavar="N",
-            help="Migrate N tenants first, and no other if one of them fails.",
+            help="Migrate N tenants first; stop if one of them fails.",
         )
         parser.add_argument(
-            "--stop", action="store_true", help="Migrate no other than the --canary in any case."
+            "--stop", action="store_true", help="Stop after the --canary tenants in any case."
         )
         parser.add_argument(
             "--wave",
             type=int,
             default=WAVE,
             metavar="N",
-            help="Begin no other tenant if N of N fail (default: %(default)s).",
+            help="Stop if all of N tenants in a row fail (default: %(default)s).",
         )
         parser.add_argument(
             "--lock-timeout",
             type=float,
             default=2,
             metavar="SECONDS",
-            help="How long to wait for a table that is in use, while others wait behind; such a"
-            " tenant is tried again after all others (default: %(default)s).",
+            help=(
+                "How long to wait for a lock on a table, during which other sessions wait too. "
+                "The tenant is retried after all others (default: %(default)s)."
+            ),
         )
         parser.add_argument(
-            "--json", action="store_true", help="A JSON document a line: each tenant, then the sum."
+            "--json",
+            action="store_true",
+            help="Print one JSON document per line: each tenant, then the totals.",
         )
 
     def get_check_kwargs(self, options: dict[str, Any]) -> Any:

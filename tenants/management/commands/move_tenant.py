@@ -20,9 +20,9 @@ class Command(KonstructCommand):
     """Moves a tenant. Running it again completes an interrupted move."""
 
     help = (
-        "Moves a tenant to another database server. It is copied while it is served. Then it is"
-        " held for what has changed meanwhile, compared row by row, and served from there. The copy"
-        " that is left serves nobody, and is dropped after a day."
+        "Moves a tenant to another database server. It is copied while it is served. "
+        "Then it is paused while changed rows are copied and all rows compared, and is "
+        "served from the new server. The old copy is dropped after a day."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -38,11 +38,15 @@ class Command(KonstructCommand):
             type=float,
             default=10,
             metavar="SECONDS",
-            help="How long what a worker has begun may go on while the tenant is held; what takes"
-            " longer is cut off, and done again (default: %(default)s).",
+            help=(
+                "How long running jobs may continue while the tenant is paused. Longer ones are "
+                "cancelled and repeated (default: %(default)s)."
+            ),
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="Say what there is to copy; change nothing."
+            "--dry-run",
+            action="store_true",
+            help="Show the size of the tenant, and change nothing.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

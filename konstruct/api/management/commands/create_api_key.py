@@ -27,19 +27,17 @@ class Command(KonstructCommand):
     help = "Creates an API key of a tenant. It is shown once: only its hash is stored."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose key it is.")
-        parser.add_argument("--name", required=True, help="Which program uses it, for people.")
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Tenant of the key.")
+        parser.add_argument("--name", required=True, help="Name of the program that uses the key.")
         parser.add_argument(
             "--scope",
             action="append",
             choices=KeyScope.values,
-            help="What it may do; give it once for each. Without it: read and write.",
+            help="Scope of the key; may be repeated (default: read and write).",
         )
-        parser.add_argument(
-            "--agent", metavar="NAME_OR_ID", help="The one agent that there is for it."
-        )
-        parser.add_argument("--user", help="The one end user that there is for it.")
-        parser.add_argument("--days", type=int, help="It expires after so many days.")
+        parser.add_argument("--agent", metavar="NAME_OR_ID", help="Restrict the key to one agent.")
+        parser.add_argument("--user", help="Restrict the key to one end user.")
+        parser.add_argument("--days", type=int, help="Days after which the key expires.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         tenant = tenant_of(options["tenant"])

@@ -27,17 +27,22 @@ class Command(KonstructCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose it is.")
         parser.add_argument(
-            "--agent", required=True, metavar="NAME_OR_ID", help="Who answers there."
+            "--tenant", required=True, metavar="SLUG", help="Tenant of the workspace."
         )
         parser.add_argument(
-            "--workspace", required=True, metavar="T…", help="Slack's id of the workspace."
+            "--agent",
+            required=True,
+            metavar="NAME_OR_ID",
+            help="Agent that answers in the workspace.",
+        )
+        parser.add_argument(
+            "--workspace", required=True, metavar="T…", help="Slack team id of the workspace."
         )
         parser.add_argument(
             "--bot-user",
             metavar="U…",
-            help="Slack's id of the bot. With it Slack is not asked whether the token is good.",
+            help="Slack user id of the bot. If given, the token is not checked with Slack.",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -20,11 +20,15 @@ class Command(KonstructCommand):
     help = "Creates an agent of a tenant; its recall policy is edited in the tenant's admin."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose agent it is.")
-        parser.add_argument("--name", required=True, help="How programs and people call it.")
-        parser.add_argument("--system-prompt", default="", help="What it is for, how it works.")
-        parser.add_argument("--identity", default="", help="Who it is.")
-        parser.add_argument("--persona", default="", help="How it speaks.")
+        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Tenant of the agent.")
+        parser.add_argument(
+            "--name", required=True, help="Name of the agent, for programs and people."
+        )
+        parser.add_argument(
+            "--system-prompt", default="", help="System prompt: the agent's purpose and rules."
+        )
+        parser.add_argument("--identity", default="", help="Identity of the agent.")
+        parser.add_argument("--persona", default="", help="Persona: the agent's style.")
         parser.add_argument(
             "--model", default="", help="Model name (default: LLM_MODEL, or by tier)."
         )

@@ -38,13 +38,17 @@ class Command(KonstructCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", required=True, metavar="SLUG", help="Whose history it is.")
-        parser.add_argument("--agent", metavar="NAME_OR_ID", help="Of lines that name no agent.")
-        parser.add_argument("--user", metavar="ID", help="Of lines that name no user_id.")
+        parser.add_argument(
+            "--tenant", required=True, metavar="SLUG", help="Tenant of the history."
+        )
+        parser.add_argument(
+            "--agent", metavar="NAME_OR_ID", help="Agent of lines without an agent."
+        )
+        parser.add_argument("--user", metavar="ID", help="User of lines without a user_id.")
         parser.add_argument(
             "--thread",
             metavar="ID",
-            help="Of lines that name no thread_id. Default: the user's id.",
+            help="Thread of lines without a thread_id (default: the user's id).",
         )
         parser.add_argument("file", metavar="FILE", type=Path, help="JSON lines, UTF-8.")
 
