@@ -116,7 +116,7 @@ def _refuse_unsafe_role(**kwargs: Any) -> None:
 
 
 @worker_init.connect
-def _need_the_database(**kwargs: Any) -> None:
+def _require_database(**kwargs: Any) -> None:
     """Make the worker take tasks only while it can use its database."""
     from konstruct.worker import DatabaseGate  # only workers need it
 

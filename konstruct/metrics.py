@@ -53,7 +53,7 @@ STATES_PAUSE_FACTOR: Final = 20
 QUERY_TIMEOUT_SECONDS: Final = 5
 
 # Kinds of the owner's worker only; every worker imports the tasks of the others.
-OWNERS_KINDS: Final = (HISTORY_MERGES, ERASURES, MESSAGE_ERASURES, TOMBSTONES)
+OWNER_KINDS: Final = (HISTORY_MERGES, ERASURES, MESSAGE_ERASURES, TOMBSTONES)
 
 _SERVERS: Final = tuple(servers())
 SERVER_UP: Final = state(

@@ -26,7 +26,7 @@ def bind_to_parent(signal: Signals, parent: int) -> None:
         os._exit(1)
 
 
-def bound_to_us(signal: Signals) -> Callable[[], None]:
+def bound_to_this_process(signal: Signals) -> Callable[[], None]:
     """Return a `preexec_fn` that binds the child to this process."""
     parent = os.getpid()
     return lambda: bind_to_parent(signal, parent)

@@ -194,7 +194,7 @@ def report(name: str, how: str, per_second: float, milliseconds: list[float]) ->
 @contextlib.contextmanager
 def serving() -> Iterator[int]:
     """Serve with the production server as long as the block lasts; yield the port."""
-    from konstruct.processes import bound_to_us
+    from konstruct.processes import bound_to_this_process
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -205,7 +205,7 @@ def serving() -> Iterator[int]:
         env={**os.environ, **LIMITS, "PORT": str(port), "KONSTRUCT_HOST": "127.0.0.1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        preexec_fn=bound_to_us(signal.SIGTERM),
+        preexec_fn=bound_to_this_process(signal.SIGTERM),
     )
     try:
         while not _answers(port):

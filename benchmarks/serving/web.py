@@ -175,7 +175,7 @@ def _cuts(milliseconds: list[float]) -> str:
 @contextlib.contextmanager
 def serving(name: str) -> Iterator[Server]:
     """Serve as long as the block lasts, and begin when the models are loaded."""
-    from konstruct.processes import bound_to_us
+    from konstruct.processes import bound_to_this_process
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -186,7 +186,7 @@ def serving(name: str) -> Iterator[Server]:
         env={**os.environ, **LIMITS, "PORT": str(port), "KONSTRUCT_HOST": "127.0.0.1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        preexec_fn=bound_to_us(signal.SIGTERM),
+        preexec_fn=bound_to_this_process(signal.SIGTERM),
     )
     try:
         ready = 0

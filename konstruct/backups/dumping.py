@@ -43,11 +43,11 @@ _MIGRATIONS: Final = "SELECT app || '.' || name FROM {}.django_migrations"
 # How often the dump of a tenant is repeated that is moved, migrated or restored during it.
 ATTEMPTS: Final = 3
 # Messages of programs when the disk or the quota of the account is full.
-_NO_ROOM: Final = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+_DISK_FULL_MESSAGES: Final = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
 @dataclass
-class Made:
+class Backup:
     """A backup."""
 
     path: Path
@@ -63,7 +63,7 @@ def back_up(
     *,
     with_public: bool,
     report: Callable[[str], object] = logger.debug,
-) -> Made:
+) -> Backup:
     """Make a backup in a new folder. A tenant that fails does not stop the others.
 
     Each tenant is consistent, with its jobs, at one time. The times of two tenants differ.
@@ -96,7 +96,7 @@ def back_up(
                 with traces.span("backup tenant", tenant_id=tenant.pk):
                     entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
             except (ToolFailed, DatabaseError, KonstructError, Tenant.DoesNotExist) as error:
-                if any(text in str(error) for text in _NO_ROOM):
+                if any(text in str(error) for text in _DISK_FULL_MESSAGES):
                     raise BackupFailed(f"there is no room in {directory}: {error}") from error
                 failed[tenant.slug] = " ".join(str(error).split())
                 for name in (dump_of(tenant.pk), jobs_of(tenant.pk)):
@@ -116,7 +116,7 @@ def back_up(
             Tenant.objects.filter(pk=pk).update(backed_up_at=moment)
     size = sum(each["bytes"] for each in manifest["files"].values())
     slugs = [entry["slug"] for entry in manifest["tenants"]]
-    return Made(directory / name_of(manifest), size, slugs, failed)
+    return Backup(directory / name_of(manifest), size, slugs, failed)
 
 
 def verify_backup(path: Path) -> Manifest:

@@ -21,7 +21,7 @@ from tenants.exceptions import KonstructError
 from tenants.moving.rows import Session, quoted, run
 
 # Rows that are inserted by one statement.
-ROWS_AT_ONCE: Final = 500
+INSERT_BATCH: Final = 500
 _COLUMNS: Final = """
 SELECT attname FROM pg_attribute
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
@@ -97,8 +97,8 @@ def insert_rows(session: Session, table: str, rows: Iterable[dict[str, Any]]) ->
     """
     existing = {name for (name,) in run(session, _COLUMNS, table)}
     given = list(rows)
-    for start in range(0, len(given), ROWS_AT_ONCE):
-        chunk = given[start : start + ROWS_AT_ONCE]
+    for start in range(0, len(given), INSERT_BATCH):
+        chunk = given[start : start + INSERT_BATCH]
         names = ", ".join(quoted(name) for name in chunk[0] if name in existing)
         run(
             session,
@@ -145,8 +145,8 @@ def _run_tool(
         check=False,
     )
     if ran.returncode:
-        said = ran.stderr.strip().splitlines()[:3] or [f"exit status {ran.returncode}"]
-        raise ToolFailed(f"{name} failed: {' '.join(said)}")
+        output = ran.stderr.strip().splitlines()[:3] or [f"exit status {ran.returncode}"]
+        raise ToolFailed(f"{name} failed: {' '.join(output)}")
     return ran.stdout
 
 

@@ -27,7 +27,7 @@ from tenants.audit.tombstones import FACT, KEY, MEMBER, ROWS, SESSION
 from tenants.context import execute, fetch_column, required_tenant_id
 from tenants.personal_data import personal_tables
 
-ASKED: Final = {
+REQUEST_FIELDS: Final = {
     "reason": "Repeated after a backup was restored.",
     "requested_by": "journal of erasures",
 }
@@ -59,16 +59,18 @@ def replay(entries: Iterable[journal.Entry]) -> int:
         _request_messages(by_kind["message"], by_kind["conversation"])
     persons = list(ErasureRequest.objects.open())
     for request in persons:
-        erasure.carry_out(request, is_replayed=request.requested_by == ASKED["requested_by"])
+        erasure.carry_out(
+            request, is_replayed=request.requested_by == REQUEST_FIELDS["requested_by"]
+        )
     of_messages = list(MessageErasure.objects.filter(done_at__isnull=True))
     for each in of_messages:
-        messages.carry_out(each, is_replayed=each.requested_by == ASKED["requested_by"])
+        messages.carry_out(each, is_replayed=each.requested_by == REQUEST_FIELDS["requested_by"])
     _note_erased_ids(by_kind["person"])
     apply_rules()
     return len(persons) + len(of_messages)
 
 
-def note_open_requests() -> None:
+def journal_open_requests() -> None:
     """Write the open erasures of the current tenant into the journal before its rows are
     replaced.
     """
@@ -142,7 +144,7 @@ def _request(
         return
     is_free = not model._default_manager.filter(pk=request_id).exists()
     named = {"pk": UUID(request_id)} if is_free else {}
-    model._default_manager.create(**named, **what, **more, **ASKED)
+    model._default_manager.create(**named, **what, **more, **REQUEST_FIELDS)
 
 
 def _remove_rows(wanted: set[str]) -> None:

@@ -26,7 +26,7 @@ from django.db import DatabaseError, IntegrityError
 from konstruct.backups.dumping import check_tenant
 from konstruct.backups.files import Manifest, dump_of, jobs_of, name_of
 from konstruct.backups.postgres import insert_rows, name_of_restore, restore_schema
-from konstruct.backups.replaying import note_open_requests
+from konstruct.backups.replaying import journal_open_requests
 from konstruct.backups.settling import Restored, close, reopen, settle
 from tenants import journal, traces, transaction
 from tenants.audit.operator_log import record_command, state_of_tenant
@@ -82,7 +82,7 @@ def restore(
     Raises:
         BackupInvalid, SchemaOutdated, InvalidTenant: nothing was changed.
         ToolFailed: the schema could not be created. Nothing was changed.
-        NotClean: the tenant is restored, but not consistent, and stays closed.
+        NotConsistent: the tenant is restored, but not consistent, and stays closed.
     """
     _refuse_unknown_migrations(entry)
     check_tenant(path, manifest, entry)
@@ -100,11 +100,11 @@ def restore(
         has_original = was_served or _is_original(replaced_schema_of(tenant.pk))
         time.sleep(SETTLE_SECONDS)  # for running requests to end, as before a move
         try:
-            entries = [*entries, *_note_what_waits(tenant)]
-            _put_aside(tenant, is_original=was_served)
+            entries = [*entries, *_journal_waiting_erasures(tenant)]
+            _rename_schema(tenant, is_original=was_served)
             _load(tenant, path)
         except BaseException:
-            _put_back(tenant, is_new=is_new, reopens=has_original)
+            _undo(tenant, is_new=is_new, reopens=has_original)
             raise
         if not has_original:
             journal.append(tenant.pk, journal.RESTORED)
@@ -169,7 +169,7 @@ def _registered(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenan
         return tenant, True
 
 
-def _note_what_waits(tenant: Tenant) -> list[journal.Entry]:
+def _journal_waiting_erasures(tenant: Tenant) -> list[journal.Entry]:
     """Write erasures that the owner's worker has not written yet into the journal; return them.
 
     Their requests are in the schema that is renamed, and their jobs are replaced.
@@ -181,7 +181,7 @@ def _note_what_waits(tenant: Tenant) -> list[journal.Entry]:
         write_tombstones()
         try:
             if schema_exists(tenant.schema_name):
-                note_open_requests()
+                journal_open_requests()
         except DatabaseError as error:  # a broken schema is a reason to restore it
             logger.warning("Open erasures of tenant %s are not noted: %s", tenant.slug, error)
     return journal.read(here)
@@ -195,20 +195,20 @@ def _is_original(schema_name: str) -> bool:
     return bool(comment == ORIGINAL)
 
 
-def _put_aside(tenant: Tenant, *, is_original: bool) -> None:
+def _rename_schema(tenant: Tenant, *, is_original: bool) -> None:
     """Rename the current schema, and revoke the application's access to it.
 
     A schema that a killed restore has created is dropped: the renamed one already exists.
     """
-    aside = replaced_schema_of(tenant.pk)
-    if schema_exists(aside):
+    renamed = replaced_schema_of(tenant.pk)
+    if schema_exists(renamed):
         execute(f"DROP SCHEMA IF EXISTS {tenant.schema_name} CASCADE")
     elif schema_exists(tenant.schema_name):
         with transaction.atomic():
-            execute(f"ALTER SCHEMA {tenant.schema_name} RENAME TO {aside}")
-            execute(f"REVOKE USAGE ON SCHEMA {aside} FROM {APP_ROLE}")
+            execute(f"ALTER SCHEMA {tenant.schema_name} RENAME TO {renamed}")
+            execute(f"REVOKE USAGE ON SCHEMA {renamed} FROM {APP_ROLE}")
             if is_original:
-                execute(f"COMMENT ON SCHEMA {aside} IS '{ORIGINAL}'")
+                execute(f"COMMENT ON SCHEMA {renamed} IS '{ORIGINAL}'")
 
 
 def _end_killed_restores(tenant: Tenant) -> None:
@@ -220,14 +220,14 @@ def _end_killed_restores(tenant: Tenant) -> None:
     )
 
 
-def _put_back(tenant: Tenant, *, is_new: bool, reopens: bool) -> None:
+def _undo(tenant: Tenant, *, is_new: bool, reopens: bool) -> None:
     """Undo everything: the tenant is as before."""
-    aside = replaced_schema_of(tenant.pk)
+    renamed = replaced_schema_of(tenant.pk)
     with server_scope(tenant.server), transaction.atomic():
-        if is_new or schema_exists(aside):
+        if is_new or schema_exists(renamed):
             execute(f"DROP SCHEMA IF EXISTS {tenant.schema_name} CASCADE")
-        if schema_exists(aside):
-            execute(f"ALTER SCHEMA {aside} RENAME TO {tenant.schema_name}")
+        if schema_exists(renamed):
+            execute(f"ALTER SCHEMA {renamed} RENAME TO {tenant.schema_name}")
             execute(f"GRANT USAGE ON SCHEMA {tenant.schema_name} TO {APP_ROLE}")
             execute(f"COMMENT ON SCHEMA {tenant.schema_name} IS NULL")
     with public_scope():

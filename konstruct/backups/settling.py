@@ -30,9 +30,9 @@ from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.provisioning import forget_cache
 
 # Jobs with effects outside of the deployment. They may have been done after the backup.
-SEEN_BY_PEOPLE: Final = (REPLIES, DELIVERIES, ARRIVALS, SENDING)
+KINDS_WITH_OUTSIDE_EFFECTS: Final = (REPLIES, DELIVERIES, ARRIVALS, SENDING)
 RESTORED: Final = "restored"
-PARKED: Final = (
+GIVEN_UP_REASON: Final = (
     "It waited when the backup was made that was restored, and may have been done since. Look"
     " before you retry it."
 )
@@ -40,7 +40,7 @@ PARKED: Final = (
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 
 
-class NotClean(KonstructError):
+class NotConsistent(KonstructError):
     """A restored tenant is not consistent, and stays closed."""
 
 
@@ -51,7 +51,7 @@ class Restored:
     tenant: Tenant
     erasures: int
     """Erasures that were repeated."""
-    parked: int
+    jobs_given_up: int
     """Jobs that were given up, for a person to check."""
     report: Report
 
@@ -82,7 +82,7 @@ def deleted_tenants() -> set[str]:
     return deleted
 
 
-def settled_by(**recorded: str) -> dict[str, datetime]:
+def settled_with(**recorded: str) -> dict[str, datetime]:
     """Return the ids of tenants that were last settled with these values in the operators' log.
 
     Args:
@@ -131,27 +131,27 @@ def settle(
         tenant: the tenant.
         entries: lines of the journal since the backup; those of other tenants are ignored.
         repair: repair the findings of `verify_memory`.
-        recorded: values for the operators' log. `settled_by` finds the tenant by `backup` or
+        recorded: values for the operators' log. `settled_with` finds the tenant by `backup` or
             `recovered_to`.
 
     Raises:
-        NotClean: it is not consistent, and stays closed.
+        NotConsistent: it is not consistent, and stays closed.
     """
     own = [each for each in entries if each["tenant"] == str(tenant.pk)]
     migrated = migrate_schema(tenant.schema_name, {"restored": True})
     if migrated.error:
-        raise NotClean(
+        raise NotConsistent(
             f"tenant {tenant.slug!r} cannot be migrated, and stays closed: {migrated.error}"
         )
     forget_cache(tenant)
     with server_scope(tenant.server), tenant_scope(tenant.pk):
-        parked = _park_jobs()
+        jobs_given_up = _give_up_jobs()
         LoginSession.objects.all().delete()
         erasures = replay(own)
     report = verify(tenant.pk, tenant.slug, repair=repair)
     if report.findings:
         kinds = ", ".join(sorted({finding.kind for finding in report.findings}))
-        raise NotClean(
+        raise NotConsistent(
             f"tenant {tenant.slug!r} is restored and stays closed, because verify_memory finds"
             f" {len(report.findings)} × {kinds}. Look at them with verify_memory --tenant"
             f" {tenant.slug}, then run restore again with --repair"
@@ -164,19 +164,21 @@ def settle(
     # If the server is down, the jobs are claimed within the hour.
     with suppress(ServerDown), tenant_scope(tenant.pk):
         Job.objects.wake()
-    return Restored(tenant, erasures, parked, report)
+    return Restored(tenant, erasures, jobs_given_up, report)
 
 
-def _park_jobs() -> int:
+def _give_up_jobs() -> int:
     """Give up jobs of the current tenant with outside effects; a person may retry them.
 
     Jobs that wait for a person are not changed. Return the number of jobs.
     """
     jobs = Job.objects.filter(tenant_id=required_tenant_id())
     jobs.filter(begun_at__isnull=False).update(**NOT_BEGUN)
-    seen = jobs.filter(kind__in=[kind.name for kind in SEEN_BY_PEOPLE], failed_at__isnull=True)
+    seen = jobs.filter(
+        kind__in=[kind.name for kind in KINDS_WITH_OUTSIDE_EFFECTS], failed_at__isnull=True
+    )
     return seen.exclude(held_for=HeldFor.PERSON).update(
-        failed_at=Now(), held_for="", error_code=RESTORED, last_error=PARKED
+        failed_at=Now(), held_for="", error_code=RESTORED, last_error=GIVEN_UP_REASON
     )
 
 

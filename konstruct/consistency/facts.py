@@ -59,7 +59,7 @@ def differ(metadata: Mapping[str, Any], attributes: Iterable[Attribute]) -> bool
     return wanted != existing
 
 
-def write_anew(findings: Sequence[Finding]) -> None:
+def rewrite_attributes(findings: Sequence[Finding]) -> None:
     """Write the attributes from the metadata."""
     for fact in MemoryEntry.objects.filter(pk__in=[each.subject for each in findings]):
         with transaction.atomic():
@@ -79,7 +79,7 @@ def retract_all(findings: Sequence[Finding]) -> None:
 
 
 REPAIRS = {
-    DIFFERENT: write_anew,
+    DIFFERENT: rewrite_attributes,
     NO_ENTRY: remove,
     NO_EVIDENCE: retract_all,
     WRONG_QUOTE: retract_all,

@@ -22,7 +22,7 @@ NO_VECTOR = "embedded message without a vector"
 WORDS_DIFFER = "words of a message in the index that are not those it holds"
 NO_MESSAGE = "index of words of a message that is not there"
 WRONG_SCOPE = "message in the index of another conversation"
-STRANGE_ROW = "row in another conversation than its message"
+ROW_ELSEWHERE = "row in another conversation than its message"
 
 # One row for each message, with its words in the index as a number and a fingerprint.
 _MESSAGES_AND_INDEX = """
@@ -95,7 +95,7 @@ def check() -> Iterator[Finding]:
                 f" OR %s AND belongs.{of.agent} <> message.agent_id",
                 [is_vector],
             ):
-                yield Finding(STRANGE_ROW, str(pk), table)
+                yield Finding(ROW_ELSEWHERE, str(pk), table)
 
 
 def _compare(row: _Row) -> Iterator[Finding]:
@@ -119,17 +119,17 @@ def _compare(row: _Row) -> Iterator[Finding]:
         yield Finding(WORDS_DIFFER, str(row.id), f"{row.words} instead of {len(hashes)}")
 
 
-def index_again(message_ids: Sequence[str]) -> None:
+def enqueue_embeddings(message_ids: Sequence[str]) -> None:
     """Enqueue their embeddings; existing rows stay."""
     embedding_queue.enqueue([UUID(message_id) for message_id in message_ids])
 
 
-def index_anew(message_ids: Sequence[str]) -> None:
+def reindex(message_ids: Sequence[str]) -> None:
     """Remove the index rows of these messages, and enqueue their embeddings. As the owner."""
     numbers = list(Message.objects.filter(pk__in=message_ids).values_list("number", flat=True))
     with transaction.atomic():
         forget_words(numbers)
-        index_again(message_ids)
+        enqueue_embeddings(message_ids)
 
 
 def forget_words(numbers: Sequence[int], *, scopes: Sequence[int] = ()) -> list[int]:
@@ -151,9 +151,9 @@ def forget_words(numbers: Sequence[int], *, scopes: Sequence[int] = ()) -> list[
 
 
 REPAIRS: dict[str, Callable[[Sequence[Finding]], object]] = {
-    NOT_INDEXED: lambda findings: index_again([each.subject for each in findings]),
-    NO_VECTOR: lambda findings: index_again([each.subject for each in findings]),
-    WORDS_DIFFER: lambda findings: index_anew([each.subject for each in findings]),
-    WRONG_SCOPE: lambda findings: index_anew([each.subject for each in findings]),
+    NOT_INDEXED: lambda findings: enqueue_embeddings([each.subject for each in findings]),
+    NO_VECTOR: lambda findings: enqueue_embeddings([each.subject for each in findings]),
+    WORDS_DIFFER: lambda findings: reindex([each.subject for each in findings]),
+    WRONG_SCOPE: lambda findings: reindex([each.subject for each in findings]),
     NO_MESSAGE: lambda findings: forget_words([int(each.subject) for each in findings]),
 }

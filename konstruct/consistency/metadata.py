@@ -28,7 +28,7 @@ def check() -> Iterator[Finding]:
             yield Finding(DIFFERENT, str(message.pk))
 
 
-def write_anew(findings: Sequence[Finding]) -> None:
+def rewrite_attributes(findings: Sequence[Finding]) -> None:
     """Write the attributes from the metadata. As the owner."""
     ids = [each.subject for each in findings]
     with transaction.atomic():
@@ -36,4 +36,4 @@ def write_anew(findings: Sequence[Finding]) -> None:
         write_attributes(Message.objects.filter(pk__in=ids))
 
 
-REPAIRS = {DIFFERENT: write_anew}
+REPAIRS = {DIFFERENT: rewrite_attributes}

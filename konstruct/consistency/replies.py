@@ -19,8 +19,8 @@ UNANSWERED_CHANNELS = (IMPORT_CHANNEL, STORED_CHANNEL)
 LOST = "accepted message with neither reply nor place in the outbox"
 ANSWERED_AND_FAILED = "answered message that is kept as given up"
 NO_REASON = "given up without a reason"
-HELD_FOR_NOBODY = "held message of which nobody is asked anything"
-STRANGE_REPLY = "reply in another conversation than its message"
+HELD_WITHOUT_QUESTION = "held message of which nobody is asked anything"
+REPLY_ELSEWHERE = "reply in another conversation than its message"
 
 _COUNTS = """
 SELECT count(*) AS accepted,
@@ -61,18 +61,18 @@ def check() -> Iterator[Finding]:
             yield Finding(ANSWERED_AND_FAILED, str(pending.pk))
         elif not pending.last_error:
             yield Finding(NO_REASON, str(pending.pk))
-    for pk in _held_for_nobody().values_list("pk", flat=True):
-        yield Finding(HELD_FOR_NOBODY, str(pk))
+    for pk in _held_without_question().values_list("pk", flat=True):
+        yield Finding(HELD_WITHOUT_QUESTION, str(pk))
     for (pk,) in fetch_all(
         "SELECT reply.id FROM memory_message AS reply"
         " JOIN memory_message AS asked ON asked.id = reply.in_reply_to_id"
         " WHERE (reply.agent_id, reply.user_id, reply.thread_id)"
         " <> (asked.agent_id, asked.user_id, asked.thread_id)"
     ):
-        yield Finding(STRANGE_REPLY, str(pk))
+        yield Finding(REPLY_ELSEWHERE, str(pk))
 
 
-def _held_for_nobody() -> QuerySet[PendingReply]:
+def _held_without_question() -> QuerySet[PendingReply]:
     """Return messages that wait for a person in no escalation, or for calls without a question."""
     same = {name: OuterRef(f"message__{name}") for name in ("agent_id", "user_id", "thread_id")}
     answers = Exists(Escalation.objects.open().to_people().filter(**same))
@@ -85,22 +85,22 @@ def _held_for_nobody() -> QuerySet[PendingReply]:
     )
 
 
-def let_go(findings: Sequence[Finding]) -> None:
+def release(findings: Sequence[Finding]) -> None:
     """Release held messages, so that they are answered."""
     for message in Message.objects.filter(pk__in=[each.subject for each in findings]):
         with transaction.atomic():
             queue.release(konstruct_message(message))
 
 
-def put_back(findings: Sequence[Finding]) -> None:
+def enqueue(findings: Sequence[Finding]) -> None:
     """Enqueue lost messages."""
     for message in Message.objects.filter(Q(pk__in=[each.subject for each in findings])):
         queue.enqueue(message)
 
 
-def take_out(findings: Sequence[Finding]) -> None:
+def remove_jobs(findings: Sequence[Finding]) -> None:
     """Delete the jobs of answered messages."""
     PendingReply.objects.filter(pk__in=[each.subject for each in findings]).delete()
 
 
-REPAIRS = {LOST: put_back, ANSWERED_AND_FAILED: take_out, HELD_FOR_NOBODY: let_go}
+REPAIRS = {LOST: enqueue, ANSWERED_AND_FAILED: remove_jobs, HELD_WITHOUT_QUESTION: release}

@@ -13,7 +13,7 @@ from tenants.context import tenant_scope
 CHECKS = (replies, jobs, indexing, windows, facts, metadata, names)
 # Running work may look inconsistent for a moment: only findings of both runs count.
 SECOND_RUN_SECONDS = 1.0
-MAX_REPAIRED_AT_ONCE = 1000
+REPAIR_BATCH = 1000
 
 
 def verify(tenant_id: UUID, name: str, *, repair: bool = False) -> Report:
@@ -41,15 +41,15 @@ def verify(tenant_id: UUID, name: str, *, repair: bool = False) -> Report:
 
 
 def _findings() -> list[Finding]:
-    found = _look()
+    found = _run_checks()
     if found:
         time.sleep(SECOND_RUN_SECONDS)
-        still = set(_look())
+        still = set(_run_checks())
         found = [finding for finding in found if finding in still]
     return found
 
 
-def _look() -> list[Finding]:
+def _run_checks() -> list[Finding]:
     found: list[Finding] = []
     for check in CHECKS:
         # Only in a transaction does Postgres keep unread rows of a cursor.
@@ -63,5 +63,5 @@ def _repair(findings: Iterable[Finding]) -> None:
     for kind, group in groupby(sorted(findings), key=lambda finding: finding.kind):
         if kind in repairs:
             wrong = list(group)
-            for start in range(0, len(wrong), MAX_REPAIRED_AT_ONCE):
-                repairs[kind](wrong[start : start + MAX_REPAIRED_AT_ONCE])
+            for start in range(0, len(wrong), REPAIR_BATCH):
+                repairs[kind](wrong[start : start + REPAIR_BATCH])

@@ -59,32 +59,32 @@ class Store:
 
     def check_policies(self) -> Iterator[Finding]:
         """Look at what the server keeps, and for how long."""
-        said, found = self.info, []
-        name = "Valkey" if "valkey_version" in said else "Redis"
-        version = str(said.get("valkey_version", said["redis_version"]))
+        info, found = self.info, []
+        name = "Valkey" if "valkey_version" in info else "Redis"
+        version = str(info.get("valkey_version", info["redis_version"]))
         if int(version.partition(".")[0]) < MIN_MAJOR:
             text = f"{name} {version} is too old."
             found.append(wrong(text, f"Install version {MIN_MAJOR} or newer."))
-        if said["role"] not in ("master", "primary"):
+        if info["role"] not in ("master", "primary"):
             text = "It is a replica, and takes no writes."
             found.append(wrong(text, "Name the primary server in the URL."))
-        if said["maxmemory_policy"] != "noeviction":
+        if info["maxmemory_policy"] != "noeviction":
             text = (
-                f"maxmemory-policy is {said['maxmemory_policy']}: with a full memory it drops"
+                f"maxmemory-policy is {info['maxmemory_policy']}: with a full memory it drops"
                 " windows and limits of rates in silence."
             )
             found.append(warning(text, "Set maxmemory-policy noeviction."))
-        if not said["aof_enabled"]:
+        if not info["aof_enabled"]:
             text = "appendonly is off: after a restart every window is built from Postgres again."
             found.append(warning(text, "Set appendonly yes."))
-        if said.get("aof_enabled") and said["aof_last_write_status"] != "ok":
+        if info.get("aof_enabled") and info["aof_last_write_status"] != "ok":
             text = "It could not write its append-only file, and refuses writes."
             found.append(wrong(text, "Make room on the disk of the server."))
-        if limit := said["maxmemory"]:
+        if limit := info["maxmemory"]:
             found.append(
                 rated(
-                    100 * said["used_memory"] / limit,
-                    f"It uses {size(said['used_memory'])} of its {size(limit)} (maxmemory).",
+                    100 * info["used_memory"] / limit,
+                    f"It uses {size(info['used_memory'])} of its {size(limit)} (maxmemory).",
                     "Raise maxmemory: at the limit the server refuses writes.",
                     warn=WARN_MEMORY_PERCENT,
                     bad=FULL_MEMORY_PERCENT,
@@ -99,10 +99,10 @@ class Store:
         yield compare_clocks(before, seconds + microseconds / 1e6, time.time())
 
 
-def compare_clocks(before: float, theirs: float, after: float) -> Finding:
+def compare_clocks(before: float, server_time: float, after: float) -> Finding:
     """Return what a server's clock says, which was read between two looks at ours."""
-    apart = max(before - theirs, theirs - after, 0.0)
-    at = datetime.fromtimestamp(theirs, UTC).isoformat(" ", "seconds")
+    apart = max(before - server_time, server_time - after, 0.0)
+    at = datetime.fromtimestamp(server_time, UTC).isoformat(" ", "seconds")
     return rated(
         apart,
         f"Its clock is {apart:.1f} s from that of this machine: {at}.",

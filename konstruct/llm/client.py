@@ -64,7 +64,7 @@ CONNECT_SECONDS: Final = 5.0
 # JSON can take twelve bytes for a character, an event of a stream some hundred for its frame.
 BYTES_PER_CHARACTER: Final = 12
 BYTES_PER_STREAMED_CHARACTER: Final = 512
-BYTES_BESIDE_THE_TEXT: Final = 64 * 1024
+OVERHEAD_BYTES: Final = 64 * 1024
 RETRIED_STATUSES: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 UNKNOWN_PATH_STATUSES: Final = frozenset({404, 405})
 SENT_HEADERS: Final = frozenset(
@@ -437,7 +437,7 @@ class _LimitedBody(httpx.AsyncByteStream):
 
     def __init__(self, body: Any, max_characters: int, bytes_per_character: int) -> None:
         self._body, self._max_characters = body, max_characters
-        self._max_bytes = bytes_per_character * max_characters + BYTES_BESIDE_THE_TEXT
+        self._max_bytes = bytes_per_character * max_characters + OVERHEAD_BYTES
         self.end = b""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

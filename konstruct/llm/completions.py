@@ -23,7 +23,10 @@ MAX_TOKENS: Final = 2**31
 MAX_EXCERPT_CHARACTERS: Final = 300
 # OpenAI's names for the reasons why an answer ended before the language model finished it.
 CUT_REASONS: Final = frozenset({"length", "content_filter"})
-JSON_WANTED: Final = {"role": "system", "content": "Answer with a JSON object, and nothing else."}
+JSON_INSTRUCTION: Final = {
+    "role": "system",
+    "content": "Answer with a JSON object, and nothing else.",
+}
 FILTERED_REPLY: Final = "The language model's content filter withheld this answer."
 # The keys of a text, in the order in which they are tried. A refusal has no other text.
 TEXT_KEYS: Final = (
@@ -37,7 +40,7 @@ _WORD: Final = re.compile(r"[0-9A-Za-z]{3,}|[^\W\x00-\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Requested:
+class RequestedCall:
     """A tool call that a language model requests; the arguments can be any JSON."""
 
     call_id: str
@@ -51,7 +54,7 @@ class Completion:
 
     text: str
     """The answer; with tool calls, the text before them, or ""."""
-    requested: tuple[Requested, ...] = ()
+    requested: tuple[RequestedCall, ...] = ()
     usage: Mapping[str, int] | None = None
     """Tokens as the language model reports them, by OpenAI's names; None without a report."""
     finish_reason: str = "stop"
@@ -124,7 +127,7 @@ class Endpoint:
                 payload["tool_choice"] = "none"
         form = payload.get("response_format")
         if isinstance(form, Mapping) and form.get("type") == "json_object":
-            payload["messages"].append(JSON_WANTED)
+            payload["messages"].append(JSON_INSTRUCTION)
         return payload
 
 
@@ -230,7 +233,7 @@ def total(usages: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
     return {name: sum(usage[name] for usage in known) for name in known[0]}
 
 
-def _calls(data: Any) -> Iterator[Requested]:
+def _calls(data: Any) -> Iterator[RequestedCall]:
     for part in (data, first_choice(data)):
         message = part.get("message") if isinstance(part, Mapping) else None
         for place in (part, message):
@@ -241,11 +244,11 @@ def _calls(data: Any) -> Iterator[Requested]:
                 return
 
 
-def _call(call: Mapping[str, Any], number: int) -> Requested:
+def _call(call: Mapping[str, Any], number: int) -> RequestedCall:
     function = call.get("function")
     function = function if isinstance(function, Mapping) else call
     call_id, name = call.get("id"), function.get("name")
-    return Requested(
+    return RequestedCall(
         storable(call_id)[:200] if isinstance(call_id, str) and call_id else f"call_{number}",
         storable(name)[:200] if isinstance(name, str) else "",
         _arguments(function.get("arguments")),

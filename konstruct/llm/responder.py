@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from konstruct.llm.completions import Completion, CompletionRequest, OnText, Requested
+from konstruct.llm.completions import Completion, CompletionRequest, OnText, RequestedCall
 from memory.context.chat import CONTEXT_OPENING, undated
 from memory.text.chunking import split_sentences
 from memory.text.questions import is_question
@@ -103,7 +103,7 @@ _LANGUAGES: Final = (
     ),
 )
 # Words that change nothing beside a greeting, thanks or a goodbye.
-_BESIDE_SMALL_TALK: Final = frozenset(
+_FILLER_WORDS: Final = frozenset(
     _WORD.findall(
         "again all everyone everybody team friend dear my and so very much a lot for your the help"
         " that helps helped was is great ok okay well today too you"
@@ -149,7 +149,7 @@ def small_talk(text: str) -> str | None:
                 break
         else:
             is_name = name_words > 0 and written[at][0].isupper()
-            if not (is_name or words[at] in _BESIDE_SMALL_TALK):
+            if not (is_name or words[at] in _FILLER_WORDS):
                 return None
             at, name_words = at + 1, name_words - 1 if is_name else 0
     return max(found)[1] if found else None
@@ -169,7 +169,7 @@ class BuiltInResponder:
         if last["role"] == "tool":
             return Completion(after_tool(last["content"]))
         offered = request.tools if request.takes_calls else ()
-        requested = tool_wanted(request.messages, offered)
+        requested = requested_tool_call(request.messages, offered)
         if requested is not None:
             return Completion("", (requested,))
         return Completion(respond(request.messages))
@@ -188,9 +188,9 @@ def respond(messages: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join((FOUND, *(f"- {line}" for line in (*from_window, *recalled)), DISCLAIMER))
 
 
-def tool_wanted(
+def requested_tool_call(
     messages: Sequence[Mapping[str, Any]], tools: Iterable[Mapping[str, Any]]
-) -> Requested | None:
+) -> RequestedCall | None:
     """The call for what the user explicitly asks to be remembered, if there is the tool for it."""
     text = _text_of(messages[-1])
     found = _TO_REMEMBER.fullmatch(text)
@@ -198,7 +198,7 @@ def tool_wanted(
         return None
     if not any(tool["function"]["name"] == REMEMBER for tool in tools):
         return None
-    return Requested("call_0", REMEMBER, {"fact": " ".join(found["fact"].split())})
+    return RequestedCall("call_0", REMEMBER, {"fact": " ".join(found["fact"].split())})
 
 
 def after_tool(result: str) -> str:

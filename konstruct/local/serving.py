@@ -30,7 +30,7 @@ from konstruct.local import embedded
 from konstruct.local.embedded.paths import make_home, migrating_lock, serve_lock
 from konstruct.local.embedded.supervision import try_lock
 from konstruct.logs import one_line
-from konstruct.processes import bound_to_us, end
+from konstruct.processes import bound_to_this_process, end
 from tenants.checks.at_start import refuse_unsafe_role
 from tenants.context import connection
 from tenants.exceptions import KonstructError
@@ -81,9 +81,9 @@ class LogTail:
 
 READY_SECONDS = 120
 STOP_SECONDS = 30
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 PING_SECONDS = 0.3
-HEAL_SECONDS = 2.0
+RESTART_CHECK_SECONDS = 2.0
 ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -168,7 +168,7 @@ class Processes:
         """Wait until the web answers and the workers take tasks."""
         deadline = time.monotonic() + READY_SECONDS
         while not (self._web_answers() and self._workers_answer()):
-            self._look()
+            self._check_processes()
             if time.monotonic() > deadline:
                 raise ServingError(
                     f"{self._url} is not ready after {READY_SECONDS} seconds: see {self._logs}"
@@ -178,7 +178,7 @@ class Processes:
         """Show the output of the processes and keep them running, until a signal."""
         # Ends: by a signal, or by an error after a process has ended.
         while True:
-            self._look()
+            self._check_processes()
 
     def stop(self) -> None:
         """End all processes: in order, or immediately after a second signal."""
@@ -204,18 +204,18 @@ class Processes:
             env=self._environment,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for this process, which ends the others in order
-            preexec_fn=bound_to_us(signal.SIGTERM),
+            preexec_fn=bound_to_this_process(signal.SIGTERM),
         )
 
-    def _look(self) -> None:
+    def _check_processes(self) -> None:
         """Check all processes once, and restart what has ended."""
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
         self._show()
         if self._supervisord.poll() is not None:
             if self._supervisord.returncode > 0:
                 raise ServingError(f"supervisord ended by itself: see {self._logs}")
             self._supervisord = self._start()
-        if time.monotonic() - self._healed > HEAL_SECONDS:
+        if time.monotonic() - self._healed > RESTART_CHECK_SECONDS:
             _ensure_embedded()
             self._healed = time.monotonic()
 
@@ -300,7 +300,7 @@ def _start_migrate() -> "subprocess.Popen[str]":
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=bound_to_us(signal.SIGTERM),
+        preexec_fn=bound_to_this_process(signal.SIGTERM),
     )
 
 

@@ -16,7 +16,7 @@ from konstruct.orchestrator.models import HistoryMerge
 from konstruct.privacy import erasure
 from konstruct.privacy import merge as history_merge
 from konstruct.privacy.erasure import messages
-from konstruct.privacy.erasure.erasing import ErasedElsewhere
+from konstruct.privacy.erasure.erasing import ErasureInProgress
 from konstruct.privacy.retention import apply_rules
 from tenants import jobs, traces
 from tenants.audit.models import RETENTION, ErasureRequest, MessageErasure, RetentionRule
@@ -63,7 +63,7 @@ class OwnerJob:
             ):
                 try:
                     pause = self.carry_out(key)
-                except ErasedElsewhere:
+                except ErasureInProgress:
                     return False  # another process does it; the job is claimed again
                 except Exception as error:
                     if not connection.is_usable():
@@ -111,10 +111,10 @@ ERASE_MESSAGES: Final = OwnerJob(MESSAGE_ERASURES, _erase_messages, MessageErasu
 MERGE: Final = OwnerJob(HISTORY_MERGES, _merge, HistoryMerge)
 
 
-def _bury(key: UUID) -> None:
+def _write_tombstones(key: UUID) -> None:
     write_tombstones()
 
 
 RETAIN: Final = OwnerJob(RETENTION, _retain)
-BURY: Final = OwnerJob(TOMBSTONES, _bury)
-JOBS: Final = (MERGE, ERASE, ERASE_MESSAGES, RETAIN, BURY)
+WRITE_TOMBSTONES: Final = OwnerJob(TOMBSTONES, _write_tombstones)
+JOBS: Final = (MERGE, ERASE, ERASE_MESSAGES, RETAIN, WRITE_TOMBSTONES)

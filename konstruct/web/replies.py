@@ -1,7 +1,7 @@
 """Waiting for replies in the event loop: for messages to be settled, and for texts being written.
 
 One subscription of the cache serves all waiting requests, and one command reads the new texts of
-all watched replies. Announcements may be lost with the cache: every LOOK_SECONDS one query for each
+all watched replies. Announcements may be lost with the cache: every POLL_SECONDS one query for each
 tenant looks at all messages that requests wait for.
 """
 
@@ -34,7 +34,7 @@ from tenants.redis_keys import partial_reply_key
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 2.0
+POLL_SECONDS = 2.0
 RECONNECT_SECONDS = 1.0
 # A silent connection to the cache is checked after this time.
 PING_SECONDS = 15
@@ -269,9 +269,9 @@ class Waiters:
                     self._wake(key)
 
     async def _watch(self) -> None:
-        """Look at new messages at once, and at all of them every LOOK_SECONDS."""
+        """Look at new messages at once, and at all of them every POLL_SECONDS."""
         loop = asyncio.get_running_loop()
-        everything_at = loop.time() + LOOK_SECONDS
+        everything_at = loop.time() + POLL_SECONDS
         # Ends: when the server cancels the task. It waits between two turns.
         while True:
             with suppress(TimeoutError):
@@ -281,7 +281,7 @@ class Waiters:
             if loop.time() >= everything_at:
                 self._to_look_at.update(self._waiting)
                 await self._look_at_tenants()
-                everything_at = loop.time() + LOOK_SECONDS
+                everything_at = loop.time() + POLL_SECONDS
             else:
                 await self._look_at_tenants()
 

@@ -79,7 +79,9 @@ def readings() -> dict[str, Reading]:
         ),
         "asking.yes_or_no": detection.yes_or_no,
         "responder.respond": lambda text: responder.respond(recalled(text)),
-        "responder.tool_wanted": lambda text: responder.tool_wanted(recalled(text), remember),
+        "responder.requested_tool_call": lambda text: responder.requested_tool_call(
+            recalled(text), remember
+        ),
         "completions.read_completion": lambda text: completions.read_completion(
             {"content": text + "x", "tool_calls": [{"id": text, "name": text, "arguments": text}]},
             with_calls=False,

@@ -20,7 +20,7 @@ import psycopg
 import redis
 
 from konstruct.local.embedded import paths
-from konstruct.processes import bound_to_us
+from konstruct.processes import bound_to_this_process
 from tenants.redis_keys import memory_short_key
 from tests.servers.llm import LLMServer
 from tests.servers.slack import SIGNING_SECRET, SlackServer
@@ -69,7 +69,7 @@ class Supervised:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=bound_to_us(signal.SIGTERM),
+                preexec_fn=bound_to_this_process(signal.SIGTERM),
             )
 
     def _watch(self) -> None:

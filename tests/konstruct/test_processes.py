@@ -62,9 +62,9 @@ def test_a_command_that_dies_with_its_parent_is_killed() -> None:
 def test_a_child_that_is_bound_by_a_gentler_signal_ends_in_order() -> None:
     parent = started(
         "import signal, subprocess, time\n"
-        "from konstruct.processes import bound_to_us\n"
+        "from konstruct.processes import bound_to_this_process\n"
         f"command = {[sys.executable, '-c', ENDS_IN_ORDER]!r}\n"
-        "subprocess.Popen(command, preexec_fn=bound_to_us(signal.SIGTERM))\n"
+        "subprocess.Popen(command, preexec_fn=bound_to_this_process(signal.SIGTERM))\n"
         "time.sleep(600)\n"
     )
     assert line_of(parent) == "up\n"

@@ -65,7 +65,7 @@ class Command(KonstructCommand):
                     raise CommandError("an answer was not what it should be, see above.")
                 _make_admins()
                 _add_month(tenants[0])
-                self._say_where(port)
+                self._print_addresses(port)
                 if not options["exit"]:
                     processes.wait()
         except KeyboardInterrupt:
@@ -120,7 +120,7 @@ class Command(KonstructCommand):
         self.stdout.write(f"        [{mark}{note}]")
         return right
 
-    def _say_where(self, port: int) -> None:
+    def _print_addresses(self, port: int) -> None:
         """Print addresses and logins."""
         with tenant_scope(Tenant.objects.get(slug=conversations.AURORA.slug).id):
             remembered = Message.objects.count()
@@ -186,12 +186,12 @@ def _add_month(prepared: _Prepared) -> None:
             admin = get_user_model().objects.get(username=ADMIN)
             # The month has a failed reply and a failed delivery, which are no errors of the demo.
             jobs = logging.getLogger("tenants.jobs.kind")
-            jobs.addFilter(_is_no_failure)
+            jobs.addFilter(_is_not_failure)
             demo_month.add_month(agent, admin=admin)
-            jobs.removeFilter(_is_no_failure)
+            jobs.removeFilter(_is_not_failure)
 
 
-def _is_no_failure(record: logging.LogRecord) -> bool:
+def _is_not_failure(record: logging.LogRecord) -> bool:
     return record.levelno < logging.ERROR
 
 

@@ -65,7 +65,7 @@ class Command(KonstructCommand):
         user = options["user"]
         traces.set_attributes(tenant_id=tenant.id)
         with tenant_scope(tenant.id):
-            self._tell_who_it_is(user, tenant.slug)
+            self._show_user(user, tenant.slug)
             if not options["yes"]:
                 question = f"Erase {user!r} of {tenant.slug}? Type the user's id to confirm: "
                 require_confirmation(question, user, "not erased")
@@ -97,7 +97,7 @@ class Command(KonstructCommand):
             f"erased {user!r} of {tenant.slug}; receipt {request.pk}, under {request.user_id}"
         )
 
-    def _tell_who_it_is(self, user: str, slug: str) -> None:
+    def _show_user(self, user: str, slug: str) -> None:
         user_ids = linked_ids(user)
         if not is_known(user_ids):
             self.stderr.write(f"Nothing is known of {user!r} in {slug}.")

@@ -35,7 +35,7 @@ LOOPS: Final[tuple[Callable[[], int], ...]] = (
     jobs.ERASE.do_all,
     jobs.ERASE_MESSAGES.do_all,
     jobs.RETAIN.do_all,
-    jobs.BURY.do_all,
+    jobs.WRITE_TOMBSTONES.do_all,
     settle_moves,
     partial(delete_due, record_deletion),
 )

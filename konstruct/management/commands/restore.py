@@ -21,7 +21,7 @@ from konstruct.backups.settling import (
     entries_from,
     entries_since,
     settle,
-    settled_by,
+    settled_with,
 )
 from konstruct.backups.several import restore_each
 from tenants import journal
@@ -228,7 +228,7 @@ class Command(KonstructCommand):
         self, names: dict[str, str], options: dict[str, Any], **recorded: str
     ) -> set[str]:
         """Return the ids of tenants that an earlier run has restored and opened, and print them."""
-        settled = {} if options["again"] else settled_by(**recorded)
+        settled = {} if options["again"] else settled_with(**recorded)
         found = sorted(names.keys() & settled.keys(), key=names.__getitem__)
         for pk in found:
             self.stdout.write(
@@ -252,7 +252,8 @@ class Command(KonstructCommand):
     def _show(self, restored: Restored, moment: str, place: str = "") -> None:
         self.stdout.write(
             f"{place}{restored.tenant.slug} is as of {shown_moment(moment)}, and"
-            f" {restored.tenant.state}: {restored.erasures} erasures repeated, {restored.parked}"
+            f" {restored.tenant.state}: {restored.erasures} erasures repeated,"
+            f" {restored.jobs_given_up}"
             f" jobs given up for a person to look at, {restored.report.counts['to be embedded']}"
             " messages"
         )

@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db.models import DateTimeField, Func, Q
 from django.db.models.functions import Now
 
-from konstruct.llm.completions import Completion, Requested
+from konstruct.llm.completions import Completion, RequestedCall
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import NothingToHandOver
 from konstruct.orchestrator.handoff import escalations
@@ -110,7 +110,7 @@ def follow(
     return done
 
 
-def _done(message: KonstructMessage, agent: Agent, asked: Requested) -> tuple[bool, str]:
+def _done(message: KonstructMessage, agent: Agent, asked: RequestedCall) -> tuple[bool, str]:
     """Execute a call. Return whether it was executed, and the text of its result."""
     arguments = asked.arguments if isinstance(asked.arguments, dict) else {}
     if asked.name == HAND_BACK:

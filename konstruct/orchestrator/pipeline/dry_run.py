@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 from django.conf import settings
 from django.utils import timezone
 
-from konstruct.llm.completions import Completion, Requested
+from konstruct.llm.completions import Completion, RequestedCall
 from konstruct.llm.exceptions import LLMError, LLMReplyInvalid, LLMTimeout
 from konstruct.orchestrator import runner, usage
 from konstruct.orchestrator.extraction.asking import share
@@ -286,7 +286,7 @@ class _Run:
         self.completion = runner.complete(self.message, agent, messages, metered)
         return self.completion
 
-    def follow(self, agent: Agent, requested: Requested) -> bool:
+    def follow(self, agent: Agent, requested: RequestedCall) -> bool:
         """Follow a handover that the language model asks for; return whether it can be."""
         if requested.name == handovers.HAND_BACK and self.agents:
             self.hand_back(agent, "its language model asks for it")

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 # An announcement can be lost with the cache, so that the waiting look for themselves now and then.
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 EVERY_ANNOUNCEMENT = any_reply_channel_pattern()
 
 
@@ -100,5 +100,5 @@ def _look_until(
     deadline: float, look: Callable[[], T | None], pause: Callable[[float], object]
 ) -> T | None:
     while (found := look()) is None and (left := deadline - time.monotonic()) > 0:
-        pause(min(left, LOOK_SECONDS))
+        pause(min(left, POLL_SECONDS))
     return found

@@ -20,7 +20,7 @@ from konstruct.orchestrator.models import HistoryMerge, PendingReply
 from konstruct.privacy.erasure import cache, records, rows, storage
 from konstruct.privacy.erasure.person import Person
 from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
-from konstruct.privacy.erasure.residue import choose_sequences, left_of, scan
+from konstruct.privacy.erasure.residue import choose_sequences, count_remaining, scan
 from memory.models import Message
 from tenants import journal
 from tenants.audit.models import ErasureRequest
@@ -37,14 +37,14 @@ MAX_ROUNDS = 5
 # Another erasure of the tenant may hold this lock for a moment.
 LOCK_SECONDS = 1.0
 # Logs that change even without data of the person: they mention the request itself.
-_ABOUT_THE_REQUEST = {"audit_accessevent", "django_admin_log"}
+_REQUEST_LOGS = {"audit_accessevent", "django_admin_log"}
 
 
 class NotErased(KonstructError):
     """Rows of the person are left, or were added."""
 
 
-class ErasedElsewhere(NotErased):
+class ErasureInProgress(NotErased):
     """Another process is carrying out the erasure."""
 
 
@@ -75,7 +75,7 @@ def carry_out(
     drop_old_copies(required_tenant_id())
     with owner_lock(ERASURE, request.pk) as is_held:
         if not is_held:
-            raise ErasedElsewhere("another process is carrying it out at this moment")
+            raise ErasureInProgress("another process is carrying it out at this moment")
         request.refresh_from_db()
         if request.done_at is not None:
             return request
@@ -85,7 +85,7 @@ def carry_out(
             _begin_in_journal(request)
         for _ in range(MAX_ROUNDS):
             person = _erase_once(request, progress)
-            left = left_of(person)
+            left = count_remaining(person)
             if not left:
                 _refuse_while_copied()
                 if not is_replayed:
@@ -152,7 +152,7 @@ def _end(
     stored = storage.settle(tables, rewrite=rewrite)
     receipt = _write_receipt(request, person, progress, residue, stored)
     # The progress on the request contained the ids.
-    storage.settle_one_more(ErasureRequest._meta.db_table, stored, rewrite=rewrite)
+    storage.purge_one_more_file(ErasureRequest._meta.db_table, stored, rewrite=rewrite)
     receipt.receipt = {**(receipt.receipt or {}), "storage": stored}
     receipt.save(update_fields=["receipt"])
     return receipt
@@ -209,7 +209,7 @@ def _take_from_workers(person: Person, progress: ErasureProgress) -> None:
 def _found(progress: ErasureProgress) -> bool:
     """Return whether any data of the person was stored."""
     found = progress.found
-    return bool(found["tables"].keys() - _ABOUT_THE_REQUEST or found["cache_keys"])
+    return bool(found["tables"].keys() - _REQUEST_LOGS or found["cache_keys"])
 
 
 def _write_receipt(

@@ -55,7 +55,7 @@ _OF_OTHERS: Final = """
 _ESCAPES: Final = re.compile(r'\\[bfnrt"\\/]')
 
 
-def left_of(person: Person) -> dict[str, int]:
+def count_remaining(person: Person) -> dict[str, int]:
     """Return the numbers of rows that are still the person's, by table: found by equality."""
     found = {}
     for (schema, table), columns in _tables().items():

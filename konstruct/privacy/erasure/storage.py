@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 # Tables up to this size, with indexes, are rewritten immediately: one or two seconds on a slow
 # machine, most of it for the vector index. Larger ones if an operator requests it.
-REWRITTEN_UP_TO_BYTES = 16 * 2**20
+MAX_REWRITE_BYTES = 16 * 2**20
 # After this time VACUUM FULL gives way to other sessions.
 LOCK_TIMEOUT = "500ms"
 # PostgreSQL's horizon of removable rows may move backwards between the vacuum of a TOAST table and
@@ -29,7 +29,7 @@ MAX_REWRITE_ATTEMPTS = 3
 # The time that open transactions get to end after rows were removed.
 TRANSACTION_SECONDS = 5.0
 # Copies that cannot be removed, and when they expire.
-LATER = {
+REMAINING_COPIES = {
     "write_ahead_log": "when PostgreSQL recycles the segments written until now",
     "statistics": "when PostgreSQL vacuums its own catalogue",
     "logs": "with their rotation: lines of PostgreSQL and of ours from before",
@@ -43,24 +43,24 @@ def settle(tables: Iterable[str], *, rewrite: bool = False) -> dict[str, Any]:
     Args:
         rewrite: rewrite every table, of any size.
     """
-    stored: dict[str, Any] = {"rewritten": [], "vacuumed": [], "later": dict(LATER)}
+    stored: dict[str, Any] = {"rewritten": [], "vacuumed": [], "later": dict(REMAINING_COPIES)}
     _wait_for_older_transactions()
     for table in sorted(tables):
-        _settle_table(table, stored, rewrite=rewrite)
+        _purge_table(table, stored, rewrite=rewrite)
     stored["cache_file"] = rewrite_cache_file()
     if stored["cache_file"] not in ("rewritten", "none"):
         stored["later"]["cache_file"] = "when the cache writes its file anew"
     return stored
 
 
-def settle_one_more(table: str, stored: dict[str, Any], *, rewrite: bool = False) -> None:
+def purge_one_more_file(table: str, stored: dict[str, Any], *, rewrite: bool = False) -> None:
     """Do the same for a table that was written after `settle`, and update its result."""
     _wait_for_older_transactions()
-    _settle_table(table, stored, rewrite=rewrite)
+    _purge_table(table, stored, rewrite=rewrite)
 
 
-def _settle_table(table: str, stored: dict[str, Any], *, rewrite: bool) -> None:
-    if (rewrite or _size(table) <= REWRITTEN_UP_TO_BYTES) and _rewrite(table):
+def _purge_table(table: str, stored: dict[str, Any], *, rewrite: bool) -> None:
+    if (rewrite or _size(table) <= MAX_REWRITE_BYTES) and _rewrite(table):
         if not _dead_rows(table):
             stored["rewritten"].append(table)
             return

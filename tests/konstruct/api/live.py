@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 
 from konstruct.heartbeats import WORKERS
-from konstruct.processes import bound_to_us
+from konstruct.processes import bound_to_this_process
 from tests.konstruct.running import PROJECT, eventually
 
 WEB = ["gunicorn", "--config", "deploy/gunicorn.conf.py", "--workers", "1"]
@@ -46,7 +46,7 @@ def running(
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=bound_to_us(signal.SIGTERM),
+            preexec_fn=bound_to_this_process(signal.SIGTERM),
         )
     try:
         yield process

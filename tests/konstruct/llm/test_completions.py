@@ -10,7 +10,7 @@ from konstruct.llm.completions import (
     Completion,
     CompletionRequest,
     Endpoint,
-    Requested,
+    RequestedCall,
     endpoints,
     read_completion,
     retry_after_seconds,
@@ -78,7 +78,7 @@ def test_where_json_is_wanted_a_message_says_so() -> None:
 
 def test_calls_are_read_in_every_shape_and_as_postgres_can_keep_them() -> None:
     call = {"id": "c", "function": {"name": "f\0", "arguments": '{"a": "x\\u0000y", "n": NaN}'}}
-    read = Completion("", (Requested("c", "f", {"a": "xy", "n": "nan"}),))
+    read = Completion("", (RequestedCall("c", "f", {"a": "xy", "n": "nan"}),))
     for data in (
         {"tool_calls": [call]},
         {"message": {"content": None, "tool_calls": [call, "nonsense"]}},

@@ -8,9 +8,9 @@ from konstruct.llm.responder import (
     NOTED,
     NOTHING,
     REMEMBER,
+    requested_tool_call,
     respond,
     small_talk,
-    tool_wanted,
 )
 from konstruct.orchestrator.builder import build_messages_with_memory
 from tests.konstruct.orchestrator.test_builder import Ada, assistant, user
@@ -41,7 +41,7 @@ def test_with_nothing_recalled_it_says_so() -> None:
     ],
 )
 def test_what_is_to_be_remembered_is_said_so(said: str, fact: str | None) -> None:
-    wanted = tool_wanted([user(said)], [{"function": {"name": REMEMBER}}])
+    wanted = requested_tool_call([user(said)], [{"function": {"name": REMEMBER}}])
     assert (wanted and wanted.arguments) == (fact and {"fact": fact})
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.llm.completions import Completion, Requested
+from konstruct.llm.completions import Completion, RequestedCall
 from konstruct.llm.exceptions import LLMReplyInvalid
 from konstruct.orchestrator import builder, runner
 from konstruct.orchestrator.runner import RunOptions, complete, run_agent
@@ -66,7 +66,7 @@ def test_tools_options_text_and_usage_are_keywords(llm_server: LLMServer) -> Non
     )
     assert (text, "".join(told)) == ("It rains.", "It rains.")
     assert completions == [
-        Completion("It rains.", (Requested("1", "weather", {}),), {**USAGE, "total_tokens": 5})
+        Completion("It rains.", (RequestedCall("1", "weather", {}),), {**USAGE, "total_tokens": 5})
     ]
     sent = llm_server.requests[0].body
     assert (sent["tools"], sent["temperature"], sent["stream"]) == ([TOOL], 0, True)

@@ -54,7 +54,7 @@ async def until(condition: Any) -> None:
 
 @pytest.fixture
 def only_announcements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(module, "POLL_SECONDS", 3600.0)
 
 
 def test_an_announcement_wakes_those_who_wait_for_it_and_nobody_else(
@@ -91,7 +91,7 @@ def test_what_was_announced_before_anybody_listened_is_seen(only_announcements: 
 
 
 def test_a_thousand_who_wait_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.05)
 
     async def test() -> None:
         looking = Looking()
@@ -110,7 +110,7 @@ def test_a_thousand_who_wait_are_looked_at_together(monkeypatch: pytest.MonkeyPa
 def test_without_an_announcement_the_reply_is_seen_all_the_same(
     monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.05)
 
     async def test() -> None:
         looking = Looking()
@@ -142,7 +142,7 @@ def test_a_lost_subscription_is_made_again_and_what_was_missed_is_looked_at(
 
 
 def test_a_look_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.05)
     failures = iter([OSError("no database")] * 3)
 
     async def look(tenant_id: UUID, message_ids: Collection[UUID]) -> Collection[UUID]:

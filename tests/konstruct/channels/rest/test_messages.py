@@ -7,7 +7,7 @@ import pytest
 
 from konstruct.channels.rest.documents import DETAILS
 from konstruct.channels.rest.serializers import MessageSerializer
-from konstruct.llm.completions import Completion, Requested
+from konstruct.llm.completions import Completion, RequestedCall
 from konstruct.llm.exceptions import LLMRefused, LLMUnavailable
 from konstruct.orchestrator.messages import konstruct_message
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply, ToolCall
@@ -173,7 +173,7 @@ def hold_for_consent(program: Program, message_id: str, *facts: str) -> list[Too
     """Let the agent ask for tools, as a worker does."""
     with tenant_scope(program.tenant.id):
         Agent.objects.update(tools=["remember_fact"])
-        calls = (Requested(f"call_{fact}", "remember_fact", {"fact": fact}) for fact in facts)
+        calls = (RequestedCall(f"call_{fact}", "remember_fact", {"fact": fact}) for fact in facts)
         said = Completion("", tuple(calls))
         message = konstruct_message(Message.objects.get(pk=message_id))
         agent = Agent.objects.get(pk=message.agent_id)

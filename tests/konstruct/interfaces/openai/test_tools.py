@@ -260,7 +260,7 @@ def test_a_program_that_never_sends_its_results_is_not_waited_for(
     with tenant_scope(client.program.tenant.id):
         assert list(ledger.check()) == []
         ToolCall.objects.update(state="done")
-        assert [each.kind for each in ledger.check()] == [ledger.HELD_FOR_NOBODY]
+        assert [each.kind for each in ledger.check()] == [ledger.HELD_WITHOUT_QUESTION]
         ToolCall.objects.update(state="with_program")
         (entry,) = Job.objects.filter(kind="reply")
         assert entry.sweep_at is not None

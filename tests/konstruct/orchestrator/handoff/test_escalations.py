@@ -169,8 +169,8 @@ def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
     held = say("Held by mistake.", handled=False)
     queue.REPLIES.hold(held.id, HeldFor.PERSON)
     (finding,) = ledger.check()
-    assert (finding.kind, finding.subject) == (ledger.HELD_FOR_NOBODY, str(held.id))
-    ledger.let_go([finding])
+    assert (finding.kind, finding.subject) == (ledger.HELD_WITHOUT_QUESTION, str(held.id))
+    ledger.release([finding])
     work(held)
     assert reply(held) == "Noted."
 

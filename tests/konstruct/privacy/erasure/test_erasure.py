@@ -258,7 +258,7 @@ def test_an_erasure_that_was_interrupted_at_every_step_goes_on(
         "cache.remove_keys",
         "rows.remove_messages",
         "rows.remove_rest",
-        "erasing.left_of",
+        "erasing.count_remaining",
         "erasing.scan",
         "storage.settle",
         "erasing._write_receipt",

@@ -196,7 +196,7 @@ def test_large_tables_are_vacuumed_unless_an_operator_says_otherwise(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(storage, "REWRITTEN_UP_TO_BYTES", 0)
+    monkeypatch.setattr(storage, "MAX_REWRITE_BYTES", 0)
     for rewrite in (False, True):
         talk("Hello.", "maria", "hers")
         receipt: Any = carry_out(request_erasure("maria", by=EVA), rewrite=rewrite).receipt
