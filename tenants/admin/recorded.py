@@ -79,7 +79,7 @@ class RecordedAdmin(ModelAdmin):
     ) -> HttpResponse:
         """Show the form, with the buttons that apply."""
         context["row_version"] = getattr(context["adminform"].form, "row_version", "")
-        if kwargs.get("add") and self.add_leads_on:
+        if kwargs.get("add") and self.redirects_after_add:
             context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
         response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return response
