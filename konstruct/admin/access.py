@@ -88,7 +88,7 @@ def note_row(
 def note_on_list(
     request: HttpRequest, action: str, row: Model | None, subject: str, **detail: Any
 ) -> None:
-    """Log an action on a row, or on the list of a kind of things, with the user of its address."""
+    """Log an action on a row or on a list, with the user of its address."""
     if row is not None:
         note_row(request, Action(action), row, **detail)
     else:
@@ -122,11 +122,11 @@ class AuditedAdmin(ListToolsAdmin):
 
     paginator = BoundedPaginator
     show_full_result_count = False
-    # Rendering rows is most of what a list takes: 2 ms each.
+    # Rendering rows takes most of the time of a list: 2 ms each.
     list_per_page = 25
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Show the form, or why the tenant's quota refuses what was sent."""
+        """Show the form, or the reason why the tenant's quota refuses it."""
         try:
             response: HttpResponse = super().changeform_view(request, *args, **kwargs)
         except QuotaExceeded as refusal:

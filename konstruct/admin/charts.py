@@ -39,7 +39,7 @@ class Chosen:
 
     @classmethod
     def of(cls, request: HttpRequest) -> "Chosen":
-        """Return what the address names; nonsense is left out."""
+        """Return the parameters of the address; invalid ones are ignored."""
         today = datetime.now(UTC).date()
         agent_id = as_uuid(request.GET.get("agent"))
         channel = request.GET.get("channel", "").replace("\0", "")[:MAX_CHANNEL_CHARACTERS]

@@ -96,7 +96,9 @@ def by_day(request: HttpRequest) -> HttpResponseBase:
 
 
 def _limits() -> list[tuple[str, str, int, int]]:
-    """Return what each process does at once: the work, the setting, its value, and the reserve."""
+    """Return the limits of parallel work by process: the work, the setting, its value, and the
+    reserve.
+    """
     slots = settings.JOB_SLOTS
     at_model, of_mem0 = settings.LLM_MAX_CONCURRENT, settings.MEM0_CONCURRENCY
     return [

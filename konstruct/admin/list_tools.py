@@ -273,7 +273,7 @@ class ListToolsAdmin(RecordedAdmin, ListTools):
     def changelist_view(
         self, request: HttpRequest, extra_context: ExtraContext = None
     ) -> HttpResponse:
-        """List, with what the tools show."""
+        """Show the list with the tools."""
         tools = self.list_tools(request)
         return super().changelist_view(request, {**(extra_context or {}), "list_tools": tools})
 
@@ -322,9 +322,9 @@ class ListToolsAdmin(RecordedAdmin, ListTools):
 def in_batches(
     rows: QuerySet[Any], columns: list[str], order: list[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the values of rows, newest first, batch by batch.
+    """Yield the values of rows, newest first, in batches.
 
-    Each batch is a statement of its own, so that a slow reader holds no transaction open.
+    Each batch is one statement, so that a slow reader holds no transaction open.
     """
     pk = rows.model._meta.pk.attname
     names = [pk if name == "pk" else name for name in order]

@@ -1,4 +1,4 @@
-"""Parts of pages that are no model's: their forms, and the outcome of what a person does there."""
+"""Parts of pages without a model: forms, and messages about the result of an action."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

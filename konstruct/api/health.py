@@ -1,4 +1,4 @@
-"""Health of this process and of what it needs, for load balancers and compose files."""
+"""Health of this process and of its servers, for load balancers and compose files."""
 
 import logging
 import threading
@@ -92,7 +92,7 @@ _readiness = Readiness()
 
 
 def _look(before: Mapping[str, str]) -> dict[str, str]:
-    """Make all checks at once; log a failure when it begins, and its end."""
+    """Run all checks in parallel; log the begin and the end of a failure."""
     checks = {**CHECKS, **DEGRADING}
     if settings.TENANT_DATABASES:
         checks["tenant_databases"] = _tenant_databases
@@ -104,7 +104,7 @@ def _look(before: Mapping[str, str]) -> dict[str, str]:
 
 
 def _outcome(name: str, check: Future[str], before: str | None) -> str:
-    """What a check returned; its failure goes into the log, not to a caller without a key."""
+    """Return the result of a check. An error is logged, and not shown to callers without a key."""
     if not check.done():
         outcome, reason = "timed out", f"no answer in {CHECK_SECONDS} s"
     elif error := check.exception():

@@ -24,7 +24,7 @@ ID_TEXT = RegexValidator(
 
 
 class KeyScope(models.TextChoices):
-    """What a key may do."""
+    """A permission of a key."""
 
     READ = "read", "read: look, and search"
     WRITE = "write", "write: send, make and edit"
@@ -123,9 +123,9 @@ class ApiKey(TenantModel):
 
 
 class IdempotencyRecord(TenantModel):
-    """What a POST with an Idempotency-Key made: the same again makes nothing. Append-only.
+    """The row that a POST with an Idempotency-Key created. Append-only.
 
-    It holds nothing of what was sent but a digest.
+    It has only a digest of the request.
     """
 
     pk = models.CompositePrimaryKey("operation", "key")
@@ -135,7 +135,7 @@ class IdempotencyRecord(TenantModel):
     made = models.UUIDField(help_text="Id of what it made.")
     created_at = models.DateTimeField(db_default=Now(), help_text="Time of creation.")
 
-    # Deleted with what it names.
+    # Deleted together with its row.
     personal_data = PersonalData(on_erasure=OnErasure.PSEUDONYMIZE)
 
     class Meta:

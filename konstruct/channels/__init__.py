@@ -1,5 +1,5 @@
-"""Channels: each makes messages of what it receives, and shows their replies.
+"""Channels: each turns its requests into messages, and shows the replies.
 
 Programs send requests to `rest`. Slack sends events to `slack`: the `inbox` stores them until a
-worker has made messages of them. An outbox stores replies until `delivery` has shown them.
+worker has turned them into messages. Jobs of `delivery` show the replies.
 """

@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class ChannelsConfig(AppConfig):
-    """Workspaces that are connected, and what is to be shown in them, in each tenant's schema."""
+    """Connected workspaces, events and deliveries, in each tenant's schema."""
 
     name = "konstruct.channels"
     label = "channels"

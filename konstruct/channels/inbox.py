@@ -29,8 +29,8 @@ Handler = Callable[[UUID, Mapping[str, Any]], None]
 
 # After this time a task begins no further event, so that other workspaces have their turn.
 MAX_TURN_SECONDS = 30.0
-# One statement, and therefore one transaction: a channel waits for it, and so do fifty at once.
-# It returns, for a new event, whether another event of the last second is still to be processed.
+# One statement, and therefore one transaction, because the channel waits for it. It returns, for a
+# new event, whether another event of the last second is still to be processed.
 _ENQUEUE = """
 WITH arrived AS (
     INSERT INTO channels_arrival (channel, workspace, key, heard)
@@ -71,11 +71,11 @@ class Enqueued(StrEnum):
 
 
 def enqueue(*, channel: str, workspace: str, key: str, event: Mapping[str, Any]) -> Enqueued:
-    """Store an event with its job, once by its key, and wake a worker.
+    """Store an event with its job, once for its key, and wake a worker.
 
     Waking a worker takes as long as writing a row. A worker processes all events of its workspace,
-    so that one is woken for fifty at once. If that worker has just looked for the last time, the
-    sweep wakes another.
+    so that one worker is woken for many simultaneous events. If that worker has just finished, the
+    sweep wakes another one.
     """
     values = {
         "channel": channel,
@@ -94,10 +94,10 @@ def enqueue(*, channel: str, workspace: str, key: str, event: Mapping[str, Any])
 
 
 def process(*, tenant_id: UUID, channel: str, workspace: str, handler: Handler) -> None:
-    """Give the events of a workspace to its handler, in the order of their arrival.
+    """Pass the events of a workspace to its handler, in the order of their arrival.
 
     One event of a workspace is leased at a time, because messages of a thread must keep their
-    order. A worker that finds one leased returns at once: the other looks again after its lease.
+    order. A worker that finds one leased returns: the other one checks for events after its lease.
     """
     until = time.monotonic() + MAX_TURN_SECONDS
     with tenant_scope(tenant_id):

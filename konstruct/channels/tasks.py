@@ -28,7 +28,7 @@ HANDLERS = {inbound.CHANNEL: inbound.handle}
 
 @shared_task(base=TenantTask)
 def process(tenant_id: str, channel: str, workspace: str) -> None:
-    """Process the events of a workspace. Safe to run twice, at once or later."""
+    """Process the events of a workspace. Safe to run twice, also concurrently."""
     handler = HANDLERS[channel]
     inbox.process(tenant_id=UUID(tenant_id), channel=channel, workspace=workspace, handler=handler)
 
@@ -41,13 +41,13 @@ def process_arrival(tenant_id: str, key: str) -> None:
 
 @shared_task(base=TenantTask)
 def deliver(tenant_id: str, message_id: str) -> None:
-    """Show a message in its channel. Safe to run twice, at once or later."""
+    """Show a message in its channel. Safe to run twice, also concurrently."""
     worker.deliver(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
 
 
 @shared_task(base=TenantTask)
 def look(tenant_id: str, key: str) -> None:
-    """Queue the notifications of a row. Safe to run twice, at once or later."""
+    """Queue the notifications of a row. Safe to run twice, also concurrently."""
     looking.look(UUID(key))
 
 

@@ -1,4 +1,4 @@
-"""What the doctor examines, the checks of it, and their answers."""
+"""The subjects of an examination, their checks, and the findings."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -8,13 +8,13 @@ from typing import Any, Final
 
 
 class Status(StrEnum):
-    """How bad it is."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
-    """It works, but less well or less safely than it should, or it could not be looked at."""
+    """It works, but not as well or as safely as it should, or it could not be checked."""
     WRONG = "wrong"
-    """It does not work, or tenants are not kept apart."""
+    """It does not work, or tenants are not isolated."""
 
 
 SEVERITY: Final = {Status.OK: 0, Status.WARNING: 1, Status.WRONG: 2}
@@ -30,12 +30,12 @@ class Finding:
 
 
 def ok(text: str) -> Finding:
-    """Return a finding that asks for nothing."""
+    """Return a finding that needs no action."""
     return Finding(Status.OK, text)
 
 
 def warning(text: str, remedy: str) -> Finding:
-    """Return a finding that can wait until tomorrow."""
+    """Return a finding that can wait until the next day."""
     return Finding(Status.WARNING, text, remedy)
 
 

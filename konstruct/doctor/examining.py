@@ -93,5 +93,5 @@ def subjects() -> list[Subject]:
 
 
 def _reason(error: Exception) -> str:
-    """Return one line about an error: what it says, without a traceback and without passwords."""
+    """Return an error in one line, without a traceback and without passwords."""
     return " ".join(detail_of(error).split())

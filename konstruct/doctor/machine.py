@@ -29,7 +29,7 @@ CONNECT_SECONDS: Final = 2
 
 
 def subjects() -> list[Subject]:
-    """Return this process, and what it reaches beside Postgres and the stores."""
+    """Return this process, and its connections besides Postgres and the stores."""
     return [
         Subject(
             "this process",

@@ -48,17 +48,17 @@ def subjects() -> list[Subject]:
 
 
 class Store:
-    """A server that is connected, and what it says of itself."""
+    """A connected server, with its own information."""
 
     client: Any
     info: dict[str, Any]
 
     def connect(self, client: Any) -> None:
-        """Ask the server about itself."""
+        """Read the server's information."""
         self.client, self.info = client, client.info()
 
     def check_policies(self) -> Iterator[Finding]:
-        """Look at what the server keeps, and for how long."""
+        """Check the server's eviction policy, persistence and memory."""
         info, found = self.info, []
         name = "Valkey" if "valkey_version" in info else "Redis"
         version = str(info.get("valkey_version", info["redis_version"]))
@@ -100,7 +100,7 @@ class Store:
 
 
 def compare_clocks(before: float, server_time: float, after: float) -> Finding:
-    """Return what a server's clock says, which was read between two looks at ours."""
+    """Compare a server's clock, which was read between two times of this machine."""
     apart = max(before - server_time, server_time - after, 0.0)
     at = datetime.fromtimestamp(server_time, UTC).isoformat(" ", "seconds")
     return rated(

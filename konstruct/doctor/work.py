@@ -21,8 +21,8 @@ from tenants.audit.tombstones import TOMBSTONES
 from tenants.models import Domain, Tenant, WorkspaceClaim
 from tenants.schemas.migration_state import is_fitting
 
-# Seconds for which the oldest job may wait, as in deploy/prometheus/alerts.yml: what pages somebody
-# there is wrong, and what is a ticket is a warning.
+# Limits for the waiting time of the oldest job, as in deploy/prometheus/alerts.yml: a page there is
+# `wrong` here, a ticket is a `warning`.
 LATE_REPLY_SECONDS: Final = 60
 LATE_JOB_SECONDS: Final = 900
 LATE_ERASURE_SECONDS: Final = 3600

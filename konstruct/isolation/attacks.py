@@ -24,7 +24,7 @@ from tenants.roles import OWNER_ROLE
 API = "/api/v1"
 NO_ANSWER = f"{NOT_TRIED}the attacker's own key was refused (is the host in ALLOWED_HOSTS?)"
 LISTS = ("agents", "conversations", "facts", "users")
-# Postgres refuses each: what an owner or a superuser may do …
+# Postgres refuses each: actions of owners and superusers …
 POWERS = (
     f"SET ROLE {OWNER_ROLE}",
     "ALTER TABLE {schema}.memory_message DISABLE ROW LEVEL SECURITY",

@@ -83,10 +83,10 @@ def check_catalogues() -> Iterator[Attempt]:
 
 
 def excess_privileges() -> dict[str, list[str]]:
-    """Return what the application's role may do on the current server though it must not.
+    """Return the privileges on the current server that the application's role must not have.
 
     Returns:
-        By what was looked for: the names that were found, which should be none.
+        The names that were found, which should be none, by the description of the check.
     """
     with connection.cursor() as cursor:
         found = {}

@@ -1,7 +1,7 @@
 """The client of language models: any OpenAI-compatible server, or a pool at `/complete`.
 
-Requests go through openai's SDK. Its time-outs are for each read, so they run in an event loop,
-which can end a request at its deadline whatever the server does, in another thread.
+Requests use openai's SDK. Its time-outs apply to each read, so requests run in an event loop in
+another thread, which can end a request at its deadline.
 """
 
 import asyncio
@@ -129,7 +129,7 @@ class HttpLanguageModel:
     """A longer answer is an error, and no more of it is read than is needed."""
     sleep: Callable[[float], None] = time.sleep
     shares: FairShares | None = None
-    """Requests that this process may have at the server at once. None: no limit."""
+    """The limit of parallel requests of this process to the server. None: no limit."""
 
     @property
     def host(self) -> str:
@@ -359,7 +359,7 @@ def language_model(timeout: float | None = None) -> HttpLanguageModel | BuiltInR
 
 @functools.cache
 def _shares(url: str, max_concurrent: int) -> FairShares | None:
-    """Return the requests that this process may have at the server at once. 0 is no limit."""
+    """Return the limit of parallel requests of this process to the server. 0 is no limit."""
     return FairShares(max_concurrent, max_concurrent // 10) if max_concurrent else None
 
 
@@ -400,7 +400,7 @@ def _connection(process_id: int) -> tuple[asyncio.AbstractEventLoop, "openai.Asy
     timeout = httpx.Timeout(None, connect=CONNECT_SECONDS)
     http = httpx.AsyncClient(
         timeout=timeout,
-        # By default at most 100 requests at once.
+        # By default at most 100 parallel requests.
         limits=httpx.Limits(max_keepalive_connections=20),
         headers={"Accept-Encoding": "identity"},
         event_hooks={"request": [_keep_own_headers], "response": [_limit_body]},

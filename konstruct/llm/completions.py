@@ -107,8 +107,8 @@ class Endpoint:
         """Return the request's JSON.
 
         A pool gets the tier, and a model only if the agent has one. OpenAI's API requires a model;
-        gateways such as LiteLLM take a tier's name as an alias. It requires a message that says
-        JSON for an answer in JSON. Tools and options have the same names in both APIs. A pool has
+        gateways such as LiteLLM take a tier's name as an alias. For an answer in JSON it requires
+        the word JSON in a message. Tools and options have the same names in both APIs. A pool has
         no streams.
         """
         model, is_openai = request.model or default_model, self.api == "openai"

@@ -1,9 +1,9 @@
-"""The built-in responder: quotes what was recalled, where no language model is configured. Pure.
+"""The built-in responder: quotes recalled lines if no language model is configured. Pure.
 
-It says that it is not a language model, and quotes only lines that it was given. It answers a
-greeting, thanks and a goodbye in kind and quotes nothing, because lines that are recalled for them
-match by chance. Without a line that fits it answers a question with NOTHING and a statement with
-NOTED; the pipeline remembers the statement.
+Its answers name it as no language model, and quote only lines from the prompt. It answers a
+greeting, thanks and a goodbye without a quote, because lines that are recalled for them match by
+chance. Without a matching line it answers a question with NOTHING and a statement with NOTED; the
+pipeline stores the statement.
 """
 
 import re
@@ -117,7 +117,7 @@ def _plain(text: str) -> str:
     return " ".join(_WORD.findall("".join(c for c in decomposed if not unicodedata.combining(c))))
 
 
-# The answer to each phrase, and how much it matters beside others: "thanks, bye" says goodbye.
+# The answer to each phrase, and its weight among others: "thanks, bye" is a goodbye.
 _ANSWERS: Final[dict[str, tuple[int, str]]] = {
     _plain(phrase): (weight, f"{answer} {DISCLAIMER}")
     for language in _LANGUAGES
@@ -191,7 +191,7 @@ def respond(messages: Sequence[Mapping[str, Any]]) -> str:
 def requested_tool_call(
     messages: Sequence[Mapping[str, Any]], tools: Iterable[Mapping[str, Any]]
 ) -> RequestedCall | None:
-    """The call for what the user explicitly asks to be remembered, if there is the tool for it."""
+    """Return a call of the tool, if it is offered, for a fact that the user asks to remember."""
     text = _text_of(messages[-1])
     found = _TO_REMEMBER.fullmatch(text)
     if found is None or text.rstrip().endswith("?"):

@@ -1,4 +1,4 @@
-"""All settings, each read once from the environment. Every one is described in docs/settings.md."""
+"""All settings, read once from the environment. docs/settings.md describes them."""
 
 import gc
 

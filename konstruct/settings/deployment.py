@@ -1,4 +1,4 @@
-"""Where a deployment's data is, its secrets and its hosts. A production is refused weak ones."""
+"""Settings of a deployment: servers, secrets and hosts. A production refuses weak values."""
 
 import sys
 from pathlib import Path
@@ -18,20 +18,20 @@ from konstruct.settings.environment import (
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
-# Where the data lives: embedded under KONSTRUCT_HOME, or yours by URL.
+# Servers of the data: embedded under KONSTRUCT_HOME, or by URL.
 DATABASE_URL = url("DATABASE_URL")
 DATABASE_OWNER_URL = url("DATABASE_OWNER_URL")
-# Further servers that have tenants, by name, as the application and as the owner.
+# Further servers of tenants, by name, with the application's and the owner's URLs.
 TENANT_DATABASES = named_urls("TENANT_DATABASES")
 TENANT_DATABASES_OWNER = named_urls("TENANT_DATABASES_OWNER")
-# A standby of a server, for what may be a moment old; as the application.
+# A standby of a server, for reads that may be a moment old; as the application.
 TENANT_DATABASES_REPLICAS = named_urls("TENANT_DATABASES_REPLICAS", "default", *TENANT_DATABASES)
 # Servers that take no new tenants; "default" is that of DATABASE_URL.
 TENANT_DATABASES_CLOSED = names("TENANT_DATABASES_CLOSED", "")
 REDIS_URL = url("REDIS_URL")
 LLM_POOL_URL = url("LLM_POOL_URL")
 
-# A deployment with its own database is a production unless a setting denies it.
+# A deployment with its own database is a production, unless a setting disables it.
 DEBUG = flag("DEBUG", default=False)
 PRODUCTION = bool(DATABASE_URL) and not DEBUG
 
@@ -84,18 +84,18 @@ SECURE_PROXY_SSL_HEADER = (
 )
 # Proxies in front of the web, each of which adds an entry to X-Forwarded-For. 0: it is not read.
 TRUSTED_PROXIES = number("TRUSTED_PROXIES", 0, least=0)
-# Attempts to log in to the admin that fail: of one name from one address, of all names from one
-# address, of one name from all addresses; and the seconds in which so many come back.
+# Failed attempts to log in to the admin: of one name from one address, of all names from one
+# address, of one name from all addresses; and the seconds after which as many are allowed again.
 LOGIN_ATTEMPTS = number("LOGIN_ATTEMPTS", 5)
 LOGIN_ATTEMPTS_PER_ADDRESS = number("LOGIN_ATTEMPTS_PER_ADDRESS", 50)
 LOGIN_ATTEMPTS_PER_USER = number("LOGIN_ATTEMPTS_PER_USER", 100)
 LOGIN_LOCK_SECONDS = number("LOGIN_LOCK_SECONDS", 900)
 # Of links to set a password: invitations and requested resets.
 PASSWORD_RESET_TIMEOUT = 3600 * number("PASSWORD_LINK_HOURS", 72)
-# A tenant that operators delete in the admin can be restored for so long.
+# A tenant that operators delete in the admin can be restored for this time.
 DELETED_TENANT_DAYS = number("DELETED_TENANT_DAYS", 7)
-# A production is served by HTTPS unless it says otherwise: without it a browser would send the
-# cookies of a login where everybody on the way reads them.
+# A production uses HTTPS unless PLAIN_HTTP is set: without HTTPS, the cookies of a login can be
+# read on the way.
 PLAIN_HTTP = flag("PLAIN_HTTP", default=not (PRODUCTION or SECURE_PROXY_SSL_HEADER))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not PLAIN_HTTP
 SECURE_HSTS_SECONDS = 0 if PLAIN_HTTP else number("SECURE_HSTS_SECONDS", 3600)

@@ -1,4 +1,4 @@
-"""Readers of the environment: each takes a variable's name, and ends the process on nonsense."""
+"""Readers of the environment: each takes a variable's name, and exits on an invalid value."""
 
 import os
 import re
@@ -49,7 +49,7 @@ def url(name: str) -> str:
 
 
 def _checked_url(name: str, url: str) -> str:
-    """Return the URL, if it is one; an error does not show it, nor its password."""
+    """Return the URL if it is valid. The error shows neither the URL nor its password."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -110,7 +110,7 @@ def named_urls(name: str, *known: str) -> dict[str, str]:
 
 
 def refuse(weakness: str) -> None:
-    """End the process with this line; an empty one says that there is nothing to refuse."""
+    """Exit with this message; "" means that there is nothing to refuse."""
     if weakness:
         sys.exit(f"konstruct: {weakness}.")
 

@@ -14,20 +14,20 @@ from konstruct.settings.stores import EMBEDDED_CACHE
 # process needs a separate file.
 HEARTBEAT_FILE = Path(text("HEARTBEAT_FILE")) if text("HEARTBEAT_FILE") else None
 
-# Where Prometheus reads metrics, apart from the port of the web. Off unless it is set.
+# The address for Prometheus, separate from the port of the web. Off unless it is set.
 METRICS_ADDRESS = address("METRICS_ADDRESS")
-# Files in which the processes of one machine, or of one container, count.
+# Directory of the files in which the processes of one machine, or of one container, count.
 METRICS_DIR = Path(text("METRICS_DIR")) if text("METRICS_DIR") else None
 if METRICS_ADDRESS and METRICS_DIR is None:
     METRICS_DIR = embedded.home() / "metrics"
 
-# Threads of each web process that answer requests; each keeps a database connection.
+# Threads of each web process for requests; each keeps a database connection.
 WEB_THREADS = number("WEB_THREADS", 16)
-# Requests to mem0's API for which a web process asks the language model at once, each in a thread.
+# Parallel requests of mem0's API that a web process sends to the language model, each in a thread.
 MEM0_CONCURRENCY = number("MEM0_CONCURRENCY", max(1, WEB_THREADS // 2))
 
-# Jobs that a worker process does at once. Each has a thread, which mostly waits: for the language
-# model, for Slack. Embeddings are computed, by all cores for each job.
+# Parallel jobs of a worker process. Each has a thread, which mostly waits for the language model or
+# Slack. Embeddings are computed, by all cores for each job.
 REPLY_CONCURRENCY = number("REPLY_CONCURRENCY", 500)
 DELIVERY_CONCURRENCY = number("DELIVERY_CONCURRENCY", 32)
 EMBEDDING_CONCURRENCY = number("EMBEDDING_CONCURRENCY", 1)
@@ -58,15 +58,15 @@ CELERY_BROKER_USE_SSL = (
 )
 # Called before a connection is opened; starts the embedded Valkey where there is no URL.
 BROKER_BEFORE_CONNECT = "konstruct.local.embedded.ensure_valkey" if EMBEDDED_CACHE else None
-# Data alone: a writer to the broker must not run code in the worker.
+# JSON only: a writer to the broker must not run code in the worker.
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
-# Seconds after which another worker may do a job. A reply with four rounds of tools asks the
-# language model five times.
+# Seconds after which another worker may do a job. A reply with four rounds of tools sends five
+# requests to the language model.
 TASK_TIME_LIMIT = number("TASK_TIME_LIMIT", 7 * LLM_TIMEOUT)
 CELERY_TASK_IGNORE_RESULT = True
-# A task is acknowledged when it is done, so that a process takes no more tasks than it has threads;
-# what a killed worker or a flushed broker loses is found again in Postgres by the sweepers.
+# A task is acknowledged when it is done, so that a process takes no more tasks than it has threads.
+# The sweep finds the jobs of killed workers and of a flushed broker in Postgres.
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "replies"
@@ -90,7 +90,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_TASK_PUBLISH_RETRY = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-# Seconds between two measurements of what a tenant stores.
+# Seconds between two measurements of a tenant's usage.
 QUOTA_INTERVAL = number("QUOTA_INTERVAL", 300)
 CELERY_BEAT_SCHEDULER = "konstruct.celery:Scheduler"
 CELERY_BEAT_SCHEDULE = {
@@ -127,7 +127,7 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["console"], "level": LOG_LEVEL},
     "loggers": {
-        # Instead of their own handlers, which log whatever a request holds.
+        # Instead of their own handlers, which log the content of requests.
         "django": {"level": "INFO", "propagate": True},
         "django.server": {"level": "INFO", "propagate": True},
         "gunicorn.error": {"handlers": ["console"], "propagate": False},

@@ -1,4 +1,4 @@
-"""Database, tenants and cache: yours by URL, or embedded."""
+"""Settings of database, tenants and cache: by URL, or embedded."""
 
 import sys
 from typing import Any
@@ -33,7 +33,7 @@ if DB_ROLE == "owner" and DATABASE_URL and not DATABASE_OWNER_URL:
     )
 # The role of the application, for every user of this process.
 APPLICATION_DATABASE_URL = DATABASE_URL or embedded.database_url("app")
-# As whom the owner does; empty where this process is not to know it.
+# The URL of the owner's role; empty in processes that must not have it.
 OWNER_DATABASE_URL = embedded.database_url("owner") if EMBEDDED_DATABASE else DATABASE_OWNER_URL
 if DB_ROLE == "app":
     _databases = {"default": APPLICATION_DATABASE_URL, **TENANT_DATABASES}
@@ -70,8 +70,8 @@ DATABASES: dict[str, dict[str, Any]] = {
     }
     for _server, _server_url in _databases.items()
 }
-# A server that does not answer must not keep a thread that serves all tenants. The connections to
-# a machine that is gone end within half a minute (libpq; a Unix socket needs none of it).
+# A server that does not answer must not block a thread that serves all tenants. Connections to a
+# lost machine end within half a minute (libpq; a Unix socket does not need it).
 _PATIENCE = {
     "connect_timeout": "5",
     "keepalives_idle": "15",
@@ -87,7 +87,7 @@ for _server, _database in DATABASES.items():
         )
 # Called before a connection is opened; starts the embedded Postgres where there is no URL.
 DATABASE_BEFORE_CONNECT = "konstruct.local.embedded.ensure_postgres" if EMBEDDED_DATABASE else None
-# The second, which django-tenants wants there, has nothing to say after the first.
+# django-tenants requires the second one, which has no effect after the first.
 DATABASE_ROUTERS = ["tenants.routers.ServerRouter", "django_tenants.routers.TenantSyncRouter"]
 # Where pg_dump and pg_restore are. "": wherever PATH finds them.
 POSTGRES_BIN = text("POSTGRES_BIN")
@@ -95,7 +95,7 @@ POSTGRES_BIN = text("POSTGRES_BIN")
 POSTGRES_BIN_OF_EMBEDDED = (
     "konstruct.local.embedded.postgres.binaries" if EMBEDDED_DATABASE and not POSTGRES_BIN else None
 )
-# The file that says what was erased, outside of the database: see tenants/journal.py.
+# The journal of erasures, outside of the database: see tenants/journal.py.
 ERASURE_JOURNAL = text("ERASURE_JOURNAL")
 if EMBEDDED_DATABASE and not ERASURE_JOURNAL:
     ERASURE_JOURNAL = str(embedded.local_journal())
@@ -103,7 +103,7 @@ TENANT_MODEL = "tenants.Tenant"
 TENANT_DOMAIN_MODEL = "tenants.Domain"
 # The vector type lives here, so that every tenant's schema finds it.
 PG_EXTRA_SEARCH_PATHS = ["extensions"]
-# Validation would connect to the database at every start, for a name that we know is right.
+# Validation would connect to the database at every start, for a name that is known to be right.
 SKIP_PG_EXTRA_VALIDATION = True
 # True leaks across tenants after a rollback: see docs/tenancy.md.
 TENANT_LIMIT_SET_CALLS = False

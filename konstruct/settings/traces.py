@@ -31,7 +31,7 @@ def _is_ratio(value: str) -> bool:
         return False
 
 
-# The SDK would only log what is wrong, and trace all.
+# The SDK would only log invalid values, and trace everything.
 if OTEL_EXPORTER_OTLP_ENDPOINT:
     if urlsplit(OTEL_EXPORTER_OTLP_ENDPOINT).scheme not in ("http", "https"):
         refuse("OTEL_EXPORTER_OTLP_ENDPOINT is not like http://collector:4318")

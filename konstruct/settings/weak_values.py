@@ -1,6 +1,6 @@
-"""Values that a production refuses: weak secret keys, hosts of everybody, one role for all.
+"""Values that a production refuses: weak secret keys, wildcard hosts, one role for everything.
 
-The functions take what the settings have read, and return an error without the secret, or "".
+The functions take values of settings, and return an error without the secret, or "".
 """
 
 import re
@@ -31,7 +31,7 @@ def weak_secret_key(key: str, name: str = "SECRET_KEY") -> str:
 
 
 def weak_hosts(name: str, hosts: Iterable[str], *, subdomains: bool) -> str:
-    """Return which host is every host or no host name.
+    """Return an error for the first value that is no host name or matches every host.
 
     Args:
         hosts: the values of the setting.
@@ -52,7 +52,7 @@ def weak_hosts(name: str, hosts: Iterable[str], *, subdomains: bool) -> str:
 
 
 def weak_origins(name: str, origins: Iterable[str]) -> str:
-    """Return which origin is every origin or no origin."""
+    """Return an error for the first value that is no origin or matches every origin."""
     for origin in origins:
         scheme, separator, host = origin.partition("://")
         if not separator or scheme not in ("http", "https"):
@@ -67,7 +67,7 @@ def weak_origins(name: str, origins: Iterable[str]) -> str:
 def same_role(
     app_url: str, owner_url: str, *, names: str = "DATABASE_URL and DATABASE_OWNER_URL"
 ) -> str:
-    """Return why the application could act as the owner: by the same role or password."""
+    """Return an error if the application could act as the owner: with the same role or password."""
     app, owner = urlsplit(app_url), urlsplit(owner_url)
     if not (app_url and owner_url):
         return ""

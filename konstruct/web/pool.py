@@ -119,10 +119,11 @@ class Pool:
         """Make a pool. Its threads start when they are needed.
 
         Args:
-            threads: the most that run at once.
+            threads: the maximum number of threads.
             max_queued: requests of one verified share that may wait.
             max_queued_unverified: requests of all unverified shares together that may wait. Beyond
-                it the share with the longest queue loses its latest request.
+            it the
+                share with the longest queue loses its latest request.
         """
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="web")
         self._free = threads
@@ -136,10 +137,10 @@ class Pool:
     async def run(
         self, share: Share, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Call the function in a thread and return what it returns.
+        """Call the function in a thread, and return its result.
 
-        Cancelling this takes the call out of the queue. A call that has begun goes on, and keeps
-        its thread until it ends.
+        Cancelling removes the call from the queue. A running call continues, and keeps its thread
+        until it ends.
 
         Raises:
             Overloaded: too many requests of the share wait, or of all unverified shares.

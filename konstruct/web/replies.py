@@ -269,7 +269,7 @@ class Waiters:
                     self._wake(key)
 
     async def _watch(self) -> None:
-        """Look at new messages at once, and at all of them every POLL_SECONDS."""
+        """Check new messages immediately, and all of them every POLL_SECONDS."""
         loop = asyncio.get_running_loop()
         everything_at = loop.time() + POLL_SECONDS
         # Ends: when the server cancels the task. It waits between two turns.

@@ -1,4 +1,4 @@
-"""Extraction runs: what a language model proposed, previews with another one, and roll back."""
+"""Extraction runs: proposals of a language model, previews with another one, and rollback."""
 
 from typing import Final
 from uuid import UUID

@@ -36,7 +36,7 @@ from tenants.context import required_tenant_id
 REVIEW: Final = "memory.review_memoryentry"
 # Turns of the conversation on either side of the quote.
 TURNS_BEFORE, TURNS_AFTER = 3, 2
-# Counting stops here; the page then says "500+".
+# Counting stops here; the page then shows "500+".
 MAX_COUNT: Final = 500
 MAX_CHOICES: Final = 100
 
@@ -145,7 +145,7 @@ def _choices() -> dict[str, list[str]]:
 
 
 def _shown(fact: MemoryEntry) -> dict[str, Any]:
-    """Return what a reviewer needs to decide about a fact."""
+    """Return the data for a reviewer's decision about a fact."""
     evidence = list(FactEvidence.objects.filter(memory=fact).select_related("message"))
     old = MemoryEntry.objects.entries().filter(pk=fact.replaces).first() if fact.replaces else None
     turns: list[dict[str, Any]] = []

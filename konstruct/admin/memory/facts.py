@@ -1,4 +1,4 @@
-"""Facts: edited with their history, ended, and merged where two say nearly the same."""
+"""Facts: edited with their history, ended, and merged if two are nearly equal."""
 
 import json
 from typing import Any, cast
@@ -50,7 +50,7 @@ from tenants.audit.models import Action
 from tenants.context import required_tenant_id
 
 FOUND_BY_MEANING = 50
-# From here on two facts are worth looking at together; memory reports .9 of new ones by itself.
+# From this similarity on, two facts are shown as similar; memory reports new facts from .9 on.
 ALIKE = 0.8
 CHANGE = "memory.change_memoryentry"
 
@@ -190,7 +190,7 @@ class FactUserFilter(UserFilter):
 
 @admin.register(MemoryEntry, site=tenant_site)
 class MemoryEntryAdmin(AgentNameAdmin):
-    """Facts. Whatever is changed, what was known before stays as a version."""
+    """Facts. Every change keeps the state before as a version."""
 
     form = FactForm
     list_display = (shortened, "agent", "user_id", "status", "valid_from", "updated_at")
@@ -240,13 +240,13 @@ class MemoryEntryAdmin(AgentNameAdmin):
         return found.nearest(vector), False
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        """The columns; of a search, with the similarity to what was asked."""
+        """Return the columns; for a search, with the similarity to the query."""
         columns = super().get_list_display(request)
         return (columns[0], "similarity", *columns[1:]) if request.GET.get("q") else columns
 
     @display(description=_("Similarity"))
     def similarity(self, fact: Any) -> str:
-        """The cosine similarity to what was asked."""
+        """The cosine similarity to the query."""
         return f"{fact.score:.2f}" if hasattr(fact, "score") else ""
 
     def get_fields(self, request: HttpRequest, obj: MemoryEntry | None = None) -> Any:
@@ -261,7 +261,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
         return (*self.readonly_fields, "user_id") if obj else self.readonly_fields
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """An old version is what was known: it is looked at, and stays."""
+        """An old version cannot be changed."""
         return not _is_old(obj) and bool(super().has_change_permission(request, obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -374,7 +374,7 @@ def _is_old(fact: MemoryEntry | None) -> bool:
 
 
 def _known_of(fact: MemoryEntry) -> dict[str, Any]:
-    """Return what the page of a fact shows beside its fields."""
+    """Return the context of a fact's page."""
     return {
         "decisions": [(each, BUTTONS[each]) for each in decisions_for(fact)],
         "evidence": evidence_of(fact),
@@ -447,7 +447,7 @@ def _merge(request: HttpRequest, fact: MemoryEntry, other: MemoryEntry, form: Me
 
 
 def _versions(identity: UUID) -> list[dict[str, Any]]:
-    """Every version, newest first, each with what it changed of the one before."""
+    """Return every version, newest first, with its changes from the one before."""
     versions = LongTermMemory().history(identity, required_tenant_id())
     shown = []
     for version, before in zip(versions, [*versions[1:], None], strict=True):

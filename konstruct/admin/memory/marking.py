@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from memory.text import lexical
 
-# Comparing takes up to the cube of this, which is a tenth of a second. Between what two texts begin
-# and end with in common, what is longer is shown as replaced whole.
+# Comparing takes up to the cube of this number, a tenth of a second. Longer texts between the
+# common beginning and end are shown as replaced.
 MAX_WORDS = 250
 _WORD = re.compile(r"\w+")
 MAX_EXCERPT = 400  # characters
@@ -18,7 +18,7 @@ _PARTS = re.compile(r"\s++|\w++|[^\w\s]")
 
 
 def marked_difference(old: str, new: str) -> SafeString:
-    """The new text with what was added marked as such, and what was taken away."""
+    """Return the new text with marked additions, and the removed text."""
     before, after = _PARTS.findall(old), _PARTS.findall(new)
     begin = _in_common(before, after)
     end = _in_common(before[begin:][::-1], after[begin:][::-1])

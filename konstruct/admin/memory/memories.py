@@ -1,4 +1,4 @@
-"""Memories: what an agent would recall of a user for a question, and what lies beside a memory."""
+"""Memories: the recall of an agent for a question, and the rows beside a memory."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -119,7 +119,7 @@ def _as_of(request: HttpRequest, question: QuestionForm) -> datetime | None:
 
 
 def _in_range(request: HttpRequest, side: dict[str, Any]) -> dict[str, Any]:
-    """Return what was recalled without messages from before the range of days."""
+    """Return the recall without messages before the range of days."""
     since, _ = range_of(request.GET)
     if since is None:
         return side

@@ -23,9 +23,9 @@ from memory.recall.policy import MAX_NEIGHBOURS, MAX_TOP_K, MODES, PRESETS, Reca
 from tenants.context import required_tenant_id
 
 MESSAGES, FACTS = KINDS = ("messages", "facts")
-# Facts are found, unless the number says how many; as by the API.
+# The default number of facts, as in the API.
 FACTS_FOUND: Final = 10
-# What the API has no parameter for.
+# Parameters that the API does not have.
 OWN: Final = ("open_at", "keep_at", "neighbours")
 NOT_IN_THE_API: Final = _(
     "The API has no parameter for thresholds and neighbours: the agent has them."
@@ -110,7 +110,7 @@ def recalled(
     at: datetime | None,
     calibration: OwnCalibration,
 ) -> dict[str, Any]:
-    """Return what a policy recalls, for recalled.html; or the problem with the policy."""
+    """Return the recall with a policy, for recalled.html; or the error of the policy."""
     try:
         policy = form.policy(recall_policy(chosen.agent))
     except InvalidArgument as error:

@@ -1,4 +1,4 @@
-"""Sources of a reply: the trace of its recall for templates, and marks on what was recalled."""
+"""Sources of a reply: the trace of its recall for templates, and marks on recalled memories."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -75,8 +75,8 @@ def why_from(trace: Mapping[str, Any], reply_id: UUID | None = None) -> dict[str
     """Return the sources of a reply for why.html.
 
     Args:
-        trace: the trace of a recall, as the pipeline makes it and a recall event keeps it.
-        reply_id: the reply, on whose memories there may be marks; None if it is not stored.
+        trace: the trace of a recall, from the pipeline or a recall event.
+        reply_id: the reply, whose memories may have marks; None if it is not stored.
     """
     prompt = trace.get("prompt") or {}
     calibration = own_calibration()

@@ -121,7 +121,7 @@ class ReplyReviewAdmin(AgentRowsAdmin):
 
     @display(description=_("reviewer kind"))
     def kind(self, row: ReplyReview) -> str:
-        """What the reviewer is."""
+        """The kind of the reviewer."""
         return gettext(row.reviewer_kind)
 
     @display(description=_("Reply"))

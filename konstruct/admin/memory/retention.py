@@ -114,7 +114,7 @@ class RetentionRuleAdmin(AgentNameAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show what the change that waits would remove."""
+        """Show the messages that a pending change would remove."""
         waits = RetentionRule.objects.filter(effective_at__isnull=False)
         waiting = waits.filter(pk__in=filter(None, [as_uuid(object_id)])).first()
         context = {**(extra_context or {}), "waiting": waiting}
@@ -143,7 +143,7 @@ class RetentionRuleAdmin(AgentNameAdmin):
         return self.response_post_save_change(request, obj)
 
     def response_post_save_change(self, request: HttpRequest, obj: RetentionRule) -> HttpResponse:
-        """Lead to what a change that waits would remove."""
+        """Redirect to the preview of a pending change."""
         if obj.effective_at is not None:
             return redirect(_page_of(obj.pk))
         return super().response_post_save_change(request, obj)

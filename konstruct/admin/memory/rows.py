@@ -180,7 +180,7 @@ class ConversationEmbeddingAdmin(MemoryAdmin):
 
 @admin.register(PendingEmbedding, site=tenant_site)
 class PendingEmbeddingAdmin(JobAdmin):
-    """Messages that cannot be recalled yet, and why. Failed ones can be retried at once."""
+    """Messages that are not embedded yet, with the reason. Failed ones can be retried."""
 
     kind = EMBEDDINGS
     list_display = ("message", "state", "attempts", "last_error", "due_at", "created_at")
@@ -259,7 +259,7 @@ class RecallMarkAdmin(MemoryAdmin):
 
     @display(description=_("Recalled for"))
     def conversation(self, mark: RecallMark) -> SafeString:
-        """A link to the reply and what was recalled for it."""
+        """A link to the reply and its recall."""
         return link(
             gettext("Open reply"),
             "conversation",

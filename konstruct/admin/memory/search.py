@@ -58,7 +58,7 @@ DATE: Final = forms.DateInput(attrs={"type": "date"})
 
 
 class NarrowingForm(PageForm):
-    """What the messages of a search are narrowed to. An unusable value does not narrow."""
+    """The filters of a search. An invalid value does not filter."""
 
     agent = forms.ChoiceField(
         label=_("Agent"), choices=agent_choices(_("All agents")), required=False
@@ -94,7 +94,7 @@ def _start(day: Any, more: timedelta = timedelta()) -> datetime | None:
 
 @tenant_site.page("search/", name="search_page", permission=SEARCH)
 def search_page(request: HttpRequest) -> HttpResponseBase:
-    """Find anything of the tenant; an id leads to its object at once."""
+    """Find objects of the tenant; an id redirects to its object."""
     query = asked_in(request, "q")
     form = NarrowingForm(request.GET)
     narrowed = form.narrowing()
@@ -120,7 +120,7 @@ def search_page(request: HttpRequest) -> HttpResponseBase:
 
 
 def _found(request: HttpRequest, query: str, narrowed: MessageFilter) -> dict[str, Any]:
-    """Return what a query finds of each kind that the person may see."""
+    """Return the results of each kind that the person may see."""
     names, vector = agent_names(), embed([query])[0]
     facts = []
     if request.user.has_perm(SEE_FACTS):

@@ -81,7 +81,7 @@ def clear(request: HttpRequest) -> HttpResponseBase:
             session=found,
             query=query,
         )
-    # First, for LangGraph's connection has a transaction of its own.
+    # First, because LangGraph's connection has its own transaction.
     note(request, Action.CLEAR, "session", thread_id=found.thread_id)
     _store().clear_session(found.thread_id)
     messages.success(request, gettext("The session is cleared. Messages of conversations stay."))

@@ -138,7 +138,7 @@ def with_sources(
 def signals(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, Any]]:
     """Return the shares of a memory's score in percent, the largest first.
 
-    What the weights of the agent do not explain is the conversation's: its part depends on the
+    The remainder that the weights do not explain is the conversation's: its part depends on the
     length of all turns, which a trace does not have.
     """
     values = {feature["name"]: feature["value"] for feature in hit["features"]}
@@ -191,7 +191,7 @@ class _Changes:
         }
 
     def of_message(self, message_id: Any) -> dict[str, Any]:
-        """Return what a source that is a message shows beside its text."""
+        """Return the context of a source that is a message."""
         pk = as_uuid(str(message_id or ""))
         message = self.messages.get(pk) if pk else None
         excluded = self.exclusions.get(pk, []) if pk else []

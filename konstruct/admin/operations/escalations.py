@@ -68,7 +68,7 @@ class ToFilter(ChoiceFilter):
 
 
 class AssignedFilter(ChoiceFilter):
-    """Assigned to the user who looks, or to no one."""
+    """Assigned to the current user, or to no user."""
 
     title = _("assigned")
     parameter_name = "assigned"
@@ -215,7 +215,7 @@ def colleague_names() -> list[str]:
     "escalations/<uuid:escalation_id>/assign/", name="assign_escalation", permission=ANSWER
 )
 def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
-    """Assign an escalation to a colleague, or to no one, and go back to the page before."""
+    """Assign an escalation to a colleague, or to no user, and redirect to the page before."""
     found, to = _found(escalation_id), request.POST.get("to", "")
     was = row_state(found)
     success = gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Assigned to no one.")

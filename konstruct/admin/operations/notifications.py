@@ -1,4 +1,4 @@
-"""Notifications: who gets what, when and where; what was sent; and who answers from Slack."""
+"""Notifications: recipients, sent notifications, and members who answer from Slack."""
 
 import re
 from typing import Any, Final
@@ -46,7 +46,7 @@ def workspace_choices() -> list[tuple[str, str]]:
 class RecipientForm(forms.ModelForm):
     """A recipient. Of the three ways to name it, the chosen one is kept."""
 
-    # Without unfold's wrapper of related fields, whose script the content security policy forbids.
+    # Without unfold's wrapper of related fields: the content security policy forbids its script.
     member = forms.ModelChoiceField(
         User.objects.filter(is_active=True).order_by("username"),
         label=_("Member"),
@@ -95,7 +95,7 @@ class RecipientForm(forms.ModelForm):
         )  # fmt: skip
 
     def clean(self) -> dict[str, Any]:
-        """Require what the destination needs, and both quiet hours or none."""
+        """Require the fields of the destination, and both quiet hours or none."""
         values: dict[str, Any] = super().clean() or {}
         needed = {
             Destination.MEMBER: {"member": gettext("Choose the member of the team.")},

@@ -92,7 +92,7 @@ def person(request: HttpRequest) -> HttpResponseBase:
 
 
 def _counted(known: AgentUserCounts) -> dict[str, Any]:
-    """Return what an agent has of the person, with `+` at the numbers where counting stopped."""
+    """Return the numbers of an agent's rows about the person, with `+` at the limit of counting."""
     counts = ("messages", "pieces", "recalls", "facts")
     return {
         name: AtLeast(value) if name in counts and value >= MAX_COUNTED_IN_LIST else value
@@ -199,7 +199,7 @@ def _facts(
 
 
 def _former(rows: Any) -> QuerySet[MemoryEntry]:
-    """Facts that were right or were taken for right, and are no longer given to agents."""
+    """Facts that are not given to agents any more."""
     closed = Q(state__in=(FactState.SUPERSEDED, FactState.RETRACTED, FactState.REJECTED))
     ended = Q(state=FactState.ACTIVE) & (Q(valid_to__lte=Now()) | Q(expires_at__lte=Now()))
     found: QuerySet[MemoryEntry] = rows.entries().filter(closed | ended).order_by("-updated_at")

@@ -74,7 +74,7 @@ class PersonForm(forms.ModelForm):
         cleaned: dict[str, Any] = super().clean() or {}
         stays = cleaned.get("is_active", True) and cleaned.get("role") in ("admin", SUPERUSER)
         if self.instance.pk and "role" in cleaned and not stays:
-            # Two admins who demote each other at once wait for each other here.
+            # Two admins who demote each other simultaneously wait for each other here.
             ids = [user.pk for user in admins().select_for_update(of=("self",))]
             if ids == [self.instance.pk]:
                 raise forms.ValidationError(

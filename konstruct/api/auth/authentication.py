@@ -44,7 +44,7 @@ LISTED: Final = ("slug", "state", "migrated_to", "quotas", "usage")
 
 @dataclass(frozen=True)
 class Admission:
-    """What was found for the text of a key."""
+    """The rows that belong to the text of a key."""
 
     text: KeyText
     key: ApiKey | None
@@ -56,18 +56,18 @@ class Admission:
 
 
 def admit(text: KeyText, *, agent: str = "", tenant: Tenant | None = None) -> Admission:
-    """Look what a key opens, and for the agent of that name or id, in one message to Postgres.
+    """Look up a key, and the agent with that name or id, in one message to Postgres.
 
     Args:
         text: the key.
-        agent: the name or id of the agent that the request names, if it does.
-        tenant: the tenant's row. Where there are several servers, the caller has read it.
+        agent: the name or id of the agent in the request, if it has one.
+        tenant: the tenant's row. With several servers, the caller has read it.
 
     Raises:
-        UnknownTenant: the key names none.
+        UnknownTenant: the key names no tenant.
         TenantNotServing: it is suspended, or not provisioned yet.
-        TenantBehind: its schema and this code do not fit.
-        ServerDown: so is the server that it is on.
+        TenantBehind: its schema does not fit this code.
+        ServerDown: its server is down.
     """
     try:
         with known_tenant(text.tenant_id):

@@ -66,9 +66,9 @@ def parse_key(text: str) -> KeyText | None:
 
 
 def bearer_key(authorization: str) -> str | None:
-    """Return the credentials of an Authorization header; None for a scheme that is no key's.
+    """Return the key of an Authorization header; None for another scheme.
 
-    `Bearer …`, or `Token …`, as clients of mem0 say it.
+    The scheme is `Bearer`, or `Token` for clients of mem0.
     """
     scheme, _, credentials = authorization.strip().partition(" ")
     return credentials.strip() if scheme.lower() in ("bearer", "token") else None
@@ -87,7 +87,7 @@ class Program:
     """Who a request with an API key comes from, in the place of a user."""
 
     key: ApiKey
-    # What was read along with the key: the agent that the request names, by that name or id.
+    # The agent that the request names, read together with the key.
     agents: Mapping[str, Agent] = field(default_factory=dict, compare=False, repr=False)
     is_authenticated: bool = True
     is_staff: bool = False
@@ -107,18 +107,18 @@ def issue_key(
     created_by: str = "",
     spare: int = 0,
 ) -> tuple[ApiKey, KeyText]:
-    """Make a key. Its text is returned here and can never be had again.
+    """Create a key, and return its text, which is not stored.
 
     Args:
-        scopes: what it may do; by default read and write.
-        agent_id: the one agent that there is for it; by default all of them.
-        user_id: the one end user that there is for it; by default all of them.
-        created_by: the id of the person who makes it; empty: an operator's command.
+        scopes: the scopes; by default read and write.
+        agent_id: restricts the key to one agent; by default all of them.
+        user_id: restricts the key to one end user; by default all of them.
+        created_by: the id of the person who creates it; empty: an operator's command.
         spare: how many keys there may be above the tenant's limit.
 
     Raises:
         KeyInvalid: a key cannot have these values; the message names the field.
-        QuotaExceeded: the tenant has as many valid keys as it may.
+        QuotaExceeded: the tenant has reached its limit of valid keys.
     """
     text = new_key(tenant_id)
     chosen = [str(scope) for scope in scopes]
@@ -204,7 +204,7 @@ def note_use(key: ApiKey) -> None:
     used, now = key.last_used_at, timezone.now()
     if used is not None and now - used < LAST_USE_EVERY:
         return
-    # Of many requests at once, the first to come writes.
+    # Of several simultaneous requests, the first one writes.
     long_ago = Q(last_used_at__isnull=True) | Q(last_used_at__lte=now - LAST_USE_EVERY)
     ApiKey.objects.filter(long_ago, pk=key.pk).update(last_used_at=now)
 

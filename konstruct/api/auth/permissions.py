@@ -1,4 +1,4 @@
-"""What a caller may do: the scopes and the binding of a key, the permissions of a person."""
+"""Permissions of callers: the scopes and the binding of a key, the permissions of a person."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

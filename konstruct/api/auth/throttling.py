@@ -48,12 +48,12 @@ class TenantThrottle(BaseThrottle):
 
 
 class RateLimited(APIView):
-    """A view with requests that cost tokens, and responses that say how many are left."""
+    """A view with requests that cost tokens, and responses with the number of remaining tokens."""
 
     throttle_classes = [TenantThrottle]
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """Add the RateLimit headers to whatever was answered, errors too."""
+        """Add the RateLimit headers to every response, including errors."""
         final = super().finalize_response(request, response, *args, **kwargs)
         bucket = getattr(getattr(request, "_request", request), "rate_limit", None)
         if bucket is not None:

@@ -63,7 +63,7 @@ class FastJSONRenderer(JSONRenderer):
         return self.encoder_class().default(value)
 
 
-# Postgres keeps no NUL. In a pattern, so that the API's description says so.
+# Postgres stores no NUL. A pattern, so that it is in the API's description.
 NO_NUL = RegexValidator(r"^[^\x00]*\Z", "Give text without NUL characters.")
 # In this pattern and the next what comes first cannot be what comes after it: where two parts can
 # both take a character, a text that fails in the end takes the square of its length.
@@ -82,7 +82,7 @@ class StrictCharField(serializers.CharField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"trim_whitespace": False, **options})
-        # CharField's own check of NUL is not described, and would say the same twice.
+        # CharField's own check of NUL is not in the description, and would repeat the error.
         self.validators = [
             validator
             for validator in self.validators
@@ -181,10 +181,10 @@ class StrictSerializer(serializers.Serializer):
     least_fields = 0
 
     def get_fields(self) -> dict[str, serializers.Field]:
-        """Return fields of this serializer's own.
+        """Return new fields of this serializer.
 
-        A field without child fields is copied shallowly. REST framework makes each anew, its
-        validators too, which is half of what it takes to check a small body.
+        A field without child fields is copied shallowly. REST framework would create each again
+        with its validators, which takes half of the time of checking a small body.
         """
         declared: dict[str, serializers.Field] = self._declared_fields
         return {

@@ -171,7 +171,9 @@ def _own_problem(error: KonstructError) -> Problem:
 
 
 def _own_field_errors(error: KonstructError) -> Iterator[FieldError]:
-    """What an error of ours says of single fields; `__all__` is the thing as a whole."""
+    """Return the errors by field of one of Konstruct's errors; `__all__` is the object as a
+    whole.
+    """
     fields: Mapping[str, Iterable[str]] = getattr(error, "fields", {})
     for name, wrong in fields.items():
         yield FieldError("body" if name == "__all__" else name, " ".join(wrong))

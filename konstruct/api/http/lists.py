@@ -282,7 +282,7 @@ def beyond(
     if not rest:
         return further
     ((last, value),) = rest
-    # The first bound alone is what an index can begin at; the rest is decided on the rows there.
+    # An index can begin only at the first bound; the others filter its rows.
     here = Q(**{f"{first[0]}__{operator}e": first[1]})
     return here & (further | Q(**{f"{last}__{operator}": value}))
 

@@ -57,7 +57,7 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 
 # The headers that a problem takes over from the response that it replaces.
 KEPT_HEADERS = ("Retry-After",)
-# Bytes of a body that are read before anybody knows whether its key is valid.
+# Bytes of a body that are read before its key is verified.
 MAX_SCANNED_BYTES = 1 << 16
 
 
@@ -110,10 +110,10 @@ class SlashMiddleware(CommonMiddleware):
 
 
 class ApiKeyTenantMiddleware:
-    """Reads what a request with an API key depends on: `request.admission`.
+    """Reads the key, its tenant and its agent of a request: `request.admission`.
 
-    On a host that serves all tenants it enters the tenant that the key names. This opens nothing:
-    whether the key does, its authentication decides, by what was found in that tenant alone.
+    On a host that serves all tenants it enters the tenant that the key names. This grants no
+    access: authentication checks the key by the rows of that tenant.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -130,7 +130,7 @@ class ApiKeyTenantMiddleware:
             try:
                 tenant = None
                 if settings.TENANT_DATABASES:
-                    tenant = require_serving(key.tenant_id)  # also says where it is entered
+                    tenant = require_serving(key.tenant_id)  # caches the tenant's server
                 scope.enter_context(tenant_scope(key.tenant_id, pinned=True))
                 admission = admit(key, agent=_agent_named(request), tenant=tenant)
                 request.admission = admission  # type: ignore[attr-defined]
@@ -148,7 +148,7 @@ class ApiKeyTenantMiddleware:
 def _agent_named(request: HttpRequest) -> str:
     """Return the `agent` of a request's parameters, or of its body if that is small JSON.
 
-    The view reads it again, and checks it: this only says what to look for along with the key.
+    The view reads and validates it again: this value is only looked up together with the key.
     """
     named: object = None
     with suppress(SuspiciousOperation, ValueError, RecursionError):

@@ -115,7 +115,8 @@ def _cut(text: str, longest: int) -> str:
 def problem_document(request: HttpRequest, problem: Problem) -> HttpResponse:
     """Return the problem as an HTTP response.
 
-    ASCII, since what a caller sent may hold halves of surrogate pairs, which UTF-8 cannot.
+    The JSON is ASCII, since values of a request may hold lone surrogates, which UTF-8 cannot
+    encode.
     """
     return HttpResponse(
         json.dumps(problem.as_json(path=request.path, request_id=current_request_id())),
@@ -147,7 +148,7 @@ def register(prefix: str, form: ErrorForm) -> None:
 
 
 def takes_keys(path: str) -> bool:
-    """Whether an API key may say which tenant a request for this path is for."""
+    """Return whether an API key may choose the tenant of a request for this path."""
     return _form_at(path) is not None
 
 

@@ -67,7 +67,7 @@ _WITH_A_BODY = {
     413: ("BodyTooLarge", "The body is too large."),
     415: ("UnsupportedMediaType", "The body is not declared as application/json."),
 }
-# What views say of themselves, by `problems`.
+# Declared by views, in `problems`.
 _SOMETIMES = {
     402: (
         "QuotaExceeded",
@@ -181,7 +181,7 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 def _let_anything_be_null(schema: Any) -> None:
-    """Mend "either anything or null", which drf-spectacular says of JSON, and null is both."""
+    """Replace drf-spectacular's "either anything or null" for JSON: null matches both."""
     if isinstance(schema, dict):
         if schema.get("oneOf") == [{}, {"type": "null"}]:
             del schema["oneOf"]

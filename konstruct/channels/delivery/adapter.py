@@ -1,7 +1,7 @@
-"""What a channel must be able to do so that replies can be shown in it. Pure.
+"""The interface of a channel that shows replies. Pure.
 
-An adapter is one file: see slack/adapter.py, and docs/slack.md for how to add another. Everything
-else (when, how often, exactly once) is the same for all channels: queue.py and worker.py.
+An adapter is one file: see slack/adapter.py, and docs/slack.md for how to add another. The rest
+(when, how often, exactly once) is the same for all channels: queue.py and worker.py.
 """
 
 import hashlib
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-# Where something is shown, in the channel's own terms; nothing but its adapter reads it.
+# Where a message is shown, in the channel's own terms; only the channel's adapter reads it.
 Address = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """Something that a person can press; `action` and `value` come back."""
+    """A button; `action` and `value` are sent back when a person presses it."""
 
     label: str
     action: str
@@ -41,14 +41,14 @@ class Part:
 
     @property
     def digest(self) -> str:
-        """What tells one part from another."""
+        """A digest that distinguishes parts."""
         buttons = [(button.label, button.action, button.value) for button in self.buttons]
         return hashlib.sha256(json.dumps([self.text, buttons]).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a post bears, unseen by people, so that it can be found again."""
+    """Invisible metadata of a post, by which the post is found again."""
 
     message_id: UUID
     part: int
@@ -61,7 +61,7 @@ class Adapter(Protocol):
     can_edit: bool
     """Whether a post can be changed. Where it cannot, no placeholder is shown."""
     shares_threads: bool
-    """Whether everybody who speaks in a thread reads what the others say there."""
+    """Whether all participants of a thread read all of its messages."""
 
     def parts(self, view: View) -> list[Part]:
         """Write the view as the channel does: escaped, and split at its limit."""

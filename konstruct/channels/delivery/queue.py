@@ -103,7 +103,7 @@ def intend(delivery: Delivery, part: int | None) -> None:
 
 
 def note_posted(delivery: Delivery, part: int, posted: str, digest: str) -> None:
-    """Record a post, and what it shows."""
+    """Record a post and its content."""
     delivery.posted[part : part + 1] = [{"id": posted, "digest": digest}]
     delivery.intent = None
     delivery.save(update_fields=["posted", "intent"])

@@ -1,4 +1,4 @@
-"""What a channel shows of a message, by how far the message is."""
+"""The content that a channel shows of a message, by the state of the message."""
 
 from uuid import UUID
 
@@ -23,7 +23,7 @@ APPROVE, DENY = "approve", "deny"
 def view_of(message_id: UUID, *, can_edit: bool) -> View | None:
     """Return the content to show now; None for nothing.
 
-    A channel whose posts cannot be changed shows nothing until there is something to stay.
+    A channel whose posts cannot be changed shows nothing before the final content.
     """
     said = Message.objects.filter(pk=message_id, role=Role.ASSISTANT).first()
     if said is not None:  # by a person, of their own accord
@@ -33,7 +33,7 @@ def view_of(message_id: UUID, *, can_edit: bool) -> View | None:
         return None
     progress = progress_of(message)
     if progress.status is Status.FAILED:
-        # What a person has closed was not tried in vain.
+        # A message that a person has closed needs no apology.
         return APOLOGY if progress.attempts else TAKEN_CARE_OF
     if progress.status is Status.WITH_PERSON:
         return WITH_PERSON

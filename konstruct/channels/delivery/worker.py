@@ -1,8 +1,7 @@
-"""Showing a message in its channel: what a worker does with a delivery, safe to run again.
+"""Shows a message in its channel. A delivery can be run again at any point.
 
-Every step may be killed. Before a post is made, the intent is written down; a worker that finds an
-intent looks in the channel for the post, by its mark, before it posts again. No transaction is open
-while the channel is asked.
+Before a post is made, the intent is stored; a worker that finds an intent searches the channel for
+the post, by its mark, before it posts again. No transaction is open during calls of the channel.
 """
 
 from typing import Final
@@ -27,10 +26,10 @@ DELIVERIES: Final = counter(
 
 
 def deliver(*, tenant_id: UUID, message_id: UUID) -> None:
-    """Show the message's present state in its channel.
+    """Show the current state of the message in its channel.
 
-    One worker at a time. A worker that finds the delivery leased returns at once: the other looks
-    again after it has ended its lease, so that no change is missed.
+    One worker at a time. A worker that finds the delivery leased returns: the other one checks for
+    changes after it has ended its lease, so that none is missed.
     """
     with tenant_scope(tenant_id):
         if not Delivery.objects.filter(pk=message_id).exists():
@@ -92,7 +91,7 @@ def show(delivery: Delivery, number: int, part: Part, adapter: Adapter, lease: L
             return
     found = adapter.find(delivery.address, mark) if delivery.intent == number else None
     if found is not None:
-        # A worker was killed before it could write this down. What it shows is not known.
+        # A worker was killed before it recorded the post. Its content is not known.
         with lease.transaction():
             queue.note_posted(delivery, number, found, "")
         change(delivery, found, part, adapter, mark, lease)
@@ -103,7 +102,7 @@ def show(delivery: Delivery, number: int, part: Part, adapter: Adapter, lease: L
         posted = adapter.post(delivery.address, part, mark)
     except (ChannelBusy, ChannelRefused):
         with lease.transaction():
-            queue.intend(delivery, None)  # it surely was not made
+            queue.intend(delivery, None)  # it was certainly not made
         raise
     with lease.transaction():
         queue.note_posted(delivery, number, posted, part.digest)
@@ -112,7 +111,7 @@ def show(delivery: Delivery, number: int, part: Part, adapter: Adapter, lease: L
 def change(
     delivery: Delivery, posted: str, part: Part, adapter: Adapter, mark: Mark, lease: Lease
 ) -> None:
-    """Let an existing post show something else."""
+    """Change the content of an existing post."""
     with lease.transaction():
         pass  # a worker that has lost the delivery changes no post
     adapter.update(delivery.address, posted, part, mark)

@@ -1,4 +1,4 @@
-"""What a notification says: one line for each row that is still open, with a link to its page."""
+"""The content of notifications: one line for each row that is still open, with a link."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Item:
     escalation_id: UUID | None = None
     """The escalation, if a person can answer it."""
     question: str = ""
-    """What the user wrote last, if the recipient wants it."""
+    """The last message of the user, if the recipient wants it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Digest:
 
     @property
     def title(self) -> str:
-        """One line that says what it is about."""
+        """A one-line summary."""
         only = (
             self.items[0].text
             if len(self.items) == 1

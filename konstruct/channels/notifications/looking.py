@@ -1,7 +1,7 @@
-"""Looking at a row: queueing what recipients want to know of it.
+"""Checks a row for events of which recipients want to be notified, and queues notifications.
 
 One statement for each event compares the row with all recipients, by the row's id. Notifications
-are unique by recipient, event, row and time, so that a look can be repeated.
+are unique by recipient, event, row and time, so that a check can be repeated.
 """
 
 from datetime import datetime, timedelta
@@ -37,8 +37,8 @@ SENDING: Final = JobKind(
     is_final=lambda error: isinstance(error, ChannelRefused),
     is_busy=lambda error: isinstance(error, ChannelBusy),
 )
-# Of an open escalation: since when its user waits for a person. Empty once a person has answered
-# all messages.
+# For an open escalation: since when its user has waited for a person. Empty once a person has
+# answered all messages.
 _WAITS_SINCE: Final = """
 coalesce(
     (SELECT min(message.created_at) FROM memory_message AS message
@@ -55,8 +55,8 @@ coalesce(
     ) THEN waiting.opened_at END
 )
 """
-# By event: the row with this key while it is not settled, with since when it is so; and whether
-# recipients are notified after their `wait_minutes`, or at once.
+# By event: the row with this key while it is open, with the time of the event; and whether
+# recipients are notified after their `wait_minutes`, or immediately.
 _SOURCES: Final[dict[Event, tuple[str, bool]]] = {
     Event.ESCALATION_OPENED: (
         "SELECT opened_at AS since, agent_id, user_id FROM orchestrator_escalation"
@@ -134,7 +134,7 @@ SELECT count(*) FROM (
 
 
 def look(key: UUID) -> None:
-    """Queue what recipients want to know of a row, and look again when it will have waited long.
+    """Queue the notifications of a row, and schedule the next check.
 
     Safe to run twice: a recipient is notified once of each event. One worker at a time.
     """

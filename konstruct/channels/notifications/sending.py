@@ -1,8 +1,8 @@
-"""Sending what a recipient has not been notified of yet: one digest at a time.
+"""Sends new notifications to a recipient: one digest at a time.
 
 Before a digest is sent, its notifications get the id of a batch. A worker that finds notifications
-with a batch sends the same batch again: another may have been killed after it had sent it. In Slack
-it looks for the post first. A mail may be sent twice then, with the same Message-ID.
+with a batch sends the same batch again, because another worker may have been killed after sending
+it. In Slack it looks for the post first. A mail may be sent twice, with the same Message-ID.
 """
 
 from collections.abc import Sequence
@@ -37,10 +37,10 @@ MAX_REMOVED: Final = 1000
 
 
 def has_recipients(event: Event = Event.ESCALATION_OPENED) -> bool:
-    """Return whether anyone who can be reached is notified of an event in the current tenant.
+    """Return whether a reachable recipient is notified of an event in the current tenant.
 
-    A mail recipient can be reached if the deployment can send mail and there is an address, a Slack
-    channel if its workspace is connected.
+    A mail recipient is reachable if mail is configured and there is an address, a Slack channel if
+    its workspace is connected.
     """
     recipients = NotificationRecipient.objects.active().filter(events__contains=[event])
     workspaces = set(SlackInstallation.objects.connected().values_list("workspace", flat=True))
@@ -116,7 +116,10 @@ def deliver(
 
 
 def send_test(recipient: NotificationRecipient) -> None:
-    """Send a test at once, also in quiet hours. Not in a transaction. Raises as `deliver` does."""
+    """Send a test immediately, also in quiet hours. Not in a transaction.
+
+    Raises as `deliver` does.
+    """
     with translation.override(settings.NOTIFICATION_LANGUAGE):
         text = gettext("This is a test: notifications reach you here")
     item = Item(text, f"{base_url()}/admin/")

@@ -67,8 +67,8 @@ def _blocks(digest: Digest) -> list[dict[str, Any]]:
 
 
 def _item(item: Item) -> list[dict[str, Any]]:
-    """Return the blocks of an item. What a user wrote is plain text: no mention works in it."""
-    # The line is escaped: `<!channel>` in the name of an agent notifies no one.
+    """Return the blocks of an item. Text of a user is plain text, without mentions."""
+    # The line is escaped: `<!channel>` in the name of an agent notifies nobody.
     section: dict[str, Any] = {
         "type": "section",
         "text": {

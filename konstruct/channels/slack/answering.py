@@ -163,7 +163,7 @@ def _note(action: Action, member: Any, found: Escalation, **detail: Any) -> None
 
 
 def _form(found: Escalation, member: Any) -> dict[str, Any]:
-    """Return the form, with what the user said last if the member may read conversations."""
+    """Return the form, with the user's last message if the member may read conversations."""
     blocks: list[dict[str, Any]] = []
     if member.has_perm(MAY_READ):
         said = Message.objects.filter(**Thread.of(found).named, role=Role.USER)

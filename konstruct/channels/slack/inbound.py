@@ -135,7 +135,7 @@ def _bot_of(workspace: str) -> str:
 
 
 def _end_installation(envelope: Envelope) -> bool:
-    """End the installation if the event says that its token is revoked."""
+    """End the installation if its token is revoked."""
     if envelope.event["type"] == "tokens_revoked":
         tokens = envelope.event.get("tokens")
         bots = tokens.get("bot") if isinstance(tokens, dict) else None

@@ -1,4 +1,4 @@
-"""The webhooks of the Slack channel: requests are verified, stored and answered at once.
+"""The webhooks of the Slack channel: requests are verified, stored and answered.
 
 Workers handle the events. An event is stored in Postgres before Slack gets a 200; if that fails,
 Slack gets an error and sends the event again.

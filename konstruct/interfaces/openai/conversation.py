@@ -80,7 +80,7 @@ def find_match(
 
 
 def is_retry(retry_count: str) -> bool:
-    """Return whether the header of a client's library says that the request is a retry."""
+    """Return whether the header of a client's library marks the request as a retry."""
     return retry_count.isdecimal() and retry_count.strip("0") != ""
 
 

@@ -1,6 +1,6 @@
-"""Texts of the team that name an erased person, such as saved questions: found by whole words.
+"""Texts of the team that name an erased person, such as saved questions, found by whole words.
 
-A person is named by an id, or by a name that nobody else in the tenant has.
+A person is named by an id, or by a name that no other person of the tenant has.
 """
 
 import json
@@ -61,7 +61,7 @@ def pattern_of_ids(user_ids: Iterable[str]) -> re.Pattern[str]:
 
 
 class Naming:
-    """Tells whether a text names a person."""
+    """Returns whether a text names a person."""
 
     def __init__(self, user_ids: Iterable[str], names: Sequence[str]) -> None:
         ids = [id for id in user_ids if is_distinctive(id)]
@@ -78,7 +78,7 @@ class Naming:
 
 
 def subjects_with_texts() -> list[str]:
-    """Return how the access log calls the rows of the tables that declare such texts."""
+    """Return the subjects in the access log of the tables that declare such texts."""
     return [
         str(model._meta.verbose_name_raw)
         for model in apps.get_models()

@@ -107,7 +107,7 @@ class Person:
 
     @property
     def is_named(self) -> Naming:
-        """Whether a text names them. An id without any row may be any word, and names nobody."""
+        """Whether a text names them. An id without any row may be any word, and names no one."""
         return Naming(() if self.names is None else self.user_ids, self.names or ())
 
     def fields(self) -> dict[str, Any]:

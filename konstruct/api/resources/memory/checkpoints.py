@@ -157,7 +157,7 @@ class SeenField(StorableObjectField):
     """Versions of channels that each node has seen."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Refuse what are no versions, and names that cannot be."""
+        """Refuse invalid versions and names."""
         seen = super().to_internal_value(data)
         names = map(NameField().run_validation, seen)
         return dict(zip(names, map(VersionsField().run_validation, seen.values()), strict=True))

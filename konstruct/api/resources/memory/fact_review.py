@@ -222,7 +222,7 @@ class FactRepliesView(FactsApi):
 
 
 def _require_visible(view: ApiView, memory_id: UUID) -> MemoryEntry:
-    """Return the fact in its present form, in whatever state; raise Http404 without it."""
+    """Return the fact in its current form, in any state; raise Http404 without it."""
     fact = visible_facts(view.caller).entries().defer("embedding").filter(pk=memory_id).first()
     if fact is None:
         raise Http404

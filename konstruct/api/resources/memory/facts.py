@@ -51,8 +51,8 @@ def facts_here() -> MemoryEntryQuerySet:
 def visible_facts(caller: Caller) -> MemoryEntryQuerySet:
     """Return the facts and versions that the caller may see.
 
-    A key that is bound to an agent sees what the agent knows. A key that is bound to a user sees
-    the user's facts: other facts are the tenant's own, and not for every user.
+    A key that is bound to an agent sees the agent's facts. A key that is bound to a user sees the
+    user's facts: other facts are the tenant's own, and not for every user.
     """
     facts = facts_here()
     if caller.agent_id is not None:
@@ -96,7 +96,7 @@ def _help(name: str) -> str:
 
 
 class CheckedObjectField(serializers.DictField):
-    """A JSON object that memory has looked at: what it refuses is the field's error."""
+    """A JSON object that a function of memory validates; its error is the field's error."""
 
     def __init__(self, check: Callable[[Mapping[str, Any]], Any], **options: Any) -> None:
         super().__init__(**{"child": serializers.JSONField(allow_null=True), **options})

@@ -217,7 +217,9 @@ def erase_messages(
 
 
 def _may_see(caller: Caller, erasure: ErasureRequest | MessageErasure) -> bool:
-    """Whether a request is of what the key is bound to; one that is done has the user's digest."""
+    """Return whether the request is within the key's binding; a finished one has the user's
+    digest.
+    """
     if caller.agent_id not in (None, erasure.agent_id):
         return False
     return caller.user_id is None or erasure.user_id in (
