@@ -140,7 +140,7 @@ def _begin_at_zero() -> None:
     """
     for metric in list(METRICS.values()):
         known = metric.labels.values()
-        if metric.kind == "counter" and not any(isinstance(each, AtMost) for each in known):
+        if metric.kind == "counter" and not any(isinstance(each, LimitedValues) for each in known):
             for values_of_labels in list(product(*known)):
                 metric.of(**dict(zip(metric.labels, values_of_labels, strict=True)))
 

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from konstruct.orchestrator.models import Agent
-from memory.ids import UNSEEN
+from memory.ids import INVISIBLE
 from tenants.fields import optional_text, optional_time, random_id
 from tenants.models import TenantModel
 from tenants.personal_data import Merge, OnErasure, PersonalData

@@ -224,7 +224,7 @@ _COUNTED = """CROSS JOIN LATERAL (
         WHERE tenant_id = %(tenant)s AND {conditions} LIMIT %(most)s
     ) AS counted
 ) AS {name}"""
-_ACQUAINTED = f"""
+_COUNTS_BY_AGENT = f"""
 SELECT agent.id, message.count, piece.count, recall.count, fact.count, first.at, latest.at
 FROM unnest(%(agents)s::uuid[]) WITH ORDINALITY AS agent (id, place)
 CROSS JOIN unnest(%(users)s::text[]) AS person (id)

@@ -14,7 +14,7 @@ from unfold.decorators import display
 from tenants.admin.badges import Colours
 
 MAX_CELL_CHARACTERS = 120
-_SHOWN_APART = ("before", "after")
+_SEPARATE_FIELDS = ("before", "after")
 _OF_LISTS = ("list", "search", "export")
 
 
@@ -46,7 +46,7 @@ class EventColumns:
         return str(event.get_action_display())
 
     @display(description=_("Subject"))
-    def what_with(self, event: Any) -> str:
+    def subject_label(self, event: Any) -> str:
         """The kind of thing, which the log has in English; of a list in the plural."""
         is_list = event.action in _OF_LISTS and not event.subject_id
         return gettext(_plurals().get(event.subject, event.subject) if is_list else event.subject)

@@ -82,7 +82,7 @@ def test_the_access_log_names_each_exported_list_in_the_language_of_the_reader(
         log = client.get("/admin/audit/accessevent/?action__exact=export")
         with override("de"):
             event = log.context["cl"].result_list[0]
-            shown[name] = log.context["cl"].model_admin.what_with(event)
+            shown[name] = log.context["cl"].model_admin.subject_label(event)
     with override("de"):
         assert shown == {name: gettext(name) for name in lists}
     assert [name for name in lists if shown[name] == name] == []
