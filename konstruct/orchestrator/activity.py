@@ -42,9 +42,9 @@ from memory.models import Message, Role
 from tenants.context import reading_replica
 
 MAX_DAYS: Final = 366
-# A day is counted when embeddings, which bring the recall events of replies, have had this time.
+# A day is counted after this time, so that embeddings have added the recall events of its replies.
 SETTLES_AFTER: Final = timedelta(hours=1)
-# A request counts days that were not counted yet for this long; the next one goes on.
+# A request counts missing days for at most this long; the next one continues.
 COUNTING_SECONDS = 3.0
 DAYS_AT_ONCE: Final = 7
 # Upper limits of the classes of reply times in seconds: factors of the square root of two.
@@ -59,9 +59,9 @@ class _JsonPathExists(Func):
 
 
 def source_of_reply() -> Expression:
-    """Return the source of a reply as an expression over messages; None without a recall event.
+    """Return an expression over messages for the source of a reply; None without a recall event.
 
-    facts: its prompt has facts. memories: it has recalled messages. turns: recent turns alone.
+    facts: its prompt has facts. memories: it has recalled messages. turns: recent turns only.
     """
     has_turns = _JsonPathExists(
         F("recall_event__prompt"),
@@ -109,7 +109,8 @@ class Day:
         return self.prompt_tokens + self.completion_tokens + self.extraction_tokens
 
     def percentile(self, share: float) -> float | None:
-        """Return the reply time in seconds that a share of the replies keeps; None without replies.
+        """Return the reply time in seconds that this share of the replies does not exceed; None
+        without any.
 
         Interpolated within its class: at most a fifth off.
         """
@@ -146,7 +147,7 @@ class Activity:
     days: dict[date, Day]
     before: dict[date, Day]
     is_complete: bool
-    """False: not all days are counted yet; the next call goes on."""
+    """False: some days are not counted yet; the next call continues."""
 
     @property
     def total(self) -> Day:
@@ -164,13 +165,13 @@ def activity(
 ) -> Activity:
     """Return the current tenant's activity, and that of as many days before.
 
-    Days that have ended and are not counted yet are counted, for at most `COUNTING_SECONDS`.
+    Ended days without counts are counted, for at most `COUNTING_SECONDS`.
 
     Args:
         first: first day of the range, in UTC.
         last: last day of the range; at most `MAX_DAYS` later.
-        agent_id: of one agent alone.
-        channel: of one channel alone. Tokens of extraction have no channel and are left out.
+        agent_id: only this agent.
+        channel: only this channel. Tokens of extraction have no channel and are left out.
     """
     length = min((last - first).days + 1, MAX_DAYS)
     earliest = first - timedelta(days=length)
@@ -195,7 +196,7 @@ def activity(
 
 
 def count_days(days: Iterable[date]) -> bool:
-    """Count the days that were not counted yet, newest first; return whether all are counted."""
+    """Count days without counts, newest first; return whether all are counted."""
     days = list(days)
     known = DailyActivity.objects.filter(day__in=days, agent_id=None).values_list("day", flat=True)
     missing = sorted({*days} - {*known}, reverse=True)
@@ -215,7 +216,7 @@ def count_days(days: Iterable[date]) -> bool:
 
 
 def recount(*, first: date, last: date) -> None:
-    """Count the days again when they are next asked for, such as after an import."""
+    """Remove the counts of the days, such as after an import, so that they are counted again."""
     DailyActivity.objects.filter(day__range=(first, last)).delete()
 
 

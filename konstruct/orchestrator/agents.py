@@ -1,4 +1,4 @@
-"""Agents: creating, changing and finding them, and their versions."""
+"""Functions that create, change and find agents, with their versions."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ from tenants.audit.changes import row_state
 from tenants.context import tenant_scope
 from tenants.jobs import JobKind
 
-# Of Postgres.
+# Of Postgres' integer.
 MAX_INTEGER: Final = 2**31 - 1
 # A changed agent is asked its saved questions again. The key is the id of the agent.
 QUESTIONS: Final = JobKind(
@@ -207,9 +207,10 @@ def _refuse_taken_name(agent: Agent, error: Exception) -> None:
 
 
 def find_agent(name_or_id: str, *, active: bool = False) -> Agent:
-    """Return the agent of that name or id in the tenant that we are in.
+    """Return the agent of the current tenant with this name or id.
 
-    Raises AgentNotFound, also for an inactive one if an active one is needed.
+    Raises:
+        AgentNotFound: there is none, or it is inactive and an active one is required.
     """
     agents = Agent.objects.active() if active else Agent.objects.all()
     storable = is_unicode(name_or_id) and "\0" not in name_or_id
@@ -224,9 +225,9 @@ def find_agent(name_or_id: str, *, active: bool = False) -> Agent:
 
 
 def find_agents(names_or_ids: Iterable[str]) -> dict[str, Agent]:
-    """Return the agents of these names or ids in the tenant that we are in, by name or id as given.
+    """Return the agents of the current tenant with these names or ids, by name or id as given.
 
-    In one query; what no agent has is left out.
+    One query; names and ids without an agent are left out.
     """
     wanted = {each: UUID(each) if UUID_TEXT.fullmatch(each) else each for each in names_or_ids}
     found: dict[UUID | str, Agent] = {}

@@ -11,7 +11,7 @@ class OrchestratorConfig(AppConfig):
     verbose_name = "Agents and replies"
 
     def ready(self) -> None:
-        """Notify people of jobs that fail for good."""
+        """Notify people of jobs that fail permanently."""
         from konstruct.orchestrator.notifications import notify  # models, which need the apps
         from tenants.jobs import on_given_up
 

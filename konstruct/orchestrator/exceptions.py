@@ -1,4 +1,4 @@
-"""What can go wrong between a message and its reply."""
+"""Errors of the orchestrator."""
 
 from collections.abc import Mapping, Sequence
 from typing import Self
@@ -11,13 +11,15 @@ class AgentNotFound(KonstructError):
 
 
 class AgentInvalid(KonstructError):
-    """An agent cannot be like this; the message names the fields, as `fields` does for programs."""
+    """A field of an agent is invalid; the message names the fields, as does `fields` for
+    programs.
+    """
 
     fields: Mapping[str, Sequence[str]] = {}
 
     @classmethod
     def because(cls, fields: Mapping[str, Sequence[str]]) -> Self:
-        """Return the error for what is wrong with each field; `__all__` is the agent as a whole."""
+        """Return an error with messages by field; `__all__` is the agent as a whole."""
         words = "; ".join(f"{field}: {' '.join(wrong)}" for field, wrong in fields.items())
         error = cls(words.replace("__all__: ", ""))
         error.fields = fields
@@ -25,7 +27,7 @@ class AgentInvalid(KonstructError):
 
 
 class AgentContradictory(AgentInvalid):
-    """Every field could be like this, but not all of them together."""
+    """Each field is valid, but their combination is not."""
 
 
 class AgentNameTaken(AgentInvalid):
@@ -37,11 +39,11 @@ class AgentVersionNotFound(KonstructError):
 
 
 class TooManyQuestions(KonstructError):
-    """The agent has as many saved questions as it may."""
+    """The agent has the maximum number of saved questions."""
 
 
 class TrialUnreadable(KonstructError):
-    """A text is not the trial of this author with this agent, or is too old."""
+    """A text is not a trial of this author with this agent, or has expired."""
 
 
 class MessageNotFound(KonstructError):
@@ -49,21 +51,21 @@ class MessageNotFound(KonstructError):
 
 
 class IdempotencyKeyReused(KonstructError):
-    """The key already stands for a message with other contents."""
+    """The key belongs to a message with other content."""
 
 
 class IdempotencyKeyInUse(KonstructError):
-    """The first request with this key is still at work."""
+    """The first request with this key is still running."""
 
 
 class Busy(KonstructError):
-    """A lock was waited for, and is still held."""
+    """A lock is still held after waiting for it."""
 
     code = "busy"
 
 
 class NothingToRetry(KonstructError):
-    """Only a reply that was given up can be tried again."""
+    """Only a failed reply can be retried."""
 
 
 class EscalationNotFound(KonstructError):
@@ -75,23 +77,25 @@ class EscalationOver(KonstructError):
 
 
 class NothingToEscalate(KonstructError):
-    """Nothing was said in this thread: a person could not answer there."""
+    """The user has sent no message in this thread, so that a person cannot answer there."""
 
 
 class WithAnotherAgent(KonstructError):
-    """An agent answers in this thread: a person could not until it is given to one."""
+    """Another agent answers in this thread, so that a person cannot."""
 
 
 class NothingToHandOver(KonstructError):
-    """The thread cannot be handed to this agent: it has it, or it is the thread's own."""
+    """The thread cannot be handed to this agent: it has the thread, or is the thread's own
+    agent.
+    """
 
 
 class ToolCallNotFound(KonstructError):
-    """This tenant has no such tool call, or it is not this user's to decide."""
+    """This tenant has no such tool call, or the user may not decide it."""
 
 
 class AlreadyDecided(KonstructError):
-    """The tool call does not wait for consent (any more)."""
+    """The tool call does not wait for consent."""
 
 
 class IdentityNotFound(KonstructError):
@@ -99,15 +103,15 @@ class IdentityNotFound(KonstructError):
 
 
 class PersonBeingErased(KonstructError):
-    """Who is who cannot change while the person is being erased."""
+    """The identities of a person cannot change while the person is being erased."""
 
 
 class NothingToLink(KonstructError):
-    """The identity speaks as this user already, or is not linked."""
+    """The identity belongs to this user already, or is not linked."""
 
 
 class ExtractionFailed(KonstructError):
-    """A language model's answer has no list of facts, or there is nothing to extract from."""
+    """A language model's answer has no list of facts, or there are no messages."""
 
     code = "extraction_failed"
 
@@ -123,4 +127,4 @@ class ExtractionRunNotFound(KonstructError):
 
 
 class WrongRunState(KonstructError):
-    """The extraction run has another state than this needs."""
+    """The operation is not possible in the state of the extraction run."""

@@ -1,4 +1,4 @@
-"""History import: lines as programs and files have them, each checked by itself."""
+"""History import: lines of programs and files. Each is validated separately."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from tenants import transaction
 from tenants.jobs import enqueue_task
 
 REQUIRED = ("role", "content")
-# Required as well, unless all lines have the same and that is said for all of them.
+# Required too, unless there is a default for all lines.
 OF_SOMEBODY = ("agent", "user_id")
 OPTIONAL = ("external_id", "thread_id", "created_at", "name", "metadata")
 KNOWN = (*REQUIRED, *OF_SOMEBODY, *OPTIONAL)
@@ -35,13 +35,13 @@ SHAPE = (
     f"{' and '.join(REQUIRED)}; {' and '.join(OF_SOMEBODY)}, if not said for all lines; and, if"
     f" known, {', '.join(OPTIONAL)}"
 )
-# Of one line, so many mistakes are told, each with so many characters.
+# Maximum number of reported errors of one line, and their length.
 MAX_ERRORS = 10
 MAX_DETAIL_CHARACTERS = 200
 
 
 class ImportStatus(StrEnum):
-    """What became of a line."""
+    """The result of a line."""
 
     CREATED = "created"
     EXISTS = "exists"
@@ -50,7 +50,7 @@ class ImportStatus(StrEnum):
 
 @dataclass(frozen=True)
 class LineError:
-    """What is wrong with one field of a line; `field` is empty for the line as a whole."""
+    """An error of one field of a line; `field` is empty for the line as a whole."""
 
     field: str
     detail: str
@@ -58,20 +58,20 @@ class LineError:
 
 @dataclass(frozen=True)
 class LineResult:
-    """The answer to one line: where it stands, or why it could not be taken."""
+    """The result of one line: the stored message, or the errors."""
 
     index: int
     status: ImportStatus
     external_id: str | None = None
     message: Message | None = None
-    """As it stands, if it is not invalid: with its id, thread and time."""
+    """The stored message, unless the line is invalid."""
     error: str = ""
-    """All that is wrong, in one text."""
+    """All errors in one text."""
     errors: tuple[LineError, ...] = ()
 
     @classmethod
     def invalid(cls, index: int, line: Any, errors: Sequence[LineError]) -> Self:
-        """The answer to a line that cannot be taken."""
+        """Return the result of an invalid line."""
         told = tuple(LineError(_cut(each.field), _cut(each.detail)) for each in errors[:MAX_ERRORS])
         is_misshapen = any(each.detail.startswith(("missing:", "unknown:")) for each in told)
         hint = f" (a line has {SHAPE})" if is_misshapen else ""
@@ -86,13 +86,13 @@ class LineResult:
 
 @dataclass(frozen=True)
 class ForAllLines:
-    """What holds of lines that say nothing else."""
+    """Defaults for all lines."""
 
     agent: str | None = None
     """Name or id of the agent."""
     user_id: str | None = None
     thread_id: str | None = None
-    """Without it, a user's lines are in one thread that is named as the user."""
+    """Without it, the lines of a user are in one thread with the user's id."""
 
 
 def import_history(
@@ -102,12 +102,12 @@ def import_history(
     of_all: ForAllLines = ForAllLines(),
     ids: DerivedIds | None = None,
 ) -> list[LineResult]:
-    """Write every line that is right into the transcript; answer for each of them, in order.
+    """Write every valid line into the transcript; return a result for each line, in order.
 
-    A line that is wrong keeps no other from being written. The embeddings follow in bulk.
+    An invalid line does not prevent the others. The embeddings are computed in the background.
 
     Args:
-        ids: gives ids to lines without; by default by their places in threads.
+        ids: gives ids to lines without; by default by their positions in threads.
     """
     common = {name: value for name in _COMMON if (value := getattr(of_all, name)) is not None}
     lines = [{**common, **line} if isinstance(line, Mapping) else line for line in lines]
@@ -137,7 +137,7 @@ def import_history(
 
 
 def _turn(line: Any, agents: Mapping[str, Agent]) -> ImportedTurn | list[LineError]:
-    """Check a line; everything that is wrong with it, if anything is."""
+    """Validate a line; return a turn, or all errors."""
     if not isinstance(line, Mapping):
         return [LineError("", f"the line is not an object with {SHAPE}")]
     errors = [
@@ -201,7 +201,7 @@ def _moment(name: str, value: Any) -> datetime:
     try:
         moment = parse_datetime(text)
         if moment is not None and moment.tzinfo is not None:
-            moment = moment.astimezone(UTC)  # Postgres does not know all zones
+            moment = moment.astimezone(UTC)  # Postgres does not support all zones
     except (ValueError, OverflowError):
         moment = None
     if moment is None:
@@ -226,7 +226,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 
 
 def _agent_named(line: Any) -> str | None:
-    """The agent that a line names, if it names one that there could be."""
+    """Return the agent that a line names, if the name is valid."""
     try:
         return _text("agent", line.get("agent")) if isinstance(line, Mapping) else None
     except InvalidArgument:
@@ -239,6 +239,6 @@ def _external_id(line: Any) -> str | None:
 
 
 def _cut(text: str) -> str:
-    """Text that an answer can hold, whatever the line held."""
+    """Return text that fits into an answer."""
     text = text.encode(errors="replace").decode()
     return text if len(text) <= MAX_DETAIL_CHARACTERS else f"{text[:MAX_DETAIL_CHARACTERS]}…"

@@ -1,7 +1,7 @@
-"""Measures what tenants use at intervals, notes which limits they have reached, and tells the team.
+"""Measures the usage of tenants at intervals, records reached limits, and notifies the team.
 
-The task of beat measures tenant by tenant, those first that were measured longest ago, for at most
-MAX_SECONDS. A tenant that cannot be measured is left to the next run.
+A periodic task measures tenants, those with the oldest measurement first, for at most MAX_SECONDS.
+A tenant that cannot be measured is left to the next run.
 """
 
 import logging
@@ -25,10 +25,10 @@ from tenants.outages import OUTAGES
 
 logger = logging.getLogger(__name__)
 
-# The next run goes on where this one ended.
+# The next run continues after this time.
 MAX_SECONDS: Final = 30.0
-# Up to here rows are counted; of larger tables Postgres' running estimate is taken, or the one of
-# the last vacuum where a crash has reset the running one.
+# Up to this number rows are counted; larger tables are estimated by Postgres' running estimate, or
+# by the last vacuum's after a crash has reset it.
 MAX_EXACT_COUNT: Final = 20_000
 _ROWS: Final = """
 (SELECT CASE WHEN estimate > %(exactly)s THEN estimate ELSE (
@@ -46,7 +46,7 @@ SELECT (SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_cla
        (SELECT count(*) FROM api_apikey WHERE revoked_at IS NULL
         AND (expires_at IS NULL OR expires_at > now()))
 """  # noqa: S608  (of constants)
-# Rows of the slots of days that have ended become one.
+# Rows of the slots of ended days are added into one.
 _ENDED: Final = """
 WITH folded AS (
     DELETE FROM orchestrator_dailyusage WHERE slot > 0 AND day < %(before)s RETURNING *
@@ -66,7 +66,7 @@ def measure_due() -> int:
     with public_scope():
         tenants = list(Tenant.objects.serving().only("id", "slug", "server", "quotas", "usage"))
     due = [tenant for tenant in tenants if _measured_at(tenant) <= since]
-    random.shuffle(due)  # of those that were never measured
+    random.shuffle(due)  # those that were never measured
     due.sort(key=_measured_at)
     until, done = time.monotonic() + MAX_SECONDS, 0
     for tenant in due:
@@ -81,7 +81,9 @@ def measure_due() -> int:
 
 
 def measure(tenant: Tenant) -> dict[str, Any]:
-    """Measure a tenant, note the limits that it has reached, and return what is on its row then."""
+    """Measure a tenant, record the limits that it has reached, and return the new usage on its
+    row.
+    """
     now = timezone.now()
     today = now.astimezone(UTC).date()
     before = _measured_at(tenant)
@@ -118,7 +120,7 @@ def measure(tenant: Tenant) -> dict[str, Any]:
 def _since(
     before: dict[str, Any], levels: dict[Quota, str], now: datetime
 ) -> dict[str, dict[str, str]]:
-    """Return the reached limits, each with since when."""
+    """Return the reached limits, each with the time at which it was reached."""
     found = {}
     for quota, level in levels.items():
         was = before.get(quota.value, {})

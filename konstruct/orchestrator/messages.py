@@ -1,4 +1,4 @@
-"""Messages and threads as the pipeline has them, whatever the channel, and locks of windows."""
+"""Messages and threads in the pipeline, for all channels, and locks of windows."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,10 @@ WINDOW_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """One conversation of an agent with a user: the agent is the thread's own, its address."""
+    """A conversation of an agent with a user.
+
+    The agent is the thread's own, to which it is addressed.
+    """
 
     agent_id: UUID
     user_id: str
@@ -28,7 +31,7 @@ class Thread:
 
     @classmethod
     def of(cls, row: "KonstructMessage | Message | Escalation") -> "Thread":
-        """The thread of a message, or of an escalation."""
+        """Return the thread of a message, or of an escalation."""
         return cls(row.agent_id, row.user_id, row.thread_id)
 
     @property
@@ -45,10 +48,10 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class KonstructMessage:
-    """An accepted message of an end user, as the pipeline hands it from step to step.
+    """An accepted message of an end user.
 
-    `user_id` and `thread_id` are the channel's own ids. `name` is the speaker's display name, as in
-    the OpenAI message format, or "" where the channel knows none.
+    `user_id` and `thread_id` are the channel's ids. `name` is the speaker's display name, as in the
+    OpenAI message format, or "".
     """
 
     id: UUID
@@ -82,19 +85,19 @@ def konstruct_message(row: "Message") -> KonstructMessage:
 
 @contextmanager
 def locked_windows(threads: Iterable[Thread], lease: Lease | None = None) -> Iterator[None]:
-    """Do the block in a transaction that locks the windows of the threads' agents and users.
+    """Run the block in a transaction that locks the windows of the threads' agents and users.
 
-    Threads of one user are answered side by side and share a window. A transaction that writes a
-    turn holds the lock, so that the window has the transcript's order. Nothing waits for anything
-    else while it holds the lock.
+    Threads of one user are answered in parallel and share a window. A transaction that writes a
+    turn holds the lock, so that the window has the transcript's order. While it holds the lock, it
+    waits for no other lock.
 
     Args:
         threads: of the windows.
-        lease: under which the block writes, if a worker writes it.
+        lease: of the worker that writes in the block, if a worker does.
 
     Raises:
         Busy: another transaction holds one of the locks for WINDOW_SECONDS.
-        LeaseLost: the lease has ended. The block was not begun.
+        LeaseLost: the lease has ended. The block was not run.
     """
     keys = sorted({_window_key(thread) for thread in threads})
     with ExitStack() as stack:
@@ -123,7 +126,7 @@ def _window_key(thread: Thread) -> str:
 
 
 def _joined(*ids: str) -> str:
-    # An id may have any character: its length tells where it ends.
+    # An id may contain any character: its length shows where it ends.
     return "\x1f".join(f"{len(each)}:{each}" for each in ids)
 
 

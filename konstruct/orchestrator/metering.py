@@ -1,8 +1,8 @@
-"""The meter of language models: calls, tokens and money by agent and day.
+"""The meter of language models: calls, tokens and cost by agent and day.
 
-`runner.run_agent` records each call before it is sent, and its outcome after, in one statement
+`runner.run_agent` records each call before it is sent, and its outcome afterwards, in one statement
 each: a process that dies leaves a call without an outcome, which is listed as unknown. Days are
-summed up in DailyUsage. Prices are those of the settings at the time of the call.
+added up in DailyUsage. Prices are those of the settings at the time of the call.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ _FINISH: Final = _RECORD + ADD.format(rows=_FINISHED)
 
 @dataclass(slots=True)
 class Call:
-    """A call of a language model that is being made."""
+    """A running call of a language model."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -60,7 +60,7 @@ class Call:
         return cost(self.prompt_tokens, self.completion_tokens)
 
     def count(self, messages: Sequence[Mapping[str, Any]], completion: Completion) -> None:
-        """Count the tokens of an answer: those that the server reports, or else an estimate."""
+        """Set the tokens of an answer: those that the server reports, or an estimate."""
         self.requests = completion.requests
         if completion.usage is None:
             self.prompt_tokens = estimated_tokens(messages)
@@ -80,19 +80,19 @@ def cost(prompt_tokens: int, completion_tokens: int) -> Decimal:
 
 
 def estimated_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
-    """Return how many tokens a prompt has, counted as cl100k_base does."""
+    """Return the number of tokens of a prompt, by cl100k_base."""
     return sum(tokens.count(str(message["content"])) for message in messages)
 
 
 @contextmanager
 def record_call(*, agent_id: UUID | None, purpose: str, model: str) -> Iterator[Call]:
-    """Record a call of a language model, which the block makes.
+    """Record a call of a language model in the block.
 
-    Call it outside of a transaction, so that the record stays whatever happens. The block counts
-    the tokens of the answer with `Call.count`. An error of the block is a failed call.
+    Call it outside of a transaction, so that the record is kept in any case. The block sets the
+    tokens of the answer with `Call.count`. An error in the block is a failed call.
 
     Args:
-        agent_id: the agent for which the call is made, if there is one.
+        agent_id: the agent of the call, if there is one.
         purpose: of the call, such as "extraction".
         model: name of the language model; empty: the deployment's choice.
     """
@@ -135,7 +135,7 @@ class Usage:
     """All calls, with unknown ones."""
     failed: int = 0
     unknown: int = 0
-    """Calls of processes that ended before the answer came, and those that are being made."""
+    """Calls without an answer: running ones, and those of processes that have ended."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: Decimal = Decimal(0)

@@ -1,4 +1,4 @@
-"""The usage of a month as CSV: of one tenant, or of all, tenant by tenant."""
+"""The usage of a month as CSV, of one or of all tenants."""
 
 import csv
 import logging
@@ -26,7 +26,7 @@ COLUMNS: Final = (
     *(f"calls_{purpose.replace(' ', '_')}" for purpose in PURPOSES),
     *("calls_other", "prompt_tokens", "completion_tokens", "cost", "unknown_calls"),
 )
-# A spreadsheet takes a cell that begins so for a formula.
+# Spreadsheets read cells with these beginnings as formulas.
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -38,9 +38,9 @@ def month_of(text: str) -> date:
 
 
 def row_of(tenant: Tenant, first: date) -> dict[str, Any]:
-    """Return the usage of the tenant that we are in, in the month that begins on a day.
+    """Return the usage of the current tenant in the month that begins on this day.
 
-    Memories and storage are those of the last measurement: they are in the current month alone.
+    Memories and storage are those of the last measurement: only the current month has them.
     """
     last = usage.last_of_month(first)
     by_purpose = usage.by("purpose", first, last)
@@ -72,7 +72,7 @@ def row_of(tenant: Tenant, first: date) -> dict[str, Any]:
 
 
 def rows_of(tenants: Iterable[Tenant], first: date) -> Iterator[dict[str, Any]]:
-    """Yield the rows of tenants; of one that cannot be read, its name and month alone."""
+    """Yield the rows of tenants; for an unreadable one, only its name and month."""
     for tenant in tenants:
         try:
             with tenant_scope(tenant.pk):
@@ -89,7 +89,7 @@ class _Line:
 
 
 def csv_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Yield the lines of the CSV as they come. A cell never begins as a formula does."""
+    """Yield the lines of the CSV. Cells do not begin like formulas."""
     writer = csv.DictWriter(_Line(), COLUMNS, restval="")
     yield writer.writeheader()
     for row in rows:

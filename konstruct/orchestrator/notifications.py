@@ -1,9 +1,9 @@
-"""Notifications: a row that people should know of is looked at by a worker.
+"""Notifications: jobs that check rows of which people may have to be notified.
 
-The code that opens an escalation, asks for consent, gives a job up or asks for an erasure calls
+The code that opens an escalation, asks for consent, fails a job or requests an erasure calls
 `notify` in the same transaction. It enqueues a job with the id of that row. The job
-(`konstruct.channels.notifications.looking`) queues what each recipient wants to know, and looks
-again when the row has waited too long. A tenant without recipients or events has no such jobs.
+(`konstruct.channels.notifications.looking`) queues the notifications of each recipient, and checks
+the row again later. A tenant without recipients has no such jobs.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ from uuid import UUID
 from tenants.context import fetch_column, required_tenant_id, tenant_connection
 from tenants.traces import traceparent
 
-# Proposed facts are counted after a pause, once for all that come meanwhile.
+# Proposed facts are counted after this pause, once for all in it.
 REVIEW_PAUSE: Final = timedelta(minutes=1)
-# Open rows of each table that a recipient who is added or changed is notified of.
+# The maximum number of open rows of each table for a new or changed recipient.
 MAX_OPEN: Final = 500
 
 _HAS_RECIPIENTS: Final = "EXISTS (SELECT FROM orchestrator_notificationrecipient WHERE is_active)"
-# A look that is under way is repeated: it may not have seen this.
+# A running check is repeated: it may not have seen this change.
 _NOTIFY: Final = f"""
 INSERT INTO tenants_job AS job (tenant_id, kind, key, due_at, sweep_at, traceparent)
 SELECT %(tenant_id)s, 'notification_look', key, statement_timestamp() + %(pause)s,
@@ -41,35 +41,36 @@ UNION (SELECT id FROM audit_messageerasure WHERE done_at IS NULL LIMIT %(limit)s
 
 
 def notify(key: UUID, *, pause: timedelta = timedelta(0)) -> None:
-    """Look whether people are to be notified of a row. Call it in the transaction that changes it.
+    """Check whether to notify people of a row. Call it in the transaction that changes the row.
 
-    One statement, which is sent with the next one. Without a recipient it does nothing.
+    One statement, which is sent with the next one. Without recipients it has no effect.
 
     Args:
         key: the id of an escalation, a tool call, an erasure or a job; the tenant's id for the
-            queue of proposed facts.
-        pause: time until the look.
+        queue of
+            proposed facts.
+        pause: time until the check.
     """
     notify_many([key], pause=pause)
 
 
 def notify_many(keys: Iterable[UUID], *, pause: timedelta = timedelta(0)) -> None:
-    """Look at several rows, as `notify` does."""
+    """Check several rows, as `notify` does."""
     values = {
         "tenant_id": required_tenant_id(),
         "keys": sorted(keys),
         "pause": pause,
         "traceparent": traceparent(),
     }
-    # No worker is woken: most tenants have nothing to send, and the sweep finds it in seconds.
+    # No worker is woken: most tenants have nothing to send, and the sweep finds it within seconds.
     tenant_connection().queue(_NOTIFY, values)
 
 
 def notify_of_reviews() -> None:
-    """Look soon whether too many proposed facts wait for a review."""
+    """Check soon whether too many proposed facts wait for a review."""
     notify(required_tenant_id(), pause=REVIEW_PAUSE)
 
 
 def notify_of_all_open() -> None:
-    """Look at all that is open, for a recipient that is new or wants something else."""
+    """Check all open rows, for a new or changed recipient."""
     notify_many([*fetch_column(_OPEN, {"limit": MAX_OPEN}), required_tenant_id()])

@@ -1,4 +1,4 @@
-"""Rules of retention: setting, changing and removing them, and what a change would remove.
+"""Retention rules: setting, changing, removing and previewing them.
 
 A rule that people shorten takes effect after a day, and can be cancelled until then. The owner's
 process applies rules (konstruct.privacy.retention).
@@ -21,11 +21,11 @@ from tenants.context import fetch_all
 from tenants.exceptions import KonstructError
 from tenants.personal_data import personal_tables
 
-# A rule with so many days keeps conversations for good.
+# A rule with this many days keeps conversations for ever.
 MAX_DAYS = 36_500
 # A shorter retention takes effect after this time.
 CHANGE_DELAY = timedelta(days=1)
-# A preview counts no further.
+# A preview counts up to this number.
 MAX_PREVIEWED = 10_000
 
 _PREVIEW = """
@@ -42,34 +42,37 @@ SELECT count(*), count(DISTINCT user_id), (
 
 
 class WouldShorten(KonstructError):
-    """Without this rule, conversations would be removed earlier."""
+    """Removing this rule would remove conversations earlier."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Counts of what a rule would remove. With more than `MAX_PREVIEWED` messages, of these."""
+    """The numbers of rows that a rule would remove, of at most `MAX_PREVIEWED` messages."""
 
     before: datetime
     oldest: datetime | None
     messages: int
     users: int
     rows: dict[str, int]
-    """The rows of each kind that go with the messages; kinds without rows are left out."""
+    """The numbers of removed rows by kind; kinds without rows are left out."""
 
     @property
     def is_bounded(self) -> bool:
-        """Whether there is more than was counted."""
+        """Whether there are more messages than were counted."""
         return self.messages > MAX_PREVIEWED
 
 
 def current_days(agent_id: UUID | None) -> int:
-    """Return the days that hold now for an agent, or for all agents without a rule of their own."""
+    """Return the current days of an agent, or of all agents without their own rule."""
     rules = dict(RetentionRule.objects.values_list("agent_id", "days"))
     return rules.get(agent_id, rules.get(None, MAX_DAYS))
 
 
 def set_days(rule: RetentionRule, days: int) -> None:
-    """Save a rule, new or not, with a number of days. Fewer than now wait for `CHANGE_DELAY`."""
+    """Save a new or existing rule with a number of days.
+
+    Fewer days take effect after `CHANGE_DELAY`.
+    """
     with transaction.atomic():
         list(RetentionRule.objects.select_for_update())
         current = current_days(rule.agent_id)
@@ -83,7 +86,7 @@ def set_days(rule: RetentionRule, days: int) -> None:
 
 
 def cancel_change(rule: RetentionRule) -> bool:
-    """Drop the change that waits; return whether one waited."""
+    """Cancel the pending change; return whether there was one."""
     waiting = RetentionRule.objects.filter(pk=rule.pk, effective_at__isnull=False)
     return bool(waiting.update(next_days=None, effective_at=None))
 
@@ -106,7 +109,7 @@ def remove_rule(rule: RetentionRule) -> None:
 
 
 def make_due_changes(now: datetime, *, by: Actor) -> None:
-    """Let changes that waited until now take effect, and log them."""
+    """Apply pending changes that are due, and log them."""
     with transaction.atomic():
         for rule in RetentionRule.objects.select_for_update().filter(effective_at__lte=now):
             was = row_state(rule)
@@ -124,7 +127,7 @@ def make_due_changes(now: datetime, *, by: Actor) -> None:
 
 
 def preview(rule: RetentionRule) -> Preview:
-    """Count what the change of a rule that waits would remove when it takes effect."""
+    """Count the rows that the pending change of a rule would remove."""
     days = rule.next_days or rule.days
     before = (rule.effective_at or timezone.now()) - timedelta(days=days)
     agents = [rule.agent_id] if rule.agent_id else _agents_without_rule()
@@ -146,7 +149,9 @@ def _agents_without_rule() -> list[UUID]:
 
 
 def _kinds_of_rows() -> dict[str, tuple[str, str]]:
-    """The tables with rows of messages: their column with the message's id, and their name."""
+    """Return the tables with rows of messages: their column with the message's id, and their
+    name.
+    """
     names = {
         model._meta.db_table: str(model._meta.verbose_name_plural) for model in apps.get_models()
     }

@@ -1,7 +1,7 @@
-"""Runs an agent on a message: every completion of the product passes through `run_agent`.
+"""Runs an agent on a message: every completion of the product goes through `run_agent`.
 
 `complete` calls `run_agent` as an attribute of this module, so a program that replaces or wraps it
-here changes what every agent says.
+changes the replies of all agents.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -87,7 +87,7 @@ def run_agent(
         timeout: seconds for the answer, at most those of LLM_TIMEOUT.
 
     Returns:
-        The text; "" where the language model calls tools and says nothing.
+        The text; "" if the language model calls tools without a text.
 
     Raises:
         LLMError: the language model gives no usable answer.
@@ -138,13 +138,12 @@ def complete(
 ) -> Completion:
     """Call `run_agent`, or its replacement, with its three documented arguments.
 
-    The options reach the original function also through a wrapper that does not know them. The text
-    that the call returns is the completion's. Tool calls are those of the last completion with this
-    text, or else of the last one; tokens are the sum. A replacement that asks no language model has
-    neither.
+    The options reach the original function also through a wrapper without these parameters. The
+    returned text is the completion's. Tool calls are those of the last completion with this text,
+    or else of the last one; tokens are the sum. A replacement without a language model has neither.
 
-    `on_text` is called as the text comes. While `run_agent` is replaced it is called once, with the
-    text that was returned: a client cannot take back what it has read.
+    `on_text` is called as the text comes. If `run_agent` is replaced, it is called once with the
+    returned text, because a client cannot take back text that it has read.
 
     Raises:
         LLMError: there is no usable answer, such as one without text and tool calls.

@@ -1,4 +1,4 @@
-"""Saved questions: an agent is asked them again after each change, by dry runs."""
+"""Saved questions: dry runs that ask an agent again after each change."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,7 +15,7 @@ from tenants import transaction
 from tenants.jobs import Lease
 
 PURPOSE: Final = "saved questions"
-# Each run asks the language model for each question, some times if it uses tools.
+# Each run sends at least one request to the language model for each question.
 MAX_QUESTIONS: Final = 20
 MAX_EXPECTED: Final = 10
 # Answers of older versions are deleted.
@@ -30,7 +30,7 @@ def save_question(
     Args:
         agent: the agent, of the current tenant.
         content: the message.
-        user_id: the person who asks; None: nobody in particular.
+        user_id: the person who asks; None: a person without memories.
         expected: words or phrases that the answer should have.
 
     Raises:
@@ -48,15 +48,14 @@ def save_question(
 
 
 def enqueue_questions(agent_id: UUID) -> None:
-    """Enqueue the saved questions of an agent, to be asked by a worker."""
+    """Enqueue a job that asks an agent its saved questions."""
     QUESTIONS.enqueue_again(agent_id)
 
 
 def ask_questions(agent_id: UUID) -> None:
-    """Ask an agent its saved questions, and keep the answers under its version.
+    """Ask an agent its saved questions, and store the answers for its version.
 
-    A question that the version has answered is asked again. A worker that is killed leaves the
-    answers so far.
+    Answered questions are asked again. A killed worker leaves the answers so far.
     """
 
     def ask(lease: Lease) -> None:
@@ -66,7 +65,7 @@ def ask_questions(agent_id: UUID) -> None:
         for question in questions[:MAX_QUESTIONS]:
             _ask(question, agent, version, lease)
         with lease.transaction():
-            # The agent, or its questions, changed meanwhile.
+            # The agent or its questions have changed meanwhile.
             if not QUESTIONS.finish(agent_id, unless_requeued=True):
                 QUESTIONS.requeue(agent_id)
 
@@ -85,7 +84,7 @@ def _ask(question: SavedQuestion, agent: Agent, version: int, lease: Lease) -> N
     missing = [phrase for phrase in question.expected if not phrase_in(exchange.reply, [phrase])]
     message_ids, source_count = _sources(reply)
     with lease.transaction():
-        # It may have been deleted, or its person erased, meanwhile.
+        # The question may have been deleted, or its person erased.
         if not SavedQuestion.objects.select_for_update().filter(pk=question.pk).exists():
             return
         answers = QuestionAnswer.objects.filter(question=question)

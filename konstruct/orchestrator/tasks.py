@@ -1,4 +1,4 @@
-"""Celery tasks of the orchestrator: each takes ids, enters its tenant and calls one service."""
+"""Celery tasks of the orchestrator. Each takes ids, enters its tenant and calls one service."""
 
 from uuid import UUID
 
@@ -13,25 +13,23 @@ from tenants.serving import TenantTask
 
 @shared_task
 def measure_usage() -> int:
-    """Measure what tenants use, those whose last measurement is old. Safe to run twice."""
+    """Measure the usage of tenants with an old measurement. Safe to run twice."""
     return measuring.measure_due()
 
 
 @shared_task(base=TenantTask)
 def handle_message(tenant_id: str, message_id: str) -> None:
-    """Answer a message. Safe to run twice, at once or later; the outbox owns the retries."""
+    """Answer a message. Safe to run twice, also concurrently; the job table has the retries."""
     try:
         pipeline.handle(tenant_id=UUID(tenant_id), message_id=UUID(message_id))
     except MessageNotFound:
-        queue.REPLIES.finish(
-            UUID(message_id)
-        )  # it was removed, as by a restore of this tenant alone
+        queue.REPLIES.finish(UUID(message_id))  # removed, for example by a restore of this tenant
         raise
 
 
 @shared_task(base=TenantTask)
 def extract_facts(tenant_id: str, cursor_id: str) -> None:
-    """Extract facts from a conversation. Safe to run twice; the job table owns the retries."""
+    """Extract facts from a conversation. Safe to run twice; the job table has the retries."""
     runs.extract(UUID(cursor_id))
 
 

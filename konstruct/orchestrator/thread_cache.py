@@ -1,10 +1,10 @@
 """Copies in the cache of rows about threads, which every message needs.
 
-The table is the truth. A copy is only written by who has read the table and was not overtaken: it
-claims the key first, and a change of the table takes the claim away. Who changes it marks the
-key before the commit and removes it afterwards; in between, and if they are killed in between,
-everybody reads the table. The mark holds nothing of the change: it is right after a rollback, too.
-A cache that is lost, or away, costs a query.
+The table is the source. A reader claims the key, reads the table, and writes a copy if it still has
+the claim; a change of the table removes the claim. A writer marks the key before the commit and
+removes it afterwards; in between, and if it is killed in between, all readers read the table. The
+mark does not contain the change, so that it is correct after a rollback too. A lost cache, or one
+that is down, costs a query.
 """
 
 import json
@@ -20,13 +20,13 @@ from tenants import transaction
 
 logger = logging.getLogger(__name__)
 
-# What a copy is good for at most: a cache that was away during a change is right again by then.
+# The lifetime of a copy: the longest time that a change may be missed while the cache is down.
 COPY_SECONDS = 60
 # Longer than any transaction that changes the table, and than reading it.
 CLAIM_SECONDS = 30
 CHANGING = b"changing"
 
-# By the numbers of scopes (memory/scopes.py): nothing that names a user.
+# By the numbers of scopes (memory/scopes.py), which name no user.
 Copy = dict[str, str]
 
 _FILL = """
@@ -37,7 +37,7 @@ return 1
 
 
 def read_through(key: str, read_table: Callable[[], Copy]) -> Copy:
-    """Return what the table says, from the copy if there is one."""
+    """Return the rows of the table, from the copy if there is one."""
     try:
         client = get_redis_connection("default")
         held = client.get(key)
@@ -57,7 +57,7 @@ def read_through(key: str, read_table: Callable[[], Copy]) -> Copy:
 
 
 def changing(key: str) -> None:
-    """Invalidate the copy until the transaction is over. Call it before the change."""
+    """Invalidate the copy until the transaction ends. Call it before the change."""
     try:
         get_redis_connection("default").set(key, CHANGING, ex=CLAIM_SECONDS)
     except RedisError as error:

@@ -1,4 +1,4 @@
-"""The tools that an agent can be given: what each does, with what, and what the user is asked."""
+"""The tools that agents can have: their arguments, questions and effects."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MAX_FACT_CHARACTERS = 2000
 
 
 class ToolRefused(Exception):
-    """The tool cannot be used like that; the message is for the language model."""
+    """The tool cannot be called like this; the message is for the language model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ToolContext:
 
 
 class Tool(Protocol):
-    """Something that an agent may do once the user has consented."""
+    """A tool that an agent may use with the user's consent."""
 
     name: str
     description: str
@@ -37,11 +37,11 @@ class Tool(Protocol):
     """JSON schema of its arguments."""
 
     def check(self, arguments: Mapping[str, Any]) -> None:
-        """Raise ToolRefused if it cannot be done with these."""
+        """Raise ToolRefused if the arguments are invalid."""
         ...
 
     def question(self, arguments: Mapping[str, Any]) -> str:
-        """Return what the user is asked."""
+        """Return the question to the user."""
         ...
 
     def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
@@ -50,7 +50,7 @@ class Tool(Protocol):
 
 
 class RememberFact:
-    """Keeps a fact about the user of the message, for the agent that they talk with."""
+    """Stores a fact about the user of the message, for the agent that they talk with."""
 
     name = "remember_fact"
     description = (
@@ -70,7 +70,7 @@ class RememberFact:
     }
 
     def check(self, arguments: Mapping[str, Any]) -> None:
-        """A text of a reasonable length, and nothing else."""
+        """Accept only a text of limited length."""
         unknown = sorted(set(arguments) - {"fact"})
         fact = arguments.get("fact")
         if unknown:
@@ -110,7 +110,7 @@ TOOLS: Final[dict[str, Tool]] = {tool.name: tool for tool in (RememberFact(),)}
 
 
 def refuse_unknown_tools(names: Iterable[str]) -> None:
-    """Raise ValidationError for a tool that there is not."""
+    """Raise ValidationError for an unknown tool."""
     unknown = [name for name in names if name not in TOOLS]
     if unknown:
         raise ValidationError(

@@ -1,8 +1,8 @@
-"""A tenant's usage: its counts by day, and the check of its quotas before anything is accepted.
+"""A tenant's usage: its counts by day, and the check of quotas before a request is accepted.
 
-Counts are added in the transaction of what they count, and read as a sum of days. Storage and
-memories are measured at intervals (`konstruct.orchestrator.measuring`); what was added to memories
-since then is added to them.
+Counts are added in the transaction of the counted rows, and read as a sum of days. Storage and
+memories are measured at intervals (`konstruct.orchestrator.measuring`); memories since the last
+measurement are added to it.
 """
 
 import math
@@ -27,7 +27,7 @@ REFUSALS: Final = counter(
     "Requests that were refused since a hard limit of the tenant is reached.",
     quota=tuple(quota.value for quota in Quota),
 )
-# Rows that a day and purpose has at most: transactions of as many connections at once seldom wait.
+# Maximum number of rows of a day and purpose, so that concurrent transactions seldom wait.
 SLOTS: Final = 16
 COUNTS: Final = (
     *("messages", "replies", "memories", "calls", "failed", "prompt_tokens", "completion_tokens"),
@@ -54,10 +54,10 @@ SELECT coalesce(sum(messages) FILTER (WHERE day >= %(month)s), 0)::bigint,
 FROM orchestrator_dailyusage WHERE day >= least(%(month)s, %(measured)s)
 """
 _LOCK: Final = "SELECT public.wait_for_tenant_lock('konstruct.quotas')"
-# Requests that find at most so much room wait for each other, so that they fill it exactly. Of a
-# tenant with more room no request waits, and as many at once as this do not exceed it.
+# Requests with at most this much room left wait for each other, so that they fill it exactly. With
+# more room no request waits, and this many concurrent requests do not exceed the limit.
 EXACT_WITHIN: Final = 100
-# What a message that is accepted takes: it needs a place in memory, and tokens for its reply.
+# The quotas of an accepted message: it needs a place in memory, and tokens for its reply.
 OF_MESSAGES: Final = (
     *(Quota.MESSAGES, Quota.TOKENS, Quota.COST, Quota.MEMORIES, Quota.STORAGE),
 )  # fmt: skip
@@ -69,7 +69,7 @@ OF_MEMORIES: Final = (Quota.MEMORIES, Quota.STORAGE)
 
 @dataclass(slots=True)
 class Counts:
-    """What was used in some days."""
+    """The usage of some days."""
 
     messages: int = 0
     replies: int = 0
@@ -92,17 +92,17 @@ class Counts:
 
 
 def count(*, messages: int = 0, replies: int = 0, memories: int = 0) -> None:
-    """Add to the current tenant's counts of today, in the transaction of what is counted.
+    """Add to the current tenant's counts of today, in the transaction of the counted rows.
 
     It is sent with the next statement or with the COMMIT: it costs no round trip. Call it last in
-    the transaction, since another one of the same slot waits for its end.
+    the transaction, because other transactions of the same slot wait for its end.
     """
     values = {"messages": messages, "replies": replies, "memories": memories}
     tenant_connection().queue(_COUNT, values)
 
 
 def admit_memories(number: int) -> None:
-    """Count memories that are to be stored, in the same transaction.
+    """Count memories that will be stored, in the same transaction.
 
     Raises:
         QuotaExceeded: there is no room for them.
@@ -114,13 +114,14 @@ def admit_memories(number: int) -> None:
 def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
     """Raise if a hard limit of the current tenant leaves no room.
 
-    The limits are those of the row that the request was served with, or else one statement reads
-    them. A tenant with a hard limit of these costs one more. In a transaction that comes within
-    EXACT_WITHIN of the limit of messages or memories, requests wait for the one before to commit.
+    The limits are on the row with which the request is served, otherwise one statement reads them.
+    With a hard limit of these quotas there is one more statement. In a transaction within
+    EXACT_WITHIN of the limit of messages or memories, requests wait for the commit of the one
+    before.
 
     Args:
-        quotas: the quotas to check, of which API keys are none: their module counts them.
-        memories: how many are to be stored.
+        quotas: the quotas to check, except API keys, which their module counts.
+        memories: the number of memories to be stored.
 
     Raises:
         QuotaExceeded: a limit is reached.
@@ -140,7 +141,7 @@ def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
 def _least_room(
     tenant: Tenant, hard: Mapping[Quota, Decimal], added: Mapping[Quota, int]
 ) -> Decimal | float:
-    """Return how much room is left by the limits of what is added; raise if there is none."""
+    """Return the least remaining room of the limits; raise if there is none."""
     used, room = usage_of(tenant, hard), [math.inf]
     for quota, limit in hard.items():
         found = used[quota]
@@ -155,12 +156,12 @@ def _least_room(
 
 
 def lock_quotas() -> None:
-    """Wait for transactions of the tenant that add to a quota near its limit; then others wait."""
+    """Lock the tenant's quotas: transactions that add near a limit run one after the other."""
     execute(_LOCK)
 
 
 def refused(error: QuotaExceeded) -> QuotaExceeded:
-    """Count a refusal, and return its error."""
+    """Count a refusal, and return the error."""
     REFUSALS.of(quota=error.quota.value).inc()
     return error
 
@@ -180,11 +181,11 @@ def full_tenant_row() -> Tenant:
 
 
 def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | int | None]:
-    """Return what the current tenant has used of these quotas; None where it is not measured yet.
+    """Return the current tenant's usage of these quotas; None if it is not measured yet.
 
     Args:
         tenant: its row.
-        quotas: of which; API keys as they were measured.
+        quotas: the quotas; API keys as of the last measurement.
     """
     measured: Mapping[str, Any] = tenant.usage
     used: dict[Quota, Decimal | int | None] = {
@@ -198,7 +199,7 @@ def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | i
         found = fetch_row(_SUMS, {"month": first_of_month(), "measured": since})
         used |= dict(zip(_SUMMED, found, strict=True))
         if is_measured:
-            # The measured number, and what was added since.
+            # The measured number, plus the rows since then.
             used[Quota.MEMORIES] = found[-1] + measured["memories"] - measured["counted"]
     return {quota: used[quota] for quota in asked}
 
@@ -223,7 +224,7 @@ def by(column: str, first: date, last: date | None = None) -> dict[Any, Counts]:
 
 
 def _counts(sums: Mapping[str, Any]) -> Counts:
-    """Return sums of rows, which are None without rows."""
+    """Return counts from sums, which are None without rows."""
     found: dict[str, Any] = {name: value or 0 for name, value in sums.items()}
     return Counts(**found)
 
@@ -234,6 +235,6 @@ def _between(first: date, last: date | None) -> QuerySet[DailyUsage]:
 
 
 def reached(limits: Mapping[Quota, Limit], used: Mapping[Quota, Any]) -> dict[Quota, str]:
-    """Return which limit each quota has reached: "soft" or "hard"; others are missing."""
+    """Return the limit that each quota has reached, "soft" or "hard"; others are missing."""
     levels = {quota: limit.level(used.get(quota)) for quota, limit in limits.items()}
     return {quota: level for quota, level in levels.items() if level}

@@ -1,4 +1,4 @@
-"""Asking for facts: the batch of messages of a run, its limits, and the answer to its prompt."""
+"""Requests for facts: the messages of a run, its limits, the prompt and the answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,17 +31,17 @@ from tenants.limits.fair_shares import FairShares
 from tenants.limits.quotas import QuotaExceeded
 
 PURPOSE: Final = "extraction"
-# Of the known facts, so many are in the prompt, those that changed last.
+# The maximum number of known facts in the prompt: those that changed last.
 MAX_KNOWN_FACTS: Final = 100
-# A batch ends before the message with which it would have more characters.
+# A batch ends before the message that would exceed this.
 MAX_BATCH_CHARACTERS: Final = 60_000
 # HTTP statuses of a server that does not know a response_format.
 UNKNOWN_FORMAT_STATUSES: Final = frozenset({400, 415, 422, 501})
 
-# Requests that wait for a run, each in a thread of the web process. A quarter is for tenants that
-# have none.
+# Parallel requests of waiting programs, each in a thread of the web process. A quarter is reserved
+# for tenants without a request.
 shares = FairShares(settings.MEM0_CONCURRENCY, settings.MEM0_CONCURRENCY // 4)
-# The format that a model at an endpoint turned out to support.
+# The format that a model at an endpoint supports, from earlier requests.
 known_formats: dict[tuple[str, str], str] = {}
 
 
@@ -87,10 +87,10 @@ def up_to_limit(messages: list[Message]) -> list[Message]:
 
 
 def check_limit(batch: Batch) -> None:
-    """Refuse a batch for which the agent, or the tenant, has not enough tokens or money left.
+    """Refuse a batch that would exceed a limit of tokens or money of the agent or the tenant.
 
     Raises:
-        ExtractionLimitReached: a limit would be passed.
+        ExtractionLimitReached: a limit would be exceeded.
     """
     if not settings.LLM_POOL_URL:
         return
@@ -129,10 +129,10 @@ def _model(agent: Agent) -> str:
 
 
 def ask(batch: Batch, run: ExtractionRun, timeout: float | None = None) -> str:
-    """Return the answer of the language model, or of the rules where there is none.
+    """Return the answer of the language model, or of the rules without a language model.
 
     It may take `timeout` seconds for each format that is tried. The answer, its format and its
-    tokens are put into the run, which is not saved.
+    tokens are set in the run, which is not saved.
 
     Raises:
         LLMError: there is no answer.
@@ -164,7 +164,7 @@ def ask(batch: Batch, run: ExtractionRun, timeout: float | None = None) -> str:
 
 
 def known_format(endpoint: str, model: str) -> str:
-    """Return the format that worked last; the first one for a model that was not asked yet."""
+    """Return the format that worked last; the first one for a new model."""
     if (endpoint, model) not in known_formats:
         last = ExtractionRun.objects.filter(endpoint=endpoint, model=model).exclude(
             state__in=(RunState.RUNNING, RunState.FAILED)
@@ -236,7 +236,7 @@ def known_facts(thread: Thread, slots: set[str] | None = None) -> list[Known]:
     rows = rows[:MAX_KNOWN_FACTS] if slots is None else rows.filter(slot__in=slots)
     return [
         Known(
-            # The same in each prompt: a preview can be applied later.
+            # The same in each prompt, so that a preview can be applied later.
             label=f"k{row.memory_id.hex[:8]}",
             id=row.memory_id,
             subject=row.subject,

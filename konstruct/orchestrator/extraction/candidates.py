@@ -34,7 +34,7 @@ MAX_FACT_CHARACTERS: Final = 500
 MAX_QUOTE_CHARACTERS: Final = 1_000
 MIN_QUOTE_LETTERS: Final = 3
 MIN_CONFIDENCE: Final = 0.6
-# How often a JSON object is looked for in an answer: text with more braces than that is no answer.
+# How often a JSON object is searched for in an answer: text with more braces is no answer.
 MAX_OBJECT_STARTS: Final = 20
 # The date of a plan.
 MAX_YEARS_AHEAD: Final = 50
@@ -63,7 +63,7 @@ class MalformedCandidate(ValueError):
 
 
 class Evidence(NamedTuple):
-    """Words of a message that a candidate rests on."""
+    """Words of a message as the evidence of a candidate."""
 
     message: Any
     """The label or the id of the message."""
@@ -136,7 +136,7 @@ class Policy:
     review: str = FactReview.DOUBTFUL
     by_slot: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
-    """Why every fact is reviewed, whatever the agent's rule is."""
+    """Why every fact is reviewed, with any rule of the agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +278,7 @@ def _evidence(value: Any) -> tuple[Evidence, ...]:
     for each in value:
         if not isinstance(each, dict) or not isinstance(each.get("quote"), str):
             raise MalformedCandidate("evidence has no quote")
-        # A quote is compared as it is: its white space and its characters are the message's.
+        # A quote is compared unchanged, with its white space.
         if not 0 < len(each["quote"]) <= MAX_QUOTE_CHARACTERS:
             raise MalformedCandidate(f"a quote has not 1 to {MAX_QUOTE_CHARACTERS} characters")
         quotes.append(Evidence(_text(each, "message", MAX_NAME_CHARACTERS), each["quote"]))
@@ -430,7 +430,7 @@ def _accept(
     superseded = facts.get(candidate.supersedes or "")
     others = [fact for fact in of_slot if not _same(fact.value, candidate.value)]
     begins = _valid_from(candidate, spans)
-    # Such a value does not end another one, even if the language model says so.
+    # Such a value ends no other one, even if the language model names one.
     is_planned = candidate.valid_from is not None and begins is None
     is_past = superseded is not None and begins is not None and begins < superseded.valid_from
     is_temporary = any(is_limited_in_time(_sentence(span)) for span in spans)
@@ -472,10 +472,10 @@ def _review(slot: str, doubts: Sequence[str], policy: Policy) -> str:
 
 
 def _valid_from(candidate: Candidate, spans: Sequence[Span]) -> datetime | None:
-    """Return the beginning of the validity; None: since it was stated.
+    """Return the beginning of the validity; None: the time of the statement.
 
-    A period that is not over when the fact was stated, such as “this month”, begins with the
-    statement at the latest. The date of a plan is later: the plan is so since it was stated.
+    A period that includes the statement, such as “this month”, begins with the statement at the
+    latest. The date of a plan is later: the plan is valid since its statement.
     """
     value, stated = candidate.valid_from, _latest(spans)
     if value is None:

@@ -1,8 +1,8 @@
 """The queue of extractions: a conversation with new messages has a job until they are processed.
 
 The job's key is the id of the conversation's `ExtractionCursor`. It is enqueued in the transaction
-that writes messages, or after it, and the row is locked there: a worker that finds nothing more to
-process, and removes the job, has seen every message that was written before.
+that writes messages, or after it, with a lock on the row: a worker that finds no further messages
+and removes the job has seen every message that was written before.
 """
 
 from collections.abc import Collection
@@ -32,18 +32,18 @@ EXTRACTIONS: Final = JobKind(
     is_final=lambda error: isinstance(error, LLMRefused),
 )
 
-# A preview has no worker, and its process may be killed: its job marks it as failed if it has not
-# ended by then. The key is the id of the run.
+# A preview has no worker, and its process may be killed: then its job marks it as failed. The key
+# is the id of the run.
 PREVIEWS: Final = JobKind(
     name="preview",
     task="konstruct.orchestrator.tasks.end_interrupted_preview",
     queue="extractions",
     max_attempts=lambda: settings.EXTRACTION_MAX_ATTEMPTS,
 )
-# For the code around the requests to the language model.
+# Time for the code around the requests to the language model.
 PREVIEW_GRACE: Final = timedelta(minutes=1)
 
-# A job that was given up gets new attempts with a new message, once a day at most.
+# A failed job gets new attempts with a new message, at most once a day.
 _ENQUEUE: Final = """
 WITH wanted AS (
     SELECT DISTINCT user_id, agent.id AS agent_id, thread_id, agent.extraction_idle_seconds AS idle
@@ -101,12 +101,14 @@ def enqueue(tenant_id: UUID, threads: Collection[Thread]) -> None:
     )
 
 
-# Conversations of an agent that are counted: counting on takes longer than it tells.
+# Limit of counting an agent's conversations; the page shows no larger numbers.
 MAX_COUNTED: Final = 10_000
 
 
 def counts(agent_id: UUID) -> dict[str, int]:
-    """Count an agent's conversations, MAX_COUNTED at most: all, queued, and failed."""
+    """Return the numbers of an agent's conversations, each at most MAX_COUNTED: all, queued,
+    failed.
+    """
     cursors = ExtractionCursor.objects.filter(agent_id=agent_id).with_jobs()[:MAX_COUNTED]
     return cursors.aggregate(
         conversations=Count("pk"),
@@ -116,6 +118,6 @@ def counts(agent_id: UUID) -> dict[str, int]:
 
 
 def until_quiet(agent: Agent, newest: datetime) -> timedelta:
-    """Return the time until a conversation with this newest message is quiet; 0: it is."""
+    """Return the time until a conversation with this newest message is idle; 0 if it is."""
     idle = timedelta(seconds=agent.extraction_idle_seconds)
     return min(max(newest + idle - timezone.now(), timedelta(0)), idle)

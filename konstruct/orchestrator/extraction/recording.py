@@ -1,4 +1,4 @@
-"""Recording the facts of an answer, with what became of each candidate."""
+"""Records the facts of an answer, and the outcome of each candidate."""
 
 from collections import Counter
 from typing import Any, Final
@@ -18,7 +18,7 @@ from tenants.context import required_tenant_id
 
 
 def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> None:
-    """Record the candidates that pass all checks, and put the outcomes into the run."""
+    """Record the candidates that pass all checks, and set the outcomes in the run."""
     agent, by_id = batch.agent, {message.id: message for message in batch.messages}
     accepted, refused = check(
         answer.candidates,
@@ -119,7 +119,7 @@ _AT_THE_END: Final = (
 
 
 def end(run: ExtractionRun, state: RunState, *, error: str = "") -> None:
-    """Write the end of a run, unless it was erased meanwhile with one of its messages."""
+    """Store the end of a run, unless it was erased with one of its messages."""
     run.state, run.error, run.ended_at = state, error, timezone.now()
     values = {name: getattr(run, name) for name in _AT_THE_END}
     ExtractionRun.objects.filter(pk=run.pk).update(**values)

@@ -1,4 +1,4 @@
-"""The words of the rules that find facts without a language model: statements, and doubts."""
+"""Patterns of the rules that find facts without a language model: statements, and doubts."""
 
 from typing import Final
 
@@ -74,7 +74,7 @@ _PARIENTE = (
 )
 _MASCOTA = r"(?:perro|perra|gato|gata|loro|hámster|conejo|caballo|tortuga)"
 
-# The end of a statement: of its sentence, or of its clause where a new one begins.
+# The end of a statement: of its sentence, or of its clause before another clause.
 _END = (
     r"(?=(?: too| as well)? ?(?:[.!;)]{0,3}$|[;)]|[,–—-]{0,2} ?(?:(?:and|but) (?:am|have|live|love"
     r"|work|our|we|my|[Ii])\b|so\b|with my\b|because\b|since\b)"
@@ -92,7 +92,7 @@ _ONLY = r"(?= ?[.!]{0,3}$)"
 
 # --- Rules ----------------------------------------------------------------------------------------
 
-# The slots are the names of the groups. "…_of" is the word that a slot depends on.
+# The slots are the names of the groups. A slot depends on the word of its "…_of" group.
 _I_AM = r"[Ii](?:['’]?m| am)"
 ENGLISH = regex.compile(
     "|".join(
@@ -244,7 +244,7 @@ RELATIONS: Final = {
 
 # --- What gives nothing ---------------------------------------------------------------------------
 
-# Words of others, and text that is no prose, are masked.
+# Quotations, and text that is no prose, are masked.
 FOREIGN = regex.compile(
     r"```.*?(?:```|\Z)|`[^`\n]{0,500}`|\"[^\"\n]{0,500}\"|[“„][^“”\n]{0,500}[“”]|«[^«»\n]{0,500}»"
     r"|»[^«»\n]{0,500}«|(?<!\w)'[^'\n]{1,300}'(?!\w)|‘[^‘’\n]{0,300}’(?!\w)|^[ \t]{0,9}>[^\n]*+$"
@@ -253,7 +253,7 @@ FOREIGN = regex.compile(
 )
 OPEN_QUOTE = regex.compile(r"[\"“”„«»`]")
 NO_PROSE = regex.compile(r"[<>{}=\[\]|#*~^\\]")
-# A message with one of these may be a joke, a game, or a text to work on.
+# A message with one of these may be a joke, a game, or a text to edit.
 NO_STATEMENT = regex.compile(
     r"""\b(?i:
       translat\w*+|rewrit\w*+|rephras\w*+|paraphras\w*+|proofread\w*+|grammar|summari[sz]\w*+
@@ -271,7 +271,7 @@ NO_STATEMENT = regex.compile(
     )\b | \s/s\s*+\Z | [🙃😜😏😉😂🤣🤪😝😛]""",
     regex.VERBOSE,
 )
-# Words of others in the same sentence; then conditions, doubts, negations and the past.
+# Reported speech in the same sentence; conditions, doubts, negations and the past.
 REPORTED = regex.compile(
     r"""\b(?i:
       said|says?|saying|tell(?:s|ing)?|told|ask(?:s|ed)?|claim\w*+|according|someone|somebody|whoever
@@ -301,7 +301,7 @@ GREETING = regex.compile(
     r"(?i:hi|hello|hey|good (?:morning|afternoon|evening)|hallo|guten (?:tag|morgen|abend)|moin"
     r"|hola|buen[oa]s (?:d[ií]as|tardes))(?: there| everyone| all)?[,.!–— -]{0,4}"
 )
-# Before a statement in its sentence: nothing, an interjection, or another statement about oneself.
+# Text before a statement in its sentence: nothing, an interjection, or another own statement.
 LEAD = regex.compile(
     r"(?:(?i:actually|ah|also|and|btw|but|by the way|fyi|for context|hallo|hello|hey|hi|hola|i see"
     r"|just so you know|nice to meet you|note|oh|ok|okay|please note|please remember|remember|so"

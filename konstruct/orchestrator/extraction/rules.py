@@ -1,8 +1,8 @@
 """Facts without a language model: plain statements of users about themselves. Pure.
 
-Precision comes before recall. A statement counts only in the present tense, from the beginning of a
-clause to its end. A sentence that may be a question, a hypothesis or a quotation gives nothing, nor
-does a message that may be a joke or a text to work on. docs/measurements.md has the precision.
+Precision is preferred to recall. A statement must be in the present tense, and a complete clause. A
+sentence that may be a question, a hypothesis or a quotation is ignored, and so is a message that
+may be a joke or a text to edit. docs/measurements.md has the precision.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,7 +45,7 @@ from memory.models import FactKind, Role
 from memory.text.chunking import split_sentences
 
 REVIEW_REASON: Final = "found by a rule"
-# A longer message is mostly a pasted text, such as a letter of another person.
+# Longer messages are mostly pasted texts, such as a letter of another person.
 MAX_CHARACTERS: Final = 2_000
 MAX_EVIDENCE: Final = 3
 
@@ -66,14 +66,14 @@ class Source(Protocol):
 def candidates(messages: Iterable[Source]) -> list[Candidate]:
     """Find plain statements of users about themselves, in English, German and Spanish.
 
-    Every candidate is to be reviewed, with `REVIEW_REASON` as the reason.
+    Every candidate must be reviewed, with `REVIEW_REASON` as the reason.
 
     Args:
-        messages: of one conversation, in their order. Those of the agent give nothing.
+        messages: of one conversation, in their order. Those of the agent are ignored.
 
     Returns:
-        One candidate for each value of a slot, with up to MAX_EVIDENCE quotes: clauses, as they are
-        in the messages.
+        One candidate for each value of a slot, with up to MAX_EVIDENCE quotes: clauses of the
+        messages, verbatim.
     """
     found: dict[tuple[str, str, str], Candidate] = {}
     for message in messages:
@@ -155,7 +155,7 @@ def _matches(sentence: str, before: str) -> Iterator[tuple[regex.Match[str], str
 
 
 def _is_plain(sentence: str, found: regex.Match[str]) -> bool:
-    """Whether the rest of the sentence leaves no doubt about the statement."""
+    """Return whether the rest of the sentence raises no doubt about the statement."""
     is_asked_afterwards = ASKS_AFTERWARDS.match(sentence, found.end())
     after = "" if is_asked_afterwards else sentence[found.end() :]
     rest = f"{sentence[: found.start()]} {after}"
@@ -163,7 +163,7 @@ def _is_plain(sentence: str, found: regex.Match[str]) -> bool:
 
 
 def _read(found: regex.Match[str], language: str) -> Iterator[_Statement]:
-    """Make statements of the groups of a rule; a list of things gives one for each."""
+    """Yield statements from the groups of a rule; one for each item of a list."""
     groups = {name: text for name, text in found.groupdict().items() if text}
     of = next((text for name, text in groups.items() if name.endswith("_of")), "")
     for group in sorted(groups, key=found.start):

@@ -1,9 +1,8 @@
-"""Extraction runs: ask a language model for facts, check its answer, record what is accepted.
+"""Extraction runs: request facts from a language model, check its answer, record accepted facts.
 
-A run is written down before the language model is asked, and its result in one transaction with
-the facts, the cursor of the conversation and the state of the job. A worker that is killed leaves
-all of it or nothing, and the next one marks its run as failed. While the language model is asked,
-neither a transaction nor a connection is held.
+A run is stored before the request, and its result in one transaction with the facts, the cursor of
+the conversation and the state of the job. A killed worker leaves all of it or nothing, and the next
+one marks its run as failed. During the request there is no open transaction and no connection.
 """
 
 from collections.abc import Sequence
@@ -59,11 +58,11 @@ KILLED: Final = "The process ended before the run was done."
 
 
 def extract(cursor_id: UUID) -> None:
-    """Extract facts from the next messages of a conversation, or record why not.
+    """Extract facts from the next messages of a conversation, or record the failure.
 
-    Where the conversation is not quiet yet, or today's tokens are used, the job is postponed. A
-    batch of which no attempt led to a list of facts is passed over: its run stays as failed, and
-    can be replayed.
+    If the conversation is not idle yet, or today's tokens are used, the job is postponed. A batch
+    without a valid answer after all attempts is skipped: its run stays as failed, and can be
+    replayed.
 
     Args:
         cursor_id: of an ExtractionCursor of the current tenant.
@@ -79,7 +78,7 @@ def extract(cursor_id: UUID) -> None:
 
 @dataclass
 class _Extraction:
-    """One attempt: what of it is known where it fails."""
+    """One attempt, with the data for recording its failure."""
 
     cursor: ExtractionCursor
     batch: Batch | None = None
@@ -113,7 +112,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         if not agent.extracts_facts:
             queue.EXTRACTIONS.postpone(cursor.pk, timedelta(days=1), note=SWITCHED_OFF)
             return None
-        # A run of an earlier lease was interrupted.
+        # A run of an earlier lease, which was interrupted.
         ExtractionRun.objects.filter(**_of(cursor), state=RunState.RUNNING, requested_by="").update(
             state=RunState.FAILED, error=KILLED, ended_at=timezone.now()
         )
@@ -214,21 +213,20 @@ def preview(
     model: str | None = None,
     replay_of: ExtractionRun | None = None,
 ) -> ExtractionRun:
-    """Ask for the facts of messages, and return a run that shows what it would change.
+    """Request the facts of messages, and return a run that shows the changes.
 
-    Nothing but the run is written. The language model is asked meanwhile: do not call it in a
-    transaction.
+    Only the run is stored. Do not call it in a transaction: it waits for the language model.
 
     Args:
         messages: of one conversation, oldest first, with their tenant's current agent.
         requested_by: the author of the request, such as "person:7".
         model: the language model; None: the agent's.
-        replay_of: the run of which this one repeats the input.
+        replay_of: the run whose input is repeated.
 
     Raises:
         ExtractionFailed: there are no messages, or the answer has no list of facts.
         ExtractionLimitReached: the agent has not enough tokens left today.
-        Busy: the tenant has as many requests at the language model as it may.
+        Busy: the tenant has the maximum number of requests to the language model.
         LLMError: there is no answer.
     """
     if not messages:
@@ -277,7 +275,7 @@ def _end_preview(run: ExtractionRun, state: RunState, *, error: str = "") -> Non
 
 
 def end_interrupted_preview(run_id: UUID) -> None:
-    """Mark a preview as failed that has not ended; its job says that its time is over."""
+    """Mark a preview as failed if it has not ended by the time of its job."""
     with transaction.atomic():
         ExtractionRun.objects.filter(pk=run_id, state=RunState.RUNNING).update(
             state=RunState.FAILED, error=KILLED, ended_at=timezone.now()
@@ -303,7 +301,7 @@ class Answered:
 def answer_now(
     agent: Agent, user_id: str, messages: Sequence[Message], *, requested_by: str, timeout: float
 ) -> Answered:
-    """Ask for the facts of messages, for a request that waits. Do not call it in a transaction.
+    """Request the facts of messages for a waiting request. Do not call it in a transaction.
 
     Args:
         agent: the agent; one that is not stored has no limit.
@@ -312,7 +310,8 @@ def answer_now(
         requested_by: the author of the request, such as "program:7".
         timeout: seconds.
 
-    Raises the errors of `preview`.
+    Raises:
+        The errors of `preview`.
     """
     thread = Thread(agent.id, user_id, "")
     is_stored = not agent._state.adding and user_id
@@ -326,12 +325,12 @@ def answer_now(
 def record_now(
     answered: Answered, agent: Agent, messages: Sequence[Message], **values: Any
 ) -> ExtractionRun:
-    """Record a run of messages that are in the transcript now, in the transaction that wrote them.
+    """Record a run of stored messages, in the transaction that stored them.
 
     Args:
         answered: of `answer_now`.
         agent: the agent of the messages.
-        messages: the rows, in the order of those that were asked about.
+        messages: the rows, in the order of those in the request.
         **values: of each new fact, such as its metadata.
     """
     batch = Batch(agent, Thread.of(messages[0]), messages, answered.batch.known)

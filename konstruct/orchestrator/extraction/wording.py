@@ -1,7 +1,7 @@
-"""What the words of a candidate show: instructions, another language, sensitive topics. Pure.
+"""Checks of a candidate's words: instructions, another language, sensitive topics. Pure.
 
-The checks err on the side of a refusal or a review. Lists of words are in English, German, French
-and Spanish; the check of languages knows more.
+In doubt a candidate is refused or reviewed. The word lists are in English, German, French and
+Spanish; the check of languages knows more.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Final
 
 from memory.text.english import STOP_WORDS
 
-# A language is recognized by so many of its stop words, and so many more than of the other one.
+# A language is recognized by this many of its stop words, and this lead over the other one.
 MIN_STOP_WORDS: Final = 2
 MIN_LEAD: Final = 2
 # Fewer letters do not show a script.
@@ -86,12 +86,12 @@ _BARE_VERB: Final = re.compile(
 
 
 def orders_agent(text: str) -> bool:
-    """Whether a text addresses a language model, such as “ignore your instructions”."""
+    """Return whether a text addresses a language model, such as “ignore your instructions”."""
     return _ORDERS.search(_plain(text)) is not None
 
 
 def is_instruction(fact: str, *parts: str) -> bool:
-    """Whether a fact or a part of it, such as its value, reads as an instruction to an agent."""
+    """Return whether a fact or a part of it, such as its value, is an instruction to an agent."""
     sentence, *others = map(_plain, (fact, *parts))
     return _BARE_VERB.search(sentence) is not None or any(
         pattern.search(text) for text in (sentence, *others) for pattern in (_ORDERS, _IMPERATIVE)
@@ -141,10 +141,10 @@ _SCRIPTS: Final = {
 
 
 def is_other_language(fact: str, evidence: str) -> bool:
-    """Whether a fact is clearly in another language than the messages that it rests on.
+    """Return whether a fact is clearly in another language than the messages that support it.
 
-    Names and borrowed words do not make a difference: the scripts of most letters are compared, and
-    for the Latin script the stop words.
+    Names and borrowed words make no difference: the scripts of most letters are compared, and for
+    the Latin script the stop words.
     """
     scripts = {_script(fact), _script(evidence)} - {""}
     if len(scripts) > 1:
@@ -203,7 +203,7 @@ _LIMITED: Final = re.compile(
 
 
 def is_limited_in_time(text: str) -> bool:
-    """Whether a text speaks of a limited time, such as “this week” or “until Friday”."""
+    """Return whether a text names a limited time, such as “this week” or “until Friday”."""
     return _LIMITED.search(_plain(text)) is not None
 
 

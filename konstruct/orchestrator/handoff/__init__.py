@@ -1,1 +1,1 @@
-"""Handoff: whether a thread's agent, another agent or a person answers, and how that changes."""
+"""Handoff: the decision whether a thread's agent, another agent or a person answers."""

@@ -1,7 +1,7 @@
-"""Tells whether a message asks for a person: plain requests in some languages, and rules. Pure.
+"""Detects requests for a person: plain requests in some languages, and rules. Pure.
 
-Conservative, for a thread that waits for a person by mistake is a thread without an answer: the
-whole message must be the request, with no more around it than politeness.
+Conservative, because a thread that waits for a person by mistake gets no answer: the whole message
+must be the request, with nothing but polite words around it.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from memory.text.lexical import decomposed
 
-# No longer message is taken for a plain request, or for a plain answer.
+# Longer messages are neither plain requests nor plain answers.
 MAX_WORDS = 16
 MAX_CHARACTERS = 500
 
@@ -60,7 +60,7 @@ _POLITENESS = re.compile(
 
 
 def asks_for_a_person(text: str) -> bool:
-    """Whether the message is a plain request for a human."""
+    """Return whether the message is a plain request for a human."""
     words = "" if len(text) > MAX_CHARACTERS else _plain(text)
     if not words or len(words.split()) > MAX_WORDS:
         return False
@@ -71,7 +71,7 @@ def asks_for_a_person(text: str) -> bool:
 
 
 def phrase_in(text: str, phrases: Iterable[str]) -> str | None:
-    """Return the first of the phrases that stands in the text, as words of its own."""
+    """Return the first of the phrases that the text contains as whole words."""
     words = f" {_plain(text)} "
     for phrase in phrases:
         wanted = _plain(phrase)
@@ -98,13 +98,15 @@ _NO = frozenset(
 
 
 def yes_or_no(text: str) -> bool | None:
-    """Whether the whole message is a plain yes (True) or no (False); None for anything else."""
+    """Return whether the whole message is a plain yes (True) or no (False); None for anything
+    else.
+    """
     words = "" if len(text) > MAX_CHARACTERS else _plain(text)
     return True if words in _YES else False if words in _NO else None
 
 
 def _plain(text: str) -> str:
-    """Words in lower case, without accents and punctuation."""
+    """Return words in lower case, without accents and punctuation."""
     folded = decomposed(text.casefold())
     kept = "".join(
         letter if letter.isalnum() else " "

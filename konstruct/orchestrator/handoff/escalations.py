@@ -54,7 +54,7 @@ ANSWER = "orchestrator.change_escalation"
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 # The constraint by which a thread has at most one open escalation.
 ONE_OPEN = "escalation_one_open"
-# How often a request is tried again when other requests change the thread's escalation meanwhile.
+# How often a request is repeated after concurrent changes of the thread's escalation.
 MAX_ATTEMPTS = 10
 # Values in the cache: "person" with the id of the message that asked, or "agent" with its id.
 PERSON, AGENT = "person", "agent"

@@ -1,8 +1,8 @@
 """Handovers: another agent of the tenant answers in a thread until it is handed on or back.
 
-An agent's rule or language model, a program or a person hands a thread over. Messages are still
-addressed to the thread's own agent, and the other agent answers them. A circle of agents ends with
-a person.
+An agent's rule or language model, a program or a person hands a thread over. Messages still have
+the address of the thread's own agent, and the other agent answers them. If a thread would return to
+an agent that had it, it is escalated to a person.
 """
 
 from collections.abc import Collection, Sequence
@@ -43,9 +43,9 @@ class ClockTimestamp(Func):
 
 OpenedBy = Escalation.OpenedBy
 Outcome = Escalation.Outcome
-# So many agents may have a thread before a person must decide.
+# The maximum number of agents before a person must decide.
 MAX_AGENTS = 5
-# Earlier handovers do not count.
+# Earlier handovers are ignored.
 REMEMBERED = timedelta(days=1)
 
 
@@ -275,7 +275,7 @@ def pass_on(
 
 
 def next_agent(to_agent: UUID, had: Collection[UUID]) -> tuple[Agent | None, str]:
-    """Return the agent that a thread is handed to, or None and why a person is called instead.
+    """Return the next agent of a thread, or None and the reason for an escalation to a person.
 
     Args:
         to_agent: the agent that a rule or a language model names.
@@ -327,7 +327,7 @@ def hand_back(thread: Thread, agent: Agent) -> bool:
 
 
 def call_person(message: KonstructMessage, reason: str) -> Escalation:
-    """Escalate the message's thread to a person. The message's reply says so."""
+    """Escalate the message's thread to a person. The message's reply announces it."""
     opened, _ = escalations.open_escalation(
         Thread.of(message),
         opened_by=OpenedBy.RULE,

@@ -1,7 +1,7 @@
-"""What an agent sees of the thread in which it answers, where its own window does not show it.
+"""The turns of a thread for an agent whose own window does not have them.
 
-Its window has its own turns with this user. Where the thread was handed to it, or where several
-people speak in it, the thread's own turns follow those, with the names of who said them.
+An agent's window has its own turns with the user. If the thread was handed to it, or if several
+people speak in it, the thread's turns follow, with the names of their speakers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ from tenants import transaction
 
 @dataclass(frozen=True, slots=True)
 class PromptTurns:
-    """The turns of a prompt, and what its system prompt says of them."""
+    """The turns of a prompt, and clauses about them for the system prompt."""
 
     turns: list[dict[str, Any]]
     clauses: tuple[str, ...] = ()
@@ -41,14 +41,14 @@ def note(message: Message) -> None:
 
 
 def are_shared(channel: str) -> bool:
-    """Whether several people may speak in a thread of the channel."""
+    """Return whether several people may speak in a thread of the channel."""
     return channel in sharing()
 
 
 def session_of(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
-    """The turns that the agent is given to answer the message; None: its window as it is.
+    """Return the turns for the agent's answer to the message; None: only its own window.
 
-    That is only worth asking in the thread of another agent, or in one that people may share.
+    Queried only in the thread of another agent, or in one that people may share.
     """
     is_guest = agent.id != message.agent_id
     is_shared = are_shared(message.channel)
@@ -61,12 +61,12 @@ def session_of(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
 def with_turns(
     message: KonstructMessage, agent: Agent, turns: Sequence[Mapping[str, Any]]
 ) -> PromptTurns:
-    """The agent's own window with the user, and then the turns of the thread.
+    """Return the agent's own window with the user, followed by the turns of the thread.
 
     Args:
         message: the message to answer.
         agent: the agent that answers it.
-        turns: the thread's turns before the message, as `ThreadTurn.as_dict` has them.
+        turns: the thread's turns before the message, from `ThreadTurn.as_dict`.
     """
     is_guest, are_several = agent.id != message.agent_id, _are_several(turns, message)
     clauses = []
@@ -85,9 +85,9 @@ def _are_several(turns: Sequence[Mapping[str, Any]], message: KonstructMessage) 
 
 
 def _turns(message: KonstructMessage, is_shared: bool) -> list[dict[str, Any]]:
-    """The thread's last turns, oldest first.
+    """Return the thread's last turns, oldest first.
 
-    Elsewhere than in channels that share them, a thread is one user's with one agent.
+    In channels without shared threads, a thread belongs to one user and one agent.
     """
     if is_shared:
         return get_thread_turns(message.tenant_id, message.thread_id, message.channel)
@@ -96,7 +96,7 @@ def _turns(message: KonstructMessage, is_shared: bool) -> list[dict[str, Any]]:
 
 
 def _is_before(turn: Mapping[str, Any], message: KonstructMessage) -> bool:
-    """Whether the turn belongs before the message: what people say after it is still to come."""
+    """Return whether the turn is before the message; later messages of people are left out."""
     if turn.get("message_id") == str(message.id):
         return False
     at = message.created_at.isoformat() if message.created_at else ""
@@ -106,7 +106,7 @@ def _is_before(turn: Mapping[str, Any], message: KonstructMessage) -> bool:
 def _after_window(
     message: KonstructMessage, agent: Agent, turns: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The agent's own window with the user without these turns, and then these."""
+    """Return the agent's own window with the user without these turns, followed by these."""
     shown = {turn["message_id"] for turn in turns}
     window = short_term.get_recent_messages(message.tenant_id, agent.id, message.user_id)
     return [*(turn for turn in window if turn.get("message_id") not in shown), *turns]
@@ -115,7 +115,7 @@ def _after_window(
 def _shown(
     turn: Mapping[str, Any], agent: Agent, is_guest: bool, are_several: bool
 ) -> dict[str, Any]:
-    """The turn as the agent is given it: the words of others stand under their names."""
+    """Return the turn for the agent's prompt: turns of others begin with their names."""
     name, content = turn.get("name", ""), turn["content"]
     if turn["role"] == Role.USER:
         content = said_by(name or turn["user_id"], content) if are_several else content
@@ -123,7 +123,7 @@ def _shown(
         said_it = turn.get("answered_by")
         if said_it != str(agent.id) if said_it else name != agent.name:
             content = said_by(name or "Assistant", content)
-    # A guest's own memory of the turn is a copy with an id of its own.
+    # A guest's memory of the turn is a copy with another id.
     message_id = turn["message_id"]
     shown_id = str(copy_id(message_id, agent.id)) if is_guest else message_id
     return {

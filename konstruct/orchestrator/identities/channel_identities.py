@@ -21,7 +21,7 @@ from tenants.jobs import owner_kind
 
 HISTORY_MERGES = owner_kind("history merge")
 
-# Fits into an index of Postgres, and into the ids of the API.
+# The length that fits into an index of Postgres, and into the ids of the API.
 MAX_ID_CHARACTERS = 255
 
 
@@ -125,7 +125,7 @@ def unlink(identity: ChannelIdentity) -> ChannelIdentity:
 
 
 def _refuse_while_erased(*user_ids: str) -> None:
-    """Raise PersonBeingErased: a link after the request would change the person that is erased."""
+    """Raise PersonBeingErased: a later link would change the person of the erasure."""
     ids = linked_ids(*user_ids)
     being_erased = ErasureRequest.objects.open().filter(user_id__in=ids).first()
     if being_erased is not None:
@@ -151,7 +151,7 @@ def _free_id(channel: str, workspace: str, native_id: str) -> str:
         taken = ChannelIdentity.objects.filter(Q(own_id=candidate) | Q(user_id=candidate))
         if len(candidate) <= MAX_ID_CHARACTERS and not taken.exists():
             return candidate
-    # Too long, or a sender chose an id that looks like a qualified one.
+    # It is too long, or a sender chose an id that looks like a qualified one.
     return f"{channel[:100]}:{uuid4()}"
 
 

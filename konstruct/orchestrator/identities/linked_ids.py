@@ -1,4 +1,4 @@
-"""The linked ids of a person, and whether any row has one of them."""
+"""The linked ids of a person, and whether rows with them exist."""
 
 from collections.abc import Sequence
 
@@ -31,13 +31,13 @@ def linked_ids(*user_ids: str) -> list[str]:
 
 
 def main_id(user_id: str) -> str:
-    """Return the user id of an id's memory: itself, unless it is a linked account's."""
+    """Return the user id of an id's memory: the id itself, or that of its linked user."""
     spoken_as = ChannelIdentity.objects.filter(own_id=user_id).values_list("user_id", flat=True)
     return spoken_as.first() or user_id
 
 
 def users_of_accounts(text: str, limit: int = 1000) -> list[str]:
-    """Return the users as whom the accounts speak that have this in their id or their name."""
+    """Return the users of accounts with this text in their id or their name."""
     named = Q(own_id__icontains=text) | Q(native_id=text) | Q(name__icontains=text)
     found = ChannelIdentity.objects.filter(named).values_list("user_id", flat=True)
     return sorted(set(found.order_by()[:limit]))

@@ -20,10 +20,10 @@ class ReceiptInvalid(KonstructError):
 
 
 def receipt_document(erasure: ErasureRequest, tenant: Tenant) -> dict[str, Any]:
-    """Return the receipt of an erasure that is done, with its digest. It names no person.
+    """Return the receipt of a completed erasure, with its digest. It names no person.
 
     Args:
-        erasure: the request, which holds digests instead of ids.
+        erasure: the request, with digests instead of ids.
         tenant: the tenant of the request.
     """
     document = {
@@ -76,7 +76,7 @@ def verify_receipt(content: bytes) -> dict[str, Any]:
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a name that comes twice: a person may read the one, and the digest be of the other."""
+    """Refuse duplicate names: a person could read one value, and the digest cover the other."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:

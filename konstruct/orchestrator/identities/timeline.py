@@ -1,6 +1,6 @@
-"""The timeline of a person: all that happened to them and by them, the latest first.
+"""The timeline of a person: all events that concern them, latest first.
 
-One statement reads each table by its index, for no more rows than a page has.
+One statement reads each table by its index, for at most as many rows as a page has.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,10 +13,10 @@ from uuid import UUID
 from tenants.audit.pseudonyms import pseudonyms
 from tenants.context import fetch_all
 
-# Characters of a text that an entry has.
+# The length to which texts of entries are cut.
 MAX_TEXT: Final = 300
-# The access log is read in the order of its numbers, which is nearly that of its times: so many
-# more of its rows are read as a transaction may be late.
+# The access log is read in the order of its ids, which is nearly that of its times: this many more
+# of its rows are read, since a transaction may commit late.
 LATE_ROWS: Final = 50
 
 
@@ -58,21 +58,21 @@ class Entry(NamedTuple):
     """Unique in the timeline, and the order of entries of the same moment."""
     kind: EntryKind
     action: str
-    """What happened, such as a role, the action of a fact's event, or "resolved"."""
+    """The event, such as a role, the action of a fact's event, or "resolved"."""
     agent_id: UUID | None
     user_id: str
     subject_id: str
     """The id of the row that the entry is about."""
     text: str
-    """What was said, asked or known, up to MAX_TEXT characters."""
+    """The message, question or fact, up to MAX_TEXT characters."""
     by: str
-    """The name of who did it; "" if it has none."""
+    """The name of the actor; "" without a name."""
     note: str
     """The reason, or the channel of a message."""
 
 
 class Position(NamedTuple):
-    """A place in a timeline: the entries before it follow."""
+    """A position in a timeline: the entries before it follow."""
 
     at: datetime
     key: str = ""
@@ -283,14 +283,14 @@ def timeline(
     before: Position | None = None,
     limit: int = 50,
 ) -> list[Entry]:
-    """Return what happened to a person of the current tenant, the latest first.
+    """Return the events of a person of the current tenant, latest first.
 
     Args:
-        user_ids: the ids of the person, such as `linked_ids` returns them.
+        user_ids: the ids of the person, such as from `linked_ids`.
         kinds: the kinds of the entries.
-        agent_id: only what concerns this agent.
+        agent_id: only entries about this agent.
         before: only entries before this position.
-        limit: at most this many entries.
+        limit: the maximum number of entries.
     """
     branches = [
         f"SELECT found.* FROM person CROSS JOIN LATERAL ({source.sql}) AS found"  # noqa: S608

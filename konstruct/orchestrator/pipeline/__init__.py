@@ -1,16 +1,16 @@
-"""From an accepted message to its reply.
+"""The pipeline: from an accepted message to its reply.
 
-1. `accept`: a channel's message is written down and waits in the outbox of replies.
-2. `worker.handle`: a worker leases the messages of a thread that are due, oldest first.
-3. `snapshot.oldest_ready`: all that the reply depends on is read into one `Snapshot`.
-4. `worker.answer`: the lease of the reply begins, and with it an attempt is counted.
-5. `respond.respond`: `decide` returns the next step (`decisions` has all of them). Most often
-   the language model is asked: `gather_context`, `build_prompt`, `ask`, and, where the agent
-   has tools, `tool_rounds`.
+1. `accept`: stores a message of a channel, with a job for its reply.
+2. `worker.handle`: a worker leases the due messages of a thread, oldest first.
+3. `snapshot.oldest_ready`: reads all data for the reply into one `Snapshot`.
+4. `worker.answer`: leases the reply, and counts an attempt.
+5. `respond.respond`: `decide` returns the next step (`decisions` has all of them). Most often it
+   asks the language model: `gather_context`, `build_prompt`, `ask`, and `tool_rounds` if the agent
+   has tools.
 6. `write`: writes every decision: `carry_out` escalations, handovers and consent; `conclude` a
-   reply (`record_reply`, `append_to_window`, `finish`); `record_failure` where there is none.
+   reply (`record_reply`, `append_to_window`, `finish`); `record_failure` without a reply.
 
-A decision that changes who answers leads back to 3, with the same message.
+A decision that changes who answers continues at 3 with the same message.
 """
 
 from konstruct.orchestrator.pipeline.worker import handle

@@ -1,4 +1,4 @@
-"""The way in: accepts messages into the pipeline, and takes back those that were given up."""
+"""Accepts messages into the pipeline, and retries failed ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ _SAID = ("agent_id", "user_id", "thread_id", "channel", "name", "content")
 
 @dataclass(frozen=True)
 class Incoming:
-    """What a channel has understood of a message: checked, and normalised."""
+    """A validated and normalised message of a channel."""
 
     agent_id: UUID
     user_id: str
@@ -37,21 +37,25 @@ class Incoming:
     content: str
     name: str = ""
     idempotency_key: str | None = None
-    """What the message is once in its channel; with the caller, where the channel has several."""
+    """The id of the message in its channel; with the caller, if the channel has several."""
     metadata: Mapping[str, Any] | None = None
-    """What the program says of the message."""
+    """Labels of the program."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What the program asks of the answer, as AnswerOptions has it."""
+    """Options of the answer, as in AnswerOptions."""
     instructions: Sequence[str] = ()
     """The program's system and developer messages, in their order."""
 
 
 def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
-    """Write the message down, and let it wait for its reply.
+    """Store the message, and enqueue its reply.
 
-    The same idempotency key again, of the same channel, returns the existing message, and False.
+    With the idempotency key of an existing message of the same channel, that message is returned.
+
+    Returns:
+        The message, and whether it is new.
+
     Raises:
-        IdempotencyKeyReused: that one says something else.
+        IdempotencyKeyReused: the existing message has other content.
         QuotaExceeded: the message is new, and a hard limit of the tenant is reached.
     """
     with tenant_scope(tenant_id), transaction.atomic():
@@ -96,17 +100,18 @@ def retry_reply(
     options: Mapping[str, Any] | None = None,
     instructions: Sequence[str] = (),
 ) -> None:
-    """Try again to answer a message whose reply was given up.
+    """Retry the failed reply to a message.
 
     Args:
         message_id: the user's message.
         tenant_id: its tenant.
         options: the options of the program's new request. They replace the former ones, which may
-            be why there was no answer. None keeps the former options and instructions.
+        have
+            caused the failure. None keeps the former options and instructions.
         instructions: the system and developer messages of the program's new request.
 
     Raises:
-        NothingToRetry: the message was not given up.
+        NothingToRetry: the reply has not failed.
     """
     with tenant_scope(tenant_id), transaction.atomic():
         queue.retry(message_id)
@@ -122,7 +127,7 @@ def _is_accepted(incoming: Incoming) -> bool:
 
 
 def _key_of_channel(incoming: Incoming) -> str | None:
-    """Return the key after the channel's name: no channel can take another's."""
+    """Return the key with the channel's name, so that no channel can use another's."""
     key, prefix = incoming.idempotency_key, f"{incoming.channel}/"
     return key if key is None or key.startswith(prefix) else prefix + key
 

@@ -1,4 +1,4 @@
-"""What can be decided about a message: values that `write` knows how to write."""
+"""The possible decisions about a message, which `write` carries out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,28 +16,28 @@ from memory.context.prompt import Prompt
 
 @dataclass(frozen=True)
 class Draft:
-    """What the agent says, before it is written down, and what it was given to say it.
+    """A reply that is not written yet, with its prompt.
 
-    What it says by itself, without a language model, has no prompt.
+    A reply of the agent without a language model has no prompt.
     """
 
     agent: Agent
     content: str
     prompt: Prompt | None = None
     usage: Mapping[str, int] | None = None
-    """Tokens, if the language model has reported them."""
+    """Tokens that the language model has reported."""
     finish_reason: str = ""
     """Why the language model ended it: "stop", "length" or "content_filter"; "" without one."""
 
     @classmethod
     def of(cls, completion: Completion, agent: Agent, prompt: Prompt) -> Self:
-        """What a language model has answered to the prompt."""
+        """Return a language model's answer to the prompt."""
         return cls(agent, completion.text, prompt, completion.usage, completion.finish_reason)
 
 
 @dataclass(frozen=True, slots=True)
 class CallPerson:
-    """A person is to answer in the thread from now on."""
+    """A person answers in the thread from now on."""
 
     opened_by: OpenedBy
     reason: str
@@ -45,7 +45,7 @@ class CallPerson:
 
 @dataclass(frozen=True, slots=True)
 class PassOn:
-    """Another agent is to answer in the thread from now on."""
+    """Another agent answers in the thread from now on."""
 
     from_agent: Agent
     to_agent: UUID
@@ -54,14 +54,14 @@ class PassOn:
 
 @dataclass(frozen=True, slots=True)
 class HandBack:
-    """The agent that had the thread before is to answer in it again."""
+    """The agent that had the thread before answers in it again."""
 
     from_agent: Agent
 
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """The user has said yes or no to a tool call, and gets a confirmation."""
+    """The user has approved or denied a tool call, and gets a confirmation."""
 
     agent: Agent
     consent: Consent
@@ -69,13 +69,13 @@ class Agreed:
 
 @dataclass(frozen=True, slots=True)
 class AskModel:
-    """The language model is to answer for the agent."""
+    """The language model answers for the agent."""
 
     agent: Agent
 
 
 class Held(Enum):
-    """The message is to wait for a person or program, and not for a worker."""
+    """The message waits for a person or a program, and not for a worker."""
 
     FOR_PERSON = "a person answers in its thread"
     FOR_CALLS = "its tool calls wait for consent, or for the program whose tools they are"
@@ -85,5 +85,5 @@ Decision = Draft | CallPerson | PassOn | HandBack | Agreed | AskModel | Held
 
 
 def notice(snapshot: Snapshot) -> Draft:
-    """Tell the user that a person was asked for."""
+    """Return the reply that announces a person."""
     return Draft(snapshot.own_agent, escalations.NOTICE)

@@ -1,8 +1,8 @@
-"""Dry runs: what a channel would answer, by the decisions of `respond`, without writing anything.
+"""Dry runs: the reply that a channel would send, by the decisions of `respond`, without writes.
 
 The decisions, the prompt and the tools are those of the pipeline. Between two messages a dry run is
-a value that its caller keeps. Tools are described and not run; another agent or a person gets the
-conversation in this value alone. The meter counts the calls of the language model.
+a value that its caller keeps. Tools are described and not run; a handover or escalation changes
+only this value. The meter counts the calls of the language model.
 """
 
 import json
@@ -67,7 +67,7 @@ FINISH_REASONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A message of a dry run, and what would come of it."""
+    """A message of a dry run, and its result."""
 
     content: str
     reply: str = ""
@@ -75,16 +75,16 @@ class Exchange:
     agent_id: str = ""
     agent_name: str = ""
     steps: tuple[str, ...] = ()
-    """What would be decided, and why, in plain words."""
+    """The decisions and their reasons, in plain words."""
     problem: str = ""
-    """Why the language model gave no usable answer."""
+    """The error of the language model."""
     asked_at: str = ""
     answered_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DryThread:
-    """The conversation of a dry run: what a channel's thread would be after these messages."""
+    """The conversation of a dry run."""
 
     exchanges: tuple[Exchange, ...] = ()
     agents: tuple[str, ...] = ()
@@ -98,16 +98,16 @@ class DryThread:
 
     @property
     def is_full(self) -> bool:
-        """Whether it takes no more messages."""
+        """Whether it accepts no more messages."""
         return len(self.exchanges) >= MAX_MESSAGES
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return it as JSON data."""
         return asdict(self)
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
-        """Return the thread of a document that `as_dict` has made."""
+        """Return the thread of a document from `as_dict`."""
         names = ("agents", "had", "waiting")
         return cls(
             exchanges=tuple(
@@ -121,11 +121,11 @@ class DryThread:
 
 @dataclass(slots=True)
 class DryReply:
-    """What would come of the last message."""
+    """The result of the last message."""
 
     thread: DryThread
     prompt: Prompt | None = None
-    """The prompt of the reply; None where no language model would be asked."""
+    """The prompt of the reply; None without a request to a language model."""
     usage: Mapping[str, int] | None = None
 
     @property
@@ -136,7 +136,7 @@ class DryReply:
 
 @dataclass(slots=True)
 class _Run:
-    """One message of a dry run while it is decided on."""
+    """The processing of one message of a dry run."""
 
     message: KonstructMessage
     own: Agent
@@ -154,7 +154,7 @@ class _Run:
     answering: Agent | None = None
 
     def decide(self) -> str:
-        """Return the reply as `respond` does; "" if there is none, or none yet."""
+        """Return the reply as `respond` does; "" if there is none."""
         for _ in range(MAX_DECISIONS):
             reply = self.carry_out(decide(self.snapshot()))
             if reply is not None:
@@ -162,7 +162,7 @@ class _Run:
         return self.call_person("The conversation went from agent to agent.")
 
     def snapshot(self) -> Snapshot:
-        """Return what `decide` reads, as `snapshot.read` would."""
+        """Return the input of `decide`, as `snapshot.read` would."""
         guest_id = UUID(self.agents[-1]) if self.agents else None
         guest = Agent.objects.active().filter(pk=guest_id).first() if guest_id else None
         answering = None
@@ -186,10 +186,10 @@ class _Run:
         )
 
     def carry_out(self, decision: Decision) -> str | None:
-        """Follow a decision in this value alone.
+        """Apply a decision to this value only.
 
         Returns:
-            The reply; "" if there is none, or none yet; None if it is to be decided anew.
+            The reply; "" if there is none; None if the next decision is needed.
         """
         match decision:
             case CallPerson():
@@ -237,7 +237,7 @@ class _Run:
 
     def hand_back(self, agent: Agent, reason: str) -> None:
         self.agents.pop()
-        # An agent that is not active any more is passed over.
+        # Inactive agents are skipped.
         active = {str(each) for each in Agent.objects.active().values_list("pk", flat=True)}
         while self.agents and self.agents[-1] not in active:
             self.agents.pop()
@@ -301,7 +301,7 @@ class _Run:
         return True
 
     def describe(self, rows: list[ToolCall]) -> None:
-        """Say what the tools would be called with, and what the user would be asked."""
+        """Describe the calls of tools, and the questions to the user."""
         for row in rows:
             call = f"{row.name} with {json.dumps(row.arguments, ensure_ascii=False)}"
             if row.state == ToolCallState.WAITING:
@@ -314,7 +314,7 @@ class _Run:
                 self.steps.append(f"The language model asks for {call}. Refused: {row.result}")
 
     def introduced(self, text: str, agent: Agent) -> str:
-        """Return the reply as `write.introduced` does, by the thread of the dry run."""
+        """Return the reply as `write.introduced` does, for the thread of the dry run."""
         last = next((each for each in reversed(self.before.exchanges) if each.reply), None)
         if agent.id == self.own.id or (last is not None and last.agent_id == str(agent.id)):
             return text
@@ -324,21 +324,21 @@ class _Run:
 def dry_run(
     thread: DryThread, content: str, agent: Agent, *, user_id: str | None, purpose: str = PURPOSE
 ) -> DryReply:
-    """Return what the channel would answer to a message, and store nothing but the meter's count.
+    """Return the reply that the channel would send, and store only the meter's count.
 
     An error of the language model is in the exchange's `problem`. Each request to it may take
     LLM_TIMEOUT, and all of them together TASK_TIME_LIMIT, as for a reply. Do not call it in a
-    transaction: the language model is asked meanwhile.
+    transaction: it waits for the language model.
 
     Args:
         thread: the conversation so far; `DryThread()` at first.
         content: the message.
-        agent: the thread's own agent, which may be a draft that is not saved.
+        agent: the thread's own agent, which may be an unsaved draft.
         user_id: the person of the memory; None: a person without memories.
         purpose: of the calls of the language model, for the meter.
 
     Raises:
-        Busy: the tenant has as many requests at the language model as it may.
+        Busy: the tenant has the maximum number of requests to the language model.
     """
     message = KonstructMessage(
         id=uuid4(),
@@ -395,7 +395,7 @@ def dry_run(
 
 
 def _turns(thread: DryThread, message: KonstructMessage) -> list[dict[str, Any]]:
-    """Return the exchanges with a reply as the turns of a thread: others are in no window."""
+    """Return the exchanges with a reply as turns of a thread: others are in no window."""
     turns = []
     for each in thread.exchanges:
         if not each.reply:

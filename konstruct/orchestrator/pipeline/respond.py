@@ -1,4 +1,4 @@
-"""The reply to a message: decide, write if a state changes, and decide anew."""
+"""Determines the reply to a message: decides, and decides again after a change of state."""
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
@@ -39,13 +39,13 @@ from memory.conversations import short_term
 from tenants import traces
 from tenants.jobs import Lease
 
-# One agent may hand the message to the next, out and back; each other change happens once.
+# A message may be handed from agent to agent, and back; each other change happens once.
 MAX_DECISIONS = 2 * handovers.MAX_AGENTS + 3
-# Of the calls of `draft_reply`, for the meter.
+# Purpose of the calls of `draft_reply`, for the meter.
 TRIAL: Final = "asking again"
 
-# Without a session store: no channel has a graph, and the thread of a graph may be called as a
-# thread of a channel is, whose users it knows nothing of.
+# No session store: no channel has a graph, and the id of a channel's thread may equal that of a
+# graph's thread, which belongs to other users.
 context = ContextManager(fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR)
 
 
@@ -77,13 +77,13 @@ def decide(snapshot: Snapshot) -> Decision:
     if agent is None:
         return CallPerson(OpenedBy.RULE, "The agent to which this was handed is not active.")
     why = escalations.reason_to_escalate(message.content, agent)
-    # A person who resolved an escalation has seen the messages before.
+    # A person who resolved an escalation has handled the earlier messages.
     if why is not None and not snapshot.was_seen:
         return CallPerson(*why)
     if snapshot.may_hand_back and phrase_in(message.content, agent.hand_back_on):
         return HandBack(agent)
     other = handovers.agent_named_in(message.content, agent)
-    # A rule that has handed the thread over for this very message is not asked again.
+    # A rule that has handed the thread over for this message is not applied again.
     if other is not None and agent.id not in snapshot.passed_on_by:
         return PassOn(agent, *other)
     if snapshot.consent is not None:
@@ -92,10 +92,11 @@ def decide(snapshot: Snapshot) -> Decision:
 
 
 def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft | Held | Snapshot:
-    """Do what was consented to, remember, and ask.
+    """Run approved tool calls, recall, and ask the language model.
 
-    Returns what the agent says; or that the message is held; or a snapshot to decide on anew, where
-    the language model has handed the thread over.
+    Returns:
+        The reply; or that the message is held; or a new snapshot, if the language model has handed
+        the thread over.
     """
     traces.set_attributes(agent_id=agent.id)
     message, calls = snapshot.message, write.carry_out_calls(snapshot, lease)
@@ -121,9 +122,9 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
 def _streaming(
     message: KonstructMessage, agent: Agent, lease: Lease
 ) -> AbstractContextManager[OnText | None]:
-    """Stream the growing reply to clients that watch it.
+    """Stream the reply to clients that watch it while it is written.
 
-    The reply of an agent that a thread was handed to is not streamed: it begins with its name.
+    The reply of an agent that got the thread is not streamed: it begins with its name.
     """
     if agent.id != message.agent_id:
         return nullcontext()
@@ -135,14 +136,15 @@ def _streaming(
 def draft_reply(
     message: KonstructMessage, agent: Agent, *, without: Collection[UUID] = ()
 ) -> Draft:
-    """Remember, and ask the language model, which is offered no tools: for trials.
-
-    Raises QuotaExceeded where the tenant has no tokens or money left.
+    """Recall, and ask the language model without tools: for trials.
 
     Args:
         message: the message to answer. It need not be stored.
         agent: the agent that answers.
-        without: messages that the agent is not to know.
+        without: messages to leave out of the prompt.
+
+    Raises:
+        QuotaExceeded: the tenant has no tokens or money left.
     """
     usage.require_room(usage.OF_MODEL_CALLS)
     session = None
@@ -166,8 +168,8 @@ def gather_context(
     """Load the turns, and recall facts and earlier messages of the agent.
 
     The window has the user's recent turns with this agent, from all threads and channels. In a
-    thread that is not the agent's own, the thread's turns follow. What the model will see of it,
-    and the message itself, are not recalled.
+    thread that is not the agent's own, the thread's turns follow. Turns in the prompt and the
+    message itself are not recalled.
     """
     return context.gather(
         message.tenant_id,
@@ -184,9 +186,10 @@ def gather_context(
 
 
 def build_prompt(agent: Agent, gathered: Gathered, session: PromptTurns | None = None) -> Prompt:
-    """Put the agent, the memories, the turns and the message together, within the budget.
+    """Build the prompt of the agent, the memories, the turns and the message, within the budget.
 
-    All is cut to the budget first. Then `builder.build_messages_with_memory` makes the messages.
+    The parts are cut to the budget first. Then `builder.build_messages_with_memory` makes the
+    messages.
     """
     clauses = (*(() if session is None else session.clauses), builder.date_clause())
     system_prompt = builder.system_prompt_with(agent, clauses)

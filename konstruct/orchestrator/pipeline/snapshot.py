@@ -1,4 +1,4 @@
-"""What a reply depends on: read in one place, into one frozen value."""
+"""The data that a reply depends on, read in one place into a frozen value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,29 +27,29 @@ from tenants.postgresql.compiled import CompiledRead
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """A plain yes or no in a thread in which one tool call waits for it."""
+    """A plain yes or no in a thread in which one tool call waits for consent."""
 
     approve: bool
     call_id: UUID | None
-    """None: this very message has decided a call already, by a worker that was killed then."""
+    """None: this message has decided a call already, in an attempt that was killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A message, and all that its reply depends on, as it was at one moment."""
+    """A message, and all data that its reply depends on, at one time."""
 
     message: KonstructMessage
     thread: Thread
     reply: Message | None
-    """The reply that an earlier run recorded before it was killed."""
+    """The reply that an earlier, killed attempt has recorded."""
     answering: Answering | None
-    """Who answers instead of the thread's own agent."""
+    """The person or agent that answers instead of the thread's own agent."""
     own: Agent | None
-    """The thread's own agent, active or not: inactive ones finish what they accepted."""
+    """The thread's own agent, active or not: an inactive one answers accepted messages."""
     guest: Agent | None
     """The agent that the thread was handed to, if it is active."""
     options: Mapping[str, Any]
-    """What the program that sent the message asks of the answer, as AnswerOptions has it."""
+    """The program's options of the answer, as in AnswerOptions."""
     instructions: tuple[str, ...]
     """The program's system and developer messages, in their order."""
     calls: tuple[ToolCall, ...]
@@ -58,36 +58,37 @@ class Snapshot:
     was_seen: bool
     """Whether a person has resolved an escalation of the thread since the message was sent."""
     passed_on_by: frozenset[UUID]
-    """Agents of which a rule has handed the thread over for this message."""
+    """Agents whose rules have handed the thread over for this message."""
     may_hand_back: bool
-    """Whether the agent that answers has the thread by a handover."""
+    """Whether the answering agent got the thread by a handover."""
 
     @property
     def own_agent(self) -> Agent:
-        """The thread's own agent. Raises AgentNotFound if it does not exist any more."""
+        """The thread's own agent. Raises AgentNotFound if it does not exist."""
         if self.own is None:
             raise AgentNotFound(f"Agent {self.message.agent_id} does not exist any more.")
         return self.own
 
     @property
     def agent(self) -> Agent | None:
-        """The agent that answers; None where its thread was handed to one that is not active.
+        """The agent that answers; None if the agent with the thread is inactive.
 
-        Raises AgentNotFound where it is the thread's own, and does not exist any more.
+        Raises AgentNotFound if it is the thread's own, and does not exist.
         """
         if self.answering is None or self.answering.is_person:
             return self.own_agent
         return self.guest
 
     def without_handover(self) -> "Snapshot":
-        """The same for the thread's own agent, once no other has the thread."""
+        """Return the same snapshot for the thread's own agent, after the end of a handover."""
         return replace(self, answering=None, guest=None, may_hand_back=False)
 
 
 def thread_of(message_id: UUID) -> tuple[Thread, UUID | None]:
-    """Return the message's thread, and its oldest message that may be worked on now, if any.
+    """Return the message's thread, and its oldest message that is due, if any.
 
-    Raises MessageNotFound.
+    Raises:
+        MessageNotFound: the tenant has no such message.
     """
     row: Any = _thread_of.first(message_id=message_id)
     if row is None:
@@ -96,18 +97,18 @@ def thread_of(message_id: UUID) -> tuple[Thread, UUID | None]:
 
 
 def oldest_ready(thread: Thread) -> Snapshot | None:
-    """Read the oldest message of the thread that may be worked on now; None if there is none.
+    """Read the oldest due message of the thread; None if there is none.
 
-    One that failed and waits for its next try is passed over: it must not hold up the thread.
-    Two statements and a look into the cache; one statement more where there are tool calls, options
-    of the program or an earlier reply, or the message is a plain yes or no.
+    Failed messages that wait for their next attempt are skipped, so that they do not block the
+    thread. Two statements and a read of the cache; one more statement with tool calls, options of
+    the program, an earlier reply, or a plain yes or no.
     """
     row = _oldest_ready.first(**thread.named)
     return None if row is None else _snapshot(row, thread)
 
 
 def read(message: KonstructMessage) -> Snapshot:
-    """Read the message and what its reply depends on now. Raises MessageNotFound."""
+    """Read the message and the data of its reply. Raises MessageNotFound."""
     thread = Thread.of(message)
     row = _message.first(message_id=message.id, **thread.named)
     if row is None:
@@ -164,7 +165,7 @@ def _agents(own: Any, guest: Any) -> QuerySet[Agent]:
 
 
 def _messages(agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Any]:
-    """Messages of the thread, each with what other tables have about it."""
+    """Return the messages of the thread with the columns of other tables about them."""
     ended = Escalation.objects.filter(agent_id=agent_id, user_id=user_id, thread_id=thread_id)
     return Message.objects.annotate(
         has_reply=Exists(Message.objects.filter(in_reply_to_id=OuterRef("pk"))),

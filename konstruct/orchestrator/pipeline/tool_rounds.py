@@ -1,7 +1,7 @@
-"""Asking a language model that may use tools: rounds of calls and their results, up to an answer.
+"""Asks a language model with tools: rounds of calls and their results, until there is an answer.
 
-Nothing is kept between two rounds but the rows of the calls, so that a message that has waited for
-consent, or for a program, goes on where it was, in whichever worker.
+Between two rounds, only the rows of the calls are kept, so that a message that has waited for
+consent, or for a program, continues in any worker.
 """
 
 import json
@@ -23,9 +23,9 @@ from memory.context import WorkingContextCompiler
 from memory.context.tokens import count_up_to, cut, even_cut
 from tenants.jobs import Lease
 
-# So often a language model may ask for tools before it has to answer in words.
+# The maximum number of rounds before the language model must answer in words.
 MAX_ROUNDS: Final = 4
-# The same for tools of the program, which decides itself how long it goes on.
+# The same for tools of the program, which limits its rounds itself.
 MAX_PROGRAM_ROUNDS: Final = 50
 
 
@@ -37,15 +37,18 @@ def ask_with_tools(
     lease: Lease,
     on_text: OnText | None = None,
 ) -> Completion | Held | Snapshot:
-    """Return the agent's answer, with what all rounds took, or what came of its calls instead.
-
-    That is: the message is held; or its thread was handed over, and it is to be decided on anew.
-    Raises an LLMError if there is no usable answer.
+    """Return the agent's answer with the usage of all rounds, or the state after its calls.
 
     Args:
-        of_all: the tool calls that the message has led to so far, in their order.
+        of_all: the tool calls of the message so far, in their order.
         lease: of the reply.
-        on_text: is called with the text of each answer as it comes, that of one with calls too.
+        on_text: called with the text of each answer as it comes, including answers with calls.
+
+    Returns:
+        The answer; or that the message is held; or a snapshot, if its thread was handed over.
+
+    Raises:
+        LLMError: there is no usable answer.
     """
     own = [
         *described(agent.tools),
@@ -53,15 +56,14 @@ def ask_with_tools(
     ]
     names = {_name(tool) for tool in own}
     options = dict(snapshot.options)
-    # Where both have a tool of one name, it is the agent's.
+    # If both have a tool with the same name, the agent's is used.
     of_program = [tool for tool in options.pop("tools", ()) if _name(tool) not in names]
     program_names = {_name(tool) for tool in of_program}
     most_tokens = WorkingContextCompiler.TOKEN_BUDGETS[agent.model_tier]
     usages: list[Mapping[str, int] | None] = []
-    # Ends: every round writes tool calls down, and after MAX_PROGRAM_ROUNDS the model may make
-    # none.
+    # Ends: every round stores tool calls, and after MAX_PROGRAM_ROUNDS the model may make none.
     while True:
-        # What another agent asked for, before it handed the message over, is not this one's.
+        # Calls of another agent, before it handed the message over, are left out.
         calls = [call for call in of_all if (call.asked_by_id or call.agent_id) == agent.id]
         round_number = of_all[-1].round + 1 if of_all else 0
         rounds = {call.round for call in calls}
@@ -92,14 +94,14 @@ def ask_with_tools(
 
 
 def may_use_tools(agent: Agent, thread: Thread) -> bool:
-    """Whether there is any tool for the agent in the thread."""
+    """Return whether there is any tool for the agent in the thread."""
     return bool(agent.tools or agent.hands_to or agent.id != thread.agent_id)
 
 
 def exchanges(calls: Sequence[ToolCall], most_tokens: int) -> Iterator[dict[str, Any]]:
-    """What was called and what came of it, as OpenAI's API has it.
+    """Yield the calls and their results in the format of OpenAI's API.
 
-    All results, and the messages before the calls, together have at most so many tokens: the
+    All results, and the messages before the calls, together have at most this many tokens: the
     longest are cut.
     """
     texts = [text for call in calls for text in (call.content, call.result)]

@@ -1,6 +1,6 @@
-"""Trials: dry runs of an agent beside a draft of it, message by message.
+"""Trials: dry runs of an agent and of a draft of it, message by message.
 
-Nothing of a trial is stored: between two messages its caller keeps it as a signed text.
+Trials are not stored: between two messages the caller keeps one as a signed text.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline.dry_run import DryReply, DryThread, dry_run
 from tenants.context import required_tenant_id
 
-# The text of a trial is sent with the next message, and needs room beside it.
+# The text of a trial is sent with the next message, and must leave room for it.
 MAX_TRIAL_CHARACTERS: Final = 1_000_000
 MAX_AGE_SECONDS: Final = 24 * 3600
 
@@ -36,11 +36,11 @@ class Trial:
     user_id: str | None = None
     """The person; None: a person without memories."""
     threads: Mapping[str, DryThread] = field(default_factory=lambda: {"live": DryThread()})
-    """`live` is the agent's; `draft` is there once a draft has answered."""
+    """`live` is the agent's; `draft` exists once a draft has answered."""
 
     @property
     def is_full(self) -> bool:
-        """Whether it takes no more messages."""
+        """Whether it accepts no more messages."""
         return any(thread.is_full for thread in self.threads.values())
 
     def ask(
@@ -48,14 +48,14 @@ class Trial:
     ) -> tuple["Trial", dict[str, DryReply]]:
         """Send a message to the agent, and to a draft of it.
 
-        A draft that is made during the conversation continues what the agent has answered. Do not
-        call it in a transaction: the language model is asked meanwhile.
+        A draft that is made during the conversation continues after the agent's answers. Do not
+        call it in a transaction: it waits for the language model.
 
         Returns:
             The trial with the replies, and the replies by the names of `threads`.
 
         Raises:
-            Busy: the tenant has as many requests at the language model as it may.
+            Busy: the tenant has the maximum number of requests to the language model.
         """
         agents = {"live": agent} if draft is None else {"live": agent, "draft": draft}
         replies = {
@@ -72,7 +72,7 @@ class Trial:
 
         Args:
             agent: the agent.
-            author: id of the program or person that has the trial.
+            author: id of the program or person that runs the trial.
         """
         return signing.dumps(asdict(self), salt=_salt(agent, author), compress=True)
 
@@ -96,7 +96,7 @@ class Trial:
 
 
 def changes_of(draft: Agent, agent: Agent) -> dict[str, Any]:
-    """Return the values of the draft that differ from the agent's; line ends do not count."""
+    """Return the values of the draft that differ from the agent's, ignoring line ends."""
     return {
         name: getattr(draft, name)
         for name in DRAFT_FIELDS

@@ -1,8 +1,8 @@
-"""A worker's turn with a thread: what waits there is answered, oldest first.
+"""Answers the due messages of a thread, oldest first.
 
-Every step may be killed and run again. A step finds what an earlier run has written (a reply, its
-turns in the window), and the message waits in its queue until the last step is done. While a
-language model is asked, the worker holds a lease, and neither a transaction nor a connection.
+Every step may be killed and run again. A step finds the rows of an earlier attempt (a reply, its
+turns in the window), and the message stays queued until the last step is done. While it waits for a
+language model, the worker holds a lease, and neither a transaction nor a connection.
 """
 
 import time
@@ -21,9 +21,9 @@ from tenants.context import tenant_scope
 from tenants.jobs import Lease, Outcome
 from tenants.metrics import histogram
 
-# Messages of a thread that one task answers before those of other threads have their turn.
+# Messages of a thread that one task answers before those of other threads.
 THREAD_TURN = 10
-# After so long no other message is begun.
+# After this time no further message is begun.
 THREAD_SECONDS = 30.0
 REPLY_SECONDS: Final = histogram(
     "konstruct_reply_seconds",
@@ -32,13 +32,12 @@ REPLY_SECONDS: Final = histogram(
 
 
 def handle(*, tenant_id: UUID, message_id: UUID) -> None:
-    """Answer the message, and what else waits in its thread, oldest first.
+    """Answer the message, and the other due messages of its thread, oldest first.
 
-    One message of a thread is leased at a time. A worker that finds one leased returns at once: the
-    worker that has the lease looks for further messages after it. What is more than THREAD_TURN
-    messages, or than can be answered within THREAD_SECONDS, waits for the next turn, so that other
-    threads and tenants come first. A message whose user has not consented to a tool call in time is
-    released.
+    One message of a thread is leased at a time. A worker that finds one leased returns: the worker
+    with the lease checks for further messages after it. Messages above THREAD_TURN, or after
+    THREAD_SECONDS, wait for the next task, so that other threads and tenants come first. A message
+    whose user has not consented to a tool call in time is released.
 
     Args:
         tenant_id: the tenant.
@@ -52,7 +51,7 @@ def handle(*, tenant_id: UUID, message_id: UUID) -> None:
         thread, next_id = thread_of(message_id)
         if next_id is None:
             tool_calls.expire_overdue(message_id)
-        # Ends: after THREAD_TURN messages or THREAD_SECONDS, or where another worker has a lease.
+        # Ends: after THREAD_TURN messages or THREAD_SECONDS, or if another worker has a lease.
         while next_id is not None and (snapshot := oldest_ready(thread)) is not None:
             if answered == THREAD_TURN or (answered and time.monotonic() > until):
                 queue.REPLIES.requeue(snapshot.message.id)
@@ -63,12 +62,12 @@ def handle(*, tenant_id: UUID, message_id: UUID) -> None:
 
 
 def answer(snapshot: Snapshot) -> bool:
-    """Answer one message, or record why not and when to try again.
+    """Answer one message, or record the failure and the time of the next attempt.
 
-    The attempt is counted first: a message that kills its worker is given up like any other.
+    The attempt is counted first: a message that kills its worker fails like any other.
 
     Returns:
-        False if the thread is another worker's: nothing more is to be done in it.
+        False if another worker has the thread.
     """
     message = snapshot.message
 
@@ -88,7 +87,7 @@ def answer(snapshot: Snapshot) -> bool:
     )
     if outcome is None:
         return False
-    # A program that sent the message by REST fetches the reply itself, and waits for it.
+    # A program that sent the message by REST waits for the reply itself.
     if outcome is not Outcome.FAILED:
         reply_wait.announce(message.tenant_id, message.id)
     return True

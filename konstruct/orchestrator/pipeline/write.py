@@ -1,6 +1,6 @@
-"""Writes what was decided about a message: the only place of the pipeline that does.
+"""Writes the decisions about a message; the other modules of the pipeline only read.
 
-Each function may be killed and run again; rows that exist are found and kept.
+Each function may be killed and run again; existing rows are found and kept.
 """
 
 from collections.abc import Collection
@@ -39,7 +39,7 @@ from tenants import transaction
 from tenants.exceptions import reason_of
 from tenants.jobs import Lease, enqueue_task
 
-# What opens the first reply of an agent to which a thread was handed.
+# The beginning of the first reply of an agent that got the thread.
 INTRODUCTION = "This is {name}. This conversation was handed to me."
 
 
@@ -50,7 +50,7 @@ def carry_out(decision: Decision, snapshot: Snapshot, lease: Lease) -> Draft | H
     """Write a decision.
 
     Returns:
-        The draft of a reply; or that the message is held; or a snapshot to decide on anew.
+        The draft of a reply; or that the message is held; or a new snapshot for the next decision.
 
     Raises:
         LeaseLost: another worker has the message. Nothing was written.
@@ -62,7 +62,7 @@ def carry_out(decision: Decision, snapshot: Snapshot, lease: Lease) -> Draft | H
     with lease.transaction():
         match decision:
             case Held():
-                # The person may have resolved the escalation in the meantime.
+                # The person may have resolved the escalation meanwhile.
                 held = escalations.hold_for_person(snapshot.message)
                 return decision if held else snapshot.without_handover()
             case HandBack():
@@ -99,7 +99,7 @@ def call_person(
     """Open an escalation to a person.
 
     Returns:
-        The notice to the user; or, where another message had opened one, a snapshot to decide on.
+        The notice to the user; or a new snapshot, if another message has opened one.
 
     Raises:
         LeaseLost: another worker has the message. Nothing was written.
@@ -120,7 +120,7 @@ def carry_out_calls(snapshot: Snapshot, lease: Lease) -> Held | list[ToolCall]:
     """Run the approved tool calls of a message.
 
     Returns:
-        All its calls; or that the message is held, where a program has still to send its results.
+        All its calls; or that the message is held, until a program sends its results.
 
     Raises:
         LeaseLost: another worker has the message. No tool was run.
@@ -144,19 +144,19 @@ def carry_out_request(
     round_number: int,
     of_program: Collection[str],
 ) -> Held | Snapshot | list[ToolCall]:
-    """Record the tool calls that the language model asked for.
+    """Record the tool calls of the language model.
 
     Args:
         snapshot: the message.
-        agent: who asked for them.
+        agent: the agent that requests them.
         completion: the answer with the calls.
         lease: of the reply.
         round_number: the round of tool calls.
         of_program: names of the tools of the program that sent the message.
 
     Returns:
-        That the message is held; or a snapshot to decide on, where the thread was handed over; or
-        the message's tool calls, with which the language model is to be asked again.
+        That the message is held; or a new snapshot, if the thread was handed over; or the message's
+        tool calls, for the next request to the language model.
 
     Raises:
         LeaseLost: another worker has the message. Nothing was written.
@@ -206,16 +206,16 @@ def write_reply(snapshot: Snapshot, draft: Draft | Message, lease: Lease) -> Non
 
 
 def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | None:
-    """Record the reply; None if the thread is not the agent's any more.
+    """Record the reply; None if the thread is no longer the agent's.
 
-    The language model took its time: a person may have taken the thread, it may have been handed to
-    another agent, and the message may have been merged into another user's history.
+    During the request to the language model, a person may have taken the thread, it may have been
+    handed to another agent, and the message may have been merged into another user's history.
     """
     message = snapshot.message
     with locked_windows([snapshot.thread], lease):
         if not _is_still_theirs(message):
             queue.REPLIES.cancel_attempt(message.id)
-            return None  # it is answered anew in its new thread
+            return None  # it is answered again in its new thread
         if draft.prompt is not None:
             answering = who_answers(snapshot.thread)
             is_person = answering is not None and answering.is_person
@@ -235,7 +235,7 @@ def _is_still_theirs(message: KonstructMessage) -> bool:
 
 
 def record_reply(message: KonstructMessage, draft: Draft) -> Message:
-    """Write the reply and why it was given, or return the one that another worker wrote first."""
+    """Write the reply and its recall trace, or return the reply that another worker wrote first."""
     reply, is_new = transcript.record_message(
         tenant_id=message.tenant_id,
         agent_id=message.agent_id,
@@ -259,14 +259,14 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
 
 
 def introduced(message: KonstructMessage, draft: Draft) -> str:
-    """Return the reply; in another's thread an agent introduces itself when it begins to answer."""
+    """Return the reply; in another's thread, an agent's first reply begins with its name."""
     if draft.agent.id == message.agent_id or handovers.answered_last(message, draft.agent):
         return draft.content
     return f"{INTRODUCTION.format(name=draft.agent.name)}\n\n{draft.content}"
 
 
 def append_to_window(message: KonstructMessage, reply: Message) -> None:
-    """Append both turns, once however often this runs."""
+    """Append both turns to the window, once, however often it is called."""
     asked = Turn(
         role=Role.USER,
         content=message.content,
@@ -337,9 +337,9 @@ def guest_of(reply: Message) -> UUID | None:
 
 
 def record_failure(message: KonstructMessage, error: Exception) -> bool:
-    """Record a failed attempt; open an escalation if the agent's rule wants one by now.
+    """Record a failed attempt; open an escalation if the agent's rule requires one now.
 
-    Call it in a transaction of the lease. Returns whether the reply was given up.
+    Call it in a transaction of the lease. Return whether the reply has failed permanently.
     """
     given_up = queue.REPLIES.record_failure(message.id, error)
     if given_up and escalations.reached_failure_limit(message):
@@ -350,7 +350,7 @@ def record_failure(message: KonstructMessage, error: Exception) -> bool:
             channel=message.channel,
             message_id=message.id,
         )
-        # Its reply says that a person will answer, for which nothing need be asked.
+        # The reply of that message announces a person, which needs no language model.
         queue.retry(message.id)
     delivery_hooks.changed(message)
     return given_up

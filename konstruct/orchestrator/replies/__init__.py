@@ -1,1 +1,1 @@
-"""Replies: their queue, their status, waiting for them, and hooks of channels that show them."""
+"""Replies: their queue, their status, waiting for them, and hooks of channels."""

@@ -1,4 +1,4 @@
-"""Where replies go out: a channel that pushes them registers here, and is notified of each change.
+"""Hooks of channels that push replies: each is called after a change of a message.
 
 A program that sends by REST fetches its reply, so that channel has no hook. Slack has one.
 """
@@ -13,18 +13,18 @@ from memory.models import Message
 
 
 class Hook(Protocol):
-    """A channel's way out."""
+    """The hook of a channel."""
 
     def changed(self, message: KonstructMessage) -> None:
-        """Note that the content to show of the message has changed; send nothing here.
+        """Enqueue the delivery of the message's current state; send nothing here.
 
-        Called in the transaction that makes the change, so that both exist or neither:
-        the message was answered, was given up, is tried again, or is held.
+        Called in the transaction of the change: the message was answered, has failed, is retried,
+        or is held.
         """
         ...
 
     def written(self, message: KonstructMessage) -> None:
-        """Note that some more of the message's reply is written, of which some may be shown."""
+        """Show the part of the reply that is written so far."""
         ...
 
     def said(self, turn: Message, *, after: KonstructMessage) -> None:
@@ -43,10 +43,12 @@ def register(channel: str, hook: Hook, *, shares_threads: bool = False) -> None:
     """Register the hook for messages of this channel. Call it when the app is ready.
 
     Args:
-        shares_threads: all participants of a thread of the channel read all its messages,
-            so that the agent may know it too.
+        shares_threads: all participants of a thread of the channel read all its messages, so that
+        the
+            agent may read them too.
 
-    Raises ValueError if the channel has another hook already.
+    Raises:
+        ValueError: the channel has another hook already.
     """
     existing = _hooks.setdefault(channel, hook)
     if existing is not hook:
@@ -56,14 +58,14 @@ def register(channel: str, hook: Hook, *, shares_threads: bool = False) -> None:
 
 
 def changed(message: KonstructMessage) -> None:
-    """Tell the channel that the message came by, if that one has a hook."""
+    """Call the hook of the message's channel, if it has one."""
     hook = _hooks.get(message.channel)
     if hook is not None:
         hook.changed(message)
 
 
 def follower(message: KonstructMessage) -> Callable[[], None] | None:
-    """What to call while the message's reply is written; None if its channel has no hook."""
+    """Return the function to call while the message's reply is written; None without a hook."""
     hook = _hooks.get(message.channel)
     return None if hook is None else partial(hook.written, message)
 

@@ -1,9 +1,9 @@
 """The text of a reply while it is written, in the cache, for clients that watch it.
 
-The reply itself is in the transcript. Each watched message has a stream in the cache; an entry has
-some text of one attempt at the reply, and a new attempt begins the text anew. The number of an
+The complete reply is in the transcript. Each watched message has a stream in the cache; an entry
+has some text of one attempt at the reply, and a new attempt restarts the text. The number of an
 attempt is the token of its lease: a worker that has lost its lease adds nothing to the stream of
-its successor. Without the cache nothing is streamed, and the reply comes whole.
+its successor. Without the cache, clients get the complete reply only.
 """
 
 import logging
@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 KEPT_SECONDS: Final = 600
 # The same after the reply is complete, for clients that still read the stream.
 READ_SECONDS: Final = 30
-# The first text is written at once, further text at most this often, and more rarely by so much
-# for each reply that this process streams: 100 streams are written 250 times a second together.
+# The first text is written immediately, further text at most this often, and less often with each
+# reply that this process streams: 100 streams are written 250 times a second together.
 PAUSE_SECONDS: Final = 0.1
 PAUSE_SECONDS_EACH: Final = 0.004
 # A channel that shows the text is called this often.
@@ -39,7 +39,7 @@ CHUNK_CHANNELS: Final = any_partial_reply_pattern()
 
 _ATTEMPT, _TEXT, _BROKEN = b"attempt", b"text", b"broken"
 
-# Adds an entry, and announces it. An attempt begins after every earlier one, and goes on as long as
+# Adds an entry, and announces it. An attempt begins after every earlier one, and continues while
 # the last entry is its own: then no later attempt has begun, and the stream was not erased.
 _WRITE: Final = """
 local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
@@ -99,7 +99,7 @@ def stream_reply(
         tenant_id: the tenant.
         message_id: the message of the user.
         attempt: the token of the reply's lease.
-        follow: is called every FOLLOW_SECONDS after some text, for a channel that shows it.
+        follow: called every FOLLOW_SECONDS after new text, for a channel that shows it.
 
     Yields:
         A function to call with each piece of the text; None if no client watches.

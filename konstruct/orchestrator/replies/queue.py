@@ -1,7 +1,7 @@
 """The queue of replies: each accepted message has a job until its reply is delivered.
 
 A message with a held reply waits for a person or a program, and no worker answers it. Functions
-that take a message tell its channel of the change in the caller's transaction, and requests that
+that take a message notify its channel of the change in the caller's transaction, and requests that
 wait for the reply after the commit.
 """
 
@@ -47,8 +47,7 @@ def hold(message: KonstructMessage, held_for: HeldFor) -> bool:
     After TOOL_CONSENT_SECONDS without consent, or without a program's result, a worker gets it.
 
     Returns:
-        False if the message does not wait for a reply: it may have been answered or erased since
-        the caller read it.
+        False if the message does not wait for a reply: it may have been answered or erased.
     """
     for_calls = held_for in (HeldFor.CONSENT, HeldFor.PROGRAM)
     max_time = timedelta(seconds=settings.TOOL_CONSENT_SECONDS) if for_calls else None
@@ -67,16 +66,16 @@ def release(message: KonstructMessage) -> bool:
 
 
 def close(message: KonstructMessage, reason: str) -> None:
-    """Give the message up, and keep the reason: it needs no reply any more."""
+    """Fail the message with a reason: it needs no reply any more."""
     REPLIES.give_up(message.id, code=CLOSED, reason=reason)
     announce_change(message)
 
 
 def retry(message_id: UUID) -> None:
-    """Enqueue a reply that was given up as new.
+    """Enqueue a failed reply again.
 
     Raises:
-        NothingToRetry: the reply was not given up.
+        NothingToRetry: the reply has not failed.
     """
     if not REPLIES.retry(message_id):
         raise NothingToRetry(
@@ -85,6 +84,8 @@ def retry(message_id: UUID) -> None:
 
 
 def announce_change(message: KonstructMessage) -> None:
-    """Tell the channel that the message changed, and after the commit who waits for its reply."""
+    """Notify the channel of the change, and after the commit the requests that wait for the
+    reply.
+    """
     delivery_hooks.changed(message)
     transaction.on_commit(partial(reply_wait.announce, message.tenant_id, message.id))

@@ -1,4 +1,4 @@
-"""Waiting for a reply without asking the database over and over."""
+"""Waiting for a reply by announcements, without polling the database."""
 
 import logging
 import time
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# An announcement can be lost with the cache, so that the waiting look for themselves now and then.
+# An announcement can be lost with the cache, so waiting requests also poll.
 POLL_SECONDS = 1.0
 EVERY_ANNOUNCEMENT = any_reply_channel_pattern()
 
@@ -46,7 +46,7 @@ class StreamingResponse:
     message_id: UUID
     seconds: float
     opening: bytes
-    """Sent at once."""
+    """Sent immediately."""
     piece: Callable[[str], bytes]
     """Makes the event of some text."""
     end: Callable[[str], bytes]
@@ -68,7 +68,7 @@ def announce(tenant_id: UUID, message_id: UUID) -> None:
 
 
 def announced_message(channel: bytes) -> tuple[UUID, UUID] | None:
-    """The tenant and the message that an announcement is about; None if it is none of ours."""
+    """Return the tenant and the message of an announcement; None for other channels."""
     try:
         return tenant_and_message(channel.decode())
     except ValueError:
@@ -78,15 +78,15 @@ def announced_message(channel: bytes) -> tuple[UUID, UUID] | None:
 def wait_until(
     look: Callable[[], T | None], *, tenant_id: UUID, message_id: UUID, seconds: float
 ) -> T | None:
-    """Return what `look` finds, as soon as it finds something; None after so many seconds.
+    """Return the first result of `look` that is not None; None after this time.
 
-    For where no event loop serves the request: it holds the caller's thread, and a subscription of
-    the cache. `look` is called at once, at each announcement, and every second.
+    Without an event loop: it holds the caller's thread, and a subscription of the cache. `look` is
+    called immediately, after each announcement, and every second.
     """
     deadline = time.monotonic() + seconds
     try:
         with get_redis_connection().pubsub(ignore_subscribe_messages=True) as subscription:
-            # Subscribed before the first look: an announcement in between is not missed.
+            # Subscribed before the first call, so that no announcement is missed.
             subscription.subscribe(reply_channel_key(tenant_id, message_id))
             return _look_until(
                 deadline, look, lambda pause: subscription.get_message(timeout=pause)

@@ -1,4 +1,4 @@
-"""How far a message is on its way to a reply."""
+"""The status of a message's reply."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ OF_HELD = {
 
 @dataclass(frozen=True)
 class MessageProgress:
-    """A message's status, its reply once it is delivered, and what went wrong so far."""
+    """A message's status, its delivered reply, and its last error."""
 
     status: Status
     reply: Message | None = None
@@ -44,18 +44,18 @@ class MessageProgress:
 
 
 def sent_messages() -> QuerySet[Message]:
-    """Messages that were sent to be answered, each with what `progress_of` needs."""
+    """Return sent messages with the columns that `progress_of` needs."""
     to_be_answered = Q(pending_reply__isnull=False) | Q(reply__isnull=False)
     return (
         Message.objects.filter(to_be_answered, role=Role.USER)
-        # Imported history is never answered: with this condition, an index skips a long one.
+        # With this condition, an index skips imported history, which is never answered.
         .exclude(channel=IMPORT_CHANNEL)
         .select_related("pending_reply", "reply")
     )
 
 
 def with_status(messages: QuerySet[Message], status: Status) -> QuerySet[Message]:
-    """Only messages with this status."""
+    """Return only messages with this status."""
     if status is Status.ANSWERED:
         return messages.filter(pending_reply__isnull=True)
     held_for = next((held for held, so_far in OF_HELD.items() if so_far is status), HeldFor.NOBODY)
@@ -67,9 +67,9 @@ def with_status(messages: QuerySet[Message], status: Status) -> QuerySet[Message
 
 
 def settled_among(message_ids: Collection[UUID]) -> set[UUID]:
-    """The messages that are final: all that are not queued, in one query.
+    """Return the final ones of these messages: those that are not queued, in one query.
 
-    A message that is gone is among them.
+    Deleted messages are among them.
     """
     queued = PendingReply.objects.filter(
         pk__in=message_ids, held_for=HeldFor.NOBODY, failed_at__isnull=True
@@ -78,12 +78,12 @@ def settled_among(message_ids: Collection[UUID]) -> set[UUID]:
 
 
 def progress_of(message: Message) -> MessageProgress:
-    """Tell how far the message is.
+    """Return the progress of a message.
 
-    A reply counts when it is delivered, which is when the message has left the outbox: until then
-    the window may lack it.
+    A reply counts once it is delivered, which is when its job is gone: until then the window may
+    lack it.
     """
-    # The reverse side of a one-to-one raises where there is no row; getattr knows that error.
+    # The reverse side of a one-to-one raises without a row; getattr handles that error.
     pending: PendingReply | None = getattr(message, "pending_reply", None)
     if pending is None:
         return MessageProgress(Status.ANSWERED, reply=getattr(message, "reply", None))

@@ -1,1 +1,1 @@
-"""Tool calls: asked for by an agent, approved by the user, done at most once."""
+"""Tool calls: requested by an agent, approved by the user, executed at most once."""

@@ -1,8 +1,8 @@
-"""Tool calls: asked for by an agent, consented to by the user, and done at most once.
+"""Tool calls: requested by an agent, approved by the user, and executed at most once.
 
-A call that waits for consent holds its message. Every decision on it is made under
-the row's lock; the effect and the note that it was done are one transaction. So two who approve at
-once, a worker that is killed, and a delivery that is repeated are all the same.
+A call that waits for consent holds its message. Every decision on it is made under the row's lock;
+the effect and the record of its execution are one transaction. Concurrent approvals, a killed
+worker and a repeated delivery therefore have the same result.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from tenants.context import required_tenant_id, tenant_scope
 from tenants.redis_keys import pending_tool_confirm_key
 
 WENT_ON = "The program went on without an answer: it had what it needed from the calls."
-# Whom a message waits for while it has a call in such a state, the first of them first.
+# By state of a call: the person or program that its message waits for, first one first.
 HELD_FOR: Final = {
     ToolCallState.WAITING: HeldFor.CONSENT,
     ToolCallState.WITH_PROGRAM: HeldFor.PROGRAM,
@@ -57,12 +57,12 @@ def record(
 ) -> bool:
     """Record the calls of the language model; return whether any of them waits.
 
-    If so the message is held: until all that needs consent is decided, then until the program has
-    sent the results of its tools. What cannot be done as it was asked for has failed already, and
-    the language model will be told why.
+    If so the message is held: until all consent is decided, then until the program has sent the
+    results of its tools. Invalid calls are recorded as failed, with the reason for the language
+    model.
 
     Args:
-        of_program: names of the tools that the program has which sent the message.
+        of_program: names of the tools of the program that sent the message.
     """
     rows = checked(message, agent, completion, round_number=round_number, of_program=of_program)
     states = {row.state for row in rows}
@@ -85,7 +85,7 @@ def checked(
     round_number: int,
     of_program: Collection[str] = (),
 ) -> list[ToolCall]:
-    """Return the calls of a completion as rows that are not stored: waiting, or failed at once.
+    """Return the calls of a completion as unsaved rows: waiting, or failed.
 
     A call that waits for consent has the question to the user; a failed one has the reason for the
     language model.
@@ -111,7 +111,7 @@ def note(
     done: int | None,
     results: Sequence[str],
 ) -> None:
-    """Record calls without consent: at most one was done, the others failed."""
+    """Record calls without consent: at most one was executed, the others failed."""
     rows = _blank(message, agent, completion, round_number)
     for position, (row, result) in enumerate(zip(rows, results, strict=True)):
         row.state = ToolCallState.DONE if position == done else ToolCallState.FAILED
@@ -120,12 +120,12 @@ def note(
 
 
 def waiting_for(message_id: UUID) -> list[ToolCall]:
-    """The calls of a message that wait for consent, in their order."""
+    """Return the calls of a message that wait for consent, in their order."""
     return list(ToolCall.objects.of_message(message_id).waiting())
 
 
 def only_waiting_call(message: KonstructMessage) -> UUID | None:
-    """The call that waits for this user's consent in this thread, if it is exactly one."""
+    """Return the call that waits for this user's consent in this thread, if it is exactly one."""
     key = pending_tool_confirm_key(required_tenant_id(), message.thread_id)
     copy = thread_cache.read_through(key, partial(_waiting_in, message.thread_id))
     found = copy.get(_scope(message.agent_id, message.user_id), "").split()
@@ -146,16 +146,16 @@ def decide(
 ) -> ToolCall:
     """Approve or deny a call that waits for consent; return the changed call.
 
-    A worker does what was approved, and answers the message. The same decision again is no error.
+    A worker executes approved calls, and answers the message. Repeating a decision is no error.
 
     Args:
-        by: who decides, and by which way, for the record: "U024BE7LH in Slack".
-        user_id: who decides, where a channel knows: only the user of the message may.
-        may: which calls the one who decides may see, where that is not all of them.
+        by: the person who decides, and the channel, for the record: "U024BE7LH in Slack".
+        user_id: the user who decides, if the channel knows: only the user of the message may.
+        may: the calls that the caller may see, if not all.
 
     Raises:
-        ToolCallNotFound: there is no such call, or it is not theirs to decide.
-        AlreadyDecided: it was decided otherwise, or not in time.
+        ToolCallNotFound: there is no such call, or the user may not decide it.
+        AlreadyDecided: it was decided otherwise, or has expired.
     """
     with tenant_scope(tenant_id):
         if (call := _decided_in_time(call_id, approve, by, user_id, may)) is not None:
@@ -165,19 +165,19 @@ def decide(
 
 
 def decide_by_message(message: KonstructMessage, call_id: UUID, approve: bool) -> None:
-    """Decide the call as the user says by the message. Raises as `decide` does."""
+    """Decide the call by the user's message. Raises as `decide` does."""
     by = _by_message(message)
     decide(message.tenant_id, call_id, approve, by=by, user_id=message.user_id)
 
 
 def has_decided(message: KonstructMessage) -> bool:
-    """Whether a call was decided by this very message, by a worker that was killed then."""
+    """Return whether this message has decided a call, in an attempt that was killed."""
     decided = ToolCall.objects.filter(user_id=message.user_id, decided_by=_by_message(message))
     return decided.exists()
 
 
 def expire(call_id: UUID) -> bool:
-    """Let a call that was not decided in time not be done; False if it is not overdue."""
+    """Expire a call that was not decided in time; return False if it is not overdue."""
     with transaction.atomic():
         call = ToolCall.objects.select_for_update().overdue().filter(pk=call_id).first()
         if call is None:
@@ -192,7 +192,7 @@ def expire(call_id: UUID) -> bool:
 
 
 def expire_overdue(message_id: UUID) -> int:
-    """Expire what was not decided in time of the message's tool calls; how many there were."""
+    """Expire the overdue tool calls of a message; return their number."""
     overdue = ToolCall.objects.overdue().filter(message_id=message_id).order_by("expires_at")
     return sum(expire(call_id) for call_id in list(overdue.values_list("pk", flat=True)))
 
@@ -200,7 +200,7 @@ def expire_overdue(message_id: UUID) -> int:
 def _decided_in_time(
     call_id: UUID | str, approve: bool, by: str, user_id: str | None, may: Q | None
 ) -> ToolCall | None:
-    """The call, decided now or in the same way before; None if it is too late."""
+    """Return the call, decided now or in the same way before; None if it has expired."""
     with transaction.atomic():
         rows = ToolCall.objects.select_for_update(of=("self",)).select_related("message")
         rows = rows.filter(pk=_as_uuid(call_id))
@@ -227,7 +227,7 @@ def _same_decision(call: ToolCall, approve: bool) -> ToolCall:
 
 
 def _settle(call: ToolCall, state: ToolCallState, *, by: str, result: str = "") -> None:
-    """Note the decision, and let the message go if it was the last that it waited for."""
+    """Store the decision, and release the message after its last call."""
     _mark_changing(call.thread_id)
     message = konstruct_message(call.message)
     _note(call, state, by=by, result=result)
@@ -255,7 +255,7 @@ def carry_out(calls: Iterable[ToolCall]) -> list[ToolCall]:
 def _run_once(call: ToolCall) -> ToolCall:
     with transaction.atomic():
         locked = ToolCall.objects.select_for_update().get(pk=call.pk)
-        # Another worker may have run it meanwhile.
+        # Another worker may have run it.
         if locked.state != ToolCallState.APPROVED:
             return locked
         context = ToolContext(
@@ -279,17 +279,17 @@ def _run_once(call: ToolCall) -> ToolCall:
 
 
 def awaits_client(call: ToolCall) -> bool:
-    """Whether the call's result is the program's to send."""
+    """Return whether the program must send the call's result."""
     return call.state == ToolCallState.WITH_PROGRAM
 
 
 def awaiting_client(message_id: UUID) -> list[ToolCall]:
-    """The calls of a message that wait for results of the program, in their order."""
+    """Return the calls of a message that wait for results of the program, in their order."""
     return list(ToolCall.objects.of_message(message_id).with_program())
 
 
 def hold_for_client(message: KonstructMessage) -> bool:
-    """Hold the message if the program has results to send; whether it does."""
+    """Hold the message if the program must send results; return whether it does."""
     with transaction.atomic():
         out = ToolCall.objects.of_message(message.id).with_program().select_for_update()
         is_held = bool(list(out))
@@ -306,16 +306,16 @@ def take_results(
     options: Mapping[str, Any] | None,
     instructions: Sequence[str] = (),
 ) -> bool:
-    """Record the results of calls of a message; False if they are recorded already, and stay.
+    """Record the results of calls of a message; return False if they are recorded already.
 
-    With that of its last call the message goes on. Call it in a transaction.
+    After the result of its last call, the message continues. Call it in a transaction.
 
     Args:
-        results: by the ids of the calls, of which others than the program's are left alone.
-        by: who sends them, for the record.
-        options: what is asked of the answer from now on, as AnswerOptions has it; None if the
-            program wants none, and the message is given up.
-        instructions: the program's system and developer messages from now on.
+        results: by the ids of the calls; calls of other tools are ignored.
+        by: the sender, for the record.
+        options: the new options of the answer, as in AnswerOptions; None if the program wants no
+            answer, so that the message fails.
+        instructions: the program's new system and developer messages.
     """
     calls = list(ToolCall.objects.of_message(message.id).select_for_update())
     taken = [call for call in calls if awaits_client(call) and call.pk in results]
@@ -339,7 +339,7 @@ def take_results(
 def _blank(
     message: KonstructMessage, agent: Agent, completion: Completion, round_number: int
 ) -> list[ToolCall]:
-    """Rows of what was asked for, that wait."""
+    """Return rows of the requested calls, which wait."""
     return [
         ToolCall(
             message_id=message.id,
@@ -361,7 +361,7 @@ def _blank(
 
 
 def _question(agent: Agent, name: str, arguments: Any) -> str:
-    """The question to the user; raises ToolRefused for a call that cannot be done."""
+    """Return the question to the user; raise ToolRefused for an invalid call."""
     tool = TOOLS.get(name) if name in agent.tools else None
     if tool is None:
         known = ", ".join(sorted(agent.tools)) or "none"

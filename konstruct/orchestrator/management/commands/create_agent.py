@@ -1,4 +1,4 @@
-"""manage.py create_agent: an agent for a tenant."""
+"""manage.py create_agent: create an agent of a tenant."""
 
 from argparse import ArgumentParser
 from typing import Any

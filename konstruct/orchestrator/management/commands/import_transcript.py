@@ -1,4 +1,4 @@
-"""manage.py import_transcript: history from a file of JSON lines."""
+"""manage.py import_transcript: import history from a file of JSON lines."""
 
 from argparse import ArgumentParser
 from collections import Counter
@@ -28,7 +28,7 @@ BATCH = 500
 
 
 class Command(KonstructCommand):
-    """Imports a transcript; running it again writes nothing twice."""
+    """Imports a transcript. Running it again writes no message twice."""
 
     help = (
         f"Imports history into a tenant from a file of JSON lines, each an object with {SHAPE}. "
@@ -92,7 +92,7 @@ class Command(KonstructCommand):
 
 
 def _numbered(file: Any) -> Iterator[tuple[int, Any]]:
-    """Yield the lines that are not blank with their numbers; one that is not JSON as None."""
+    """Yield the lines that are not blank with their numbers; invalid JSON as None."""
     for number, raw in enumerate(file, start=1):
         if raw.strip():
             try:
