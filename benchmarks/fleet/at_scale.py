@@ -178,7 +178,8 @@ def operators(rounds: int) -> None:
             "few": stack.enter_context(browsing(few_home())),
         }
         listed = "/admin/tenants/tenant/"
-        last = {"many": f"{listed}?p=20", "few": listed}
+        others = re.findall(r"[?&;]p=(\d+)", browsers["many"].get(listed).text)
+        last = {"many": f"{listed}?p={max(map(int, others), default=1)}", "few": listed}
         one = {
             side: re.findall(r"tenants/tenant/([0-9a-f-]{36})/change", client.get(listed).text)[0]
             for side, client in browsers.items()

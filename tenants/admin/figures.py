@@ -17,10 +17,15 @@ from tenants.models import Tenant
 from tenants.postgresql.exceptions import ServerDown
 from tenants.servers import servers
 
-# Rows are Postgres' running estimate: close enough, and without a scan. The view of these
-# statistics reads those of all tables of all tenants: with 224 tenants three times as long.
+# Rows are Postgres' running estimate, and bytes those of the last vacuum or analyze of each table:
+# pg_total_relation_size loads the definition of each table and index into the session, which took
+# 13 s for a page of 100 tenants in a new session, and 1.3 s in the next request.
+# The view of the statistics of rows reads those of all tables of all tenants: with 224 tenants
+# three times as long.
 _SIZES = """
-SELECT n.nspname, count(*), coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint,
+SELECT n.nspname, count(*) FILTER (WHERE c.relkind IN ('r', 'p')),
+       sum(current_setting('block_size')::bigint
+           * (c.relpages + coalesce(long_values.relpages, 0)))::bigint,
        coalesce(sum(pg_stat_get_live_tuples(c.oid)) FILTER (
            WHERE c.relname = 'memory_message'), 0)::bigint,
        coalesce(sum(pg_stat_get_live_tuples(c.oid)) FILTER (
@@ -30,7 +35,8 @@ SELECT n.nspname, count(*), coalesce(sum(pg_total_relation_size(c.oid)), 0)::big
        max(greatest(pg_stat_get_lastscan(c.oid), (
            SELECT max(pg_stat_get_lastscan(i.indexrelid)) FROM pg_index AS i
            WHERE i.indrelid = c.oid))) FILTER (WHERE c.relname = 'memory_message')
-FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p')
+FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid
+LEFT JOIN pg_class AS long_values ON long_values.oid = c.reltoastrelid
 WHERE n.nspname = ANY (%s)
 GROUP BY n.nspname
 """
@@ -43,6 +49,7 @@ class Size:
 
     tables: int = 0
     bytes: int = 0
+    """Of tables and indexes, as of the last vacuum or analyze of each."""
     messages: int = 0
     agents: int = 0
     memories: int = 0

@@ -336,7 +336,7 @@ class TenantAdmin(OperatorAdmin):
 
     @display(description=_("On disk"))
     def disk(self, obj: Any) -> str:
-        """The size of the schema with its indexes."""
+        """The approximate size of the schema with its indexes, by Postgres' statistics."""
         return filesizeformat(obj.size.bytes)
 
     @display(description=_("Jobs waiting"))
