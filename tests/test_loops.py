@@ -21,7 +21,7 @@ def lines_without_a_reason(source: str) -> list[int]:
     ]
 
 
-def test_a_loop_whose_condition_never_changes_says_why_it_ends() -> None:
+def test_loop_with_a_constant_condition_documents_its_end() -> None:
     """`while True:` has a comment above it that begins with "Ends:"."""
     files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     assert len(files) > 500

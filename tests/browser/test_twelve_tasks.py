@@ -71,7 +71,7 @@ def test_all_about_a_person(standing_aurora: Aurora, visit: Callable[..., Visito
         expect(page.get_by_text("Lea Peeters lives in Antwerp.").first).to_be_visible()
 
 
-def test_why_a_reply_was_said(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+def test_see_the_sources_of_a_reply(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
     page = begin(visit(standing_aurora.host), "admin")
     with clicks(page, 3):
         menu(page, "Conversations")

@@ -60,7 +60,7 @@ def test_a_refused_command_says_in_one_line_what_to_run(
 
 
 @pytest.mark.parametrize("name", ["create_tenant_superuser", "clone_tenant", "rename_schema"])
-def test_whatever_was_typed_for_the_other_command_is_refused(
+def test_options_of_other_commands_are_refused(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = load_command_class(OFFERED[name], name)

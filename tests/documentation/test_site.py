@@ -20,7 +20,7 @@ LOADED = re.compile(
 )
 
 
-def test_the_site_builds_with_every_page_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+def test_site_builds_every_page_without_external_resources(tmp_path: Path) -> None:
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
         cwd=ROOT, capture_output=True, text=True,

@@ -44,9 +44,7 @@ def test_a_worker_killed_at_steps_of_a_reply(
     tenant.assert_whole()
 
 
-def test_all_workers_killed_while_the_language_model_thinks(
-    deployment: Deployment, tenant: Tenant
-) -> None:
+def test_all_workers_killed_during_a_model_call(deployment: Deployment, tenant: Tenant) -> None:
     hold_the_language_model(deployment, 2)
     sent = [tenant.send("Think hard.", thread_id=f"think {number}") for number in range(2)]
     deployment.llm.wait_for_requests(2)
@@ -70,9 +68,7 @@ def test_the_cache_and_the_broker_are_flushed_while_messages_queue(
     tenant.assert_whole()
 
 
-def test_postgres_is_restarted_while_the_language_model_thinks(
-    deployment: Deployment, tenant: Tenant
-) -> None:
+def test_postgres_restarts_during_a_model_call(deployment: Deployment, tenant: Tenant) -> None:
     hold_the_language_model(deployment, 1)
     message_id = tenant.send("Think while the database is away.", thread_id="restart")
     deployment.llm.wait_for_requests(1)

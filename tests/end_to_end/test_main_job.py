@@ -7,7 +7,7 @@ from tests.end_to_end.deployment import Deployment, eventually
 from tests.servers.llm import Answer
 
 
-def test_a_message_is_answered_with_what_was_said_long_ago(deployment: Deployment) -> None:
+def test_message_is_answered_from_an_old_conversation(deployment: Deployment) -> None:
     tenant = deployment.tenants[0]
     with tenant.client() as client:
         told = client.post(
@@ -58,7 +58,7 @@ def test_a_message_sent_many_times_at_once_is_one_message_with_one_reply(
     tenant.assert_whole(users=("zoe",))
 
 
-def test_threads_that_are_answered_at_once_stand_in_the_window_as_in_the_transcript(
+def test_concurrent_threads_have_the_same_order_in_window_and_transcript(
     deployment: Deployment,
 ) -> None:
     tenant = deployment.tenants[0]

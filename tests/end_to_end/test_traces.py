@@ -205,9 +205,7 @@ def test_a_retry_links_to_the_attempt_that_failed(traced: Deployment, collector:
         assert span.attributes["exception.type"] == "konstruct.llm.exceptions.LLMUnavailable"
 
 
-def test_nothing_that_is_said_is_in_what_is_exported(
-    traced: Deployment, collector: Collector
-) -> None:
+def test_exported_traces_contain_no_message_text(traced: Deployment, collector: Collector) -> None:
     tenant = traced.tenants[1]
     trace_id, headers = new_trace()
     call = {

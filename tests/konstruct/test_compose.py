@@ -149,13 +149,13 @@ def test_images_of_others_have_a_full_version() -> None:
     assert stages[-1] == ("application", "runtime")
 
 
-def test_what_is_set_beside_compose_is_what_the_containers_get() -> None:
+def test_environment_beside_compose_reaches_the_containers() -> None:
     """No setting is passed under another's name, and none has a default of compose's own."""
     for name, value in SERVICES["web"]["environment"].items():
         assert name in MADE or value == f"${{{name}:-}}" or f"${{{name}:?" in value, name
 
 
-def test_the_cache_wants_a_password_and_its_health_check_knows_it() -> None:
+def test_cache_requires_a_password_and_its_health_check_has_it() -> None:
     valkey = SERVICES["valkey"]
     flag = valkey["command"].index("--requirepass")
     assert valkey["command"][flag + 1] == "${VALKEY_PASSWORD}"

@@ -14,7 +14,7 @@ EVERY = pytest.mark.parametrize(
 )
 
 
-def test_every_pattern_stands_where_the_attacks_find_it() -> None:
+def test_every_pattern_is_compiled_at_module_level() -> None:
     hidden = [
         f"{module} {called}"
         for module, source in sources()

@@ -74,7 +74,7 @@ def lines_of(message: str, *arguments: object, error: BaseException | None = Non
     return formatter.format(record).splitlines()
 
 
-def test_a_record_is_one_line_whatever_it_holds() -> None:
+def test_log_record_is_one_line_with_any_content() -> None:
     (line,) = lines_of("Not Found: /%s", FORGED)
     assert line.endswith(f"ERROR a [-]: Not Found: /{ESCAPED}")
     (line,) = lines_of(FORGED)

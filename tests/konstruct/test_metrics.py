@@ -69,7 +69,7 @@ def test_the_page_has_each_metric_as_it_is_declared() -> None:
     assert found == rows
 
 
-def test_no_metric_is_made_beside_the_registry() -> None:
+def test_every_metric_is_in_the_registry() -> None:
     for package in ("konstruct", "memory", "tenants"):
         for path in (PROJECT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
@@ -129,7 +129,7 @@ def test_of_values_without_a_list_the_first_ones_are_known() -> None:
     assert [value in known for value in ("a", "b", "c", "a")] == [True, True, False, True]
 
 
-def test_nothing_that_a_person_said_and_no_id_is_given(
+def test_metrics_contain_no_message_text_and_no_ids(
     program_a: Program,
     settings: Any,
     llm_server: LLMServer,

@@ -69,7 +69,7 @@ def test_a_query_asks_for_what_is_given(of: str, query: str) -> None:
             assert set(values) <= known, (of, matcher.value)
 
 
-def test_a_counter_whose_increase_is_an_alert_has_each_series_before_it_counts() -> None:
+def test_counters_with_alerts_on_increase_begin_with_all_series() -> None:
     """In Prometheus a series that begins at 1 and stays there has no increase."""
     declare_all()
     given = generate_latest(registry()).decode()
@@ -98,7 +98,7 @@ def test_each_metric_is_on_a_dashboard_or_in_an_alert() -> None:
     assert asked == set(METRICS)
 
 
-def test_alerts_say_what_happened_and_whom_they_wake() -> None:
+def test_alerts_have_a_description_and_a_severity() -> None:
     assert len({rule["alert"] for rule in ALERTS}) == len(ALERTS)
     page = (PROJECT / "docs" / "metrics.md").read_text()
     for rule in ALERTS:

@@ -90,7 +90,7 @@ def test_a_zombie_is_not_alive() -> None:
     process.wait()
 
 
-def test_a_process_waits_for_the_migrations_of_whoever_serves(
+def test_process_waits_for_the_migrations_of_serve(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wait_for_migrations()  # where nobody serves

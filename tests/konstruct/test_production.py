@@ -101,7 +101,7 @@ def test_a_random_secret_key_is_accepted(length: int) -> None:
         "exa mple.com",
     ],
 )
-def test_a_host_that_is_everybodys_or_none_is_refused(host: str) -> None:
+def test_wildcard_or_empty_host_is_refused(host: str) -> None:
     assert weak_values.weak_hosts("H", ["good.example.com", host], subdomains=True)
     assert weak_values.weak_hosts("H", [host], subdomains=False)
 
@@ -114,7 +114,7 @@ def test_a_host_of_ones_own_is_taken(host: str) -> None:
 
 
 @pytest.mark.parametrize("origin", ["*", "https://*", "http://*.com", "https://", "example.com"])
-def test_an_origin_that_is_everybodys_is_refused(origin: str) -> None:
+def test_wildcard_origin_is_refused(origin: str) -> None:
     assert repr(origin) in weak_values.weak_origins("O", [origin])
 
 
@@ -132,7 +132,7 @@ def test_the_application_is_not_the_owner() -> None:
 
 
 @pytest.mark.slow
-def test_cookies_and_hsts_are_for_https_unless_plain_http_is_meant() -> None:
+def test_secure_cookies_and_hsts_are_on_unless_plain_http_is_set() -> None:
     names = ("SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE", "SECURE_HSTS_SECONDS", "DEBUG")
     assert settings_of(*names) == [True, True, 3600, False]
     assert settings_of(*names, SECURE_HSTS_SECONDS="86400") == [True, True, 86400, False]

@@ -131,7 +131,7 @@ def test_the_host_decides_the_tenant_and_the_key_fits_to_it(
             assert client.get("/api/v1/agents/", headers=key(program_a)).status_code == status
 
 
-def test_an_address_that_the_client_claims_is_not_believed(
+def test_forwarded_address_of_a_client_is_ignored(
     deployment: Deployment, program_a: Program
 ) -> None:
     claimed = key(program_a, **{"X-Forwarded-For": "203.0.113.7"})

@@ -77,7 +77,7 @@ def the_one(tenant: Tenant) -> AccessEvent:
     return event
 
 
-def test_every_command_is_recorded_or_said_not_to_be() -> None:
+def test_every_command_is_recorded_or_declared_exempt() -> None:
     commands = {
         name
         for name, app in get_commands().items()

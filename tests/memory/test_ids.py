@@ -167,7 +167,7 @@ def test_an_id_is_spelled_for_people() -> None:
     assert as_code_points("zo\u200bé") == "zo‹U+200B›‹U+00E9›"
 
 
-def test_people_are_told_whose_id_looks_the_same(tenant_a: Tenant) -> None:
+def test_ids_that_look_the_same_are_reported(tenant_a: Tenant) -> None:
     import_turns(tenant_a.id, [turn(user_id) for user_id in (*ALIKE, "zoea", "eva")])
     drain(tenant_a.id)
     with tenant_scope(tenant_a.id):

@@ -54,7 +54,7 @@ def of_public(table: str, tenant: Tenant) -> str:
     return f"permission denied for table {table}"
 
 
-def test_we_are_konstruct_app(db: None) -> None:
+def test_tests_run_as_konstruct_app(db: None) -> None:
     assert rows("SELECT current_user, session_user") == [("konstruct_app", "konstruct_app")]
 
 

@@ -127,7 +127,7 @@ def test_without_a_journal_nothing_is_written(settings: Any) -> None:
     assert (journal.append(TENANT, "one"), journal.position()) == (False, "")
 
 
-def test_a_line_tells_no_id(path: Path) -> None:
+def test_journal_line_contains_no_id(path: Path) -> None:
     digest = journal.digest(TENANT, "message", "4711")
     journal.append(TENANT, "message", erased=digest)
     (line,) = path.read_text().splitlines()

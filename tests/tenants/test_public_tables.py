@@ -84,7 +84,7 @@ def test_every_public_table_is_written_as_far_as_it_is_listed(db: None) -> None:
         "UPDATE tenants_workspaceclaim SET workspace = 'x'",
     ],
 )
-def test_nobody_else_is_asked_to_keep_what_operators_need(db: None, statement: str) -> None:
+def test_application_cannot_change_protected_public_rows(db: None, statement: str) -> None:
     with (
         public_scope(),
         connection.cursor() as cursor,
@@ -94,9 +94,7 @@ def test_nobody_else_is_asked_to_keep_what_operators_need(db: None, statement: s
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_tenant_cannot_take_the_number_of_anothers_claim(
-    tenant_a: Tenant, tenant_b: Tenant
-) -> None:
+def test_number_of_a_claim_of_another_tenant_is_refused(tenant_a: Tenant, tenant_b: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         claimed = WorkspaceClaim.objects.create(channel="slack", workspace="T1", tenant=tenant_a)
         with (

@@ -37,7 +37,7 @@ def test_what_reads_as_a_credential_is_hidden(text: str, redacted: str) -> None:
     assert redact(redacted) == redacted
 
 
-def test_credentials_of_settings_are_hidden_wherever_they_stand(settings: object) -> None:
+def test_credentials_of_settings_are_hidden_everywhere(settings: object) -> None:
     settings.LLM_POOL_URL = "http://user:12/34@llm"
     settings.LLM_API_KEY = "a-key-of-no-known-form"
     settings.OTEL_EXPORTER_OTLP_HEADERS = "x-api=a-key-of-the-collector"
@@ -69,7 +69,7 @@ def test_the_page_of_an_error_hides_settings_that_are_urls() -> None:
     assert "secret" not in str(shown("SECRET_KEY", "secret"))
 
 
-def test_only_errors_of_ours_speak_to_callers() -> None:
+def test_only_known_errors_are_shown_to_callers() -> None:
     ours = KonstructError("There is no agent 'bo'.")
     ours.detail = "Asked http://user:pass@llm."
     assert (code_of(ours), reason_of(ours)) == ("failed", "There is no agent 'bo'.")

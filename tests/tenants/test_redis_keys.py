@@ -124,7 +124,7 @@ def test_different_texts_are_escaped_differently(one: str, other: str) -> None:
 
 
 @given(st.text(min_size=1))
-def test_an_escaped_text_stands_in_the_key_of_its_id(text: str) -> None:
+def test_escaped_text_is_in_the_key_of_its_id(text: str) -> None:
     key = redis_keys.session_key(TENANT, text)
     assert key == f"{TENANT}:session:{redis_keys.escape_part(text)}"
 

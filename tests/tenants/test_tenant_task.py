@@ -89,7 +89,7 @@ def test_a_suspended_tenants_task_is_dropped_with_a_line(
         seen_inside(str(tenant_a.id))
 
 
-def test_a_task_of_a_tenant_that_is_gone_is_dropped(db: None) -> None:
+def test_task_of_a_deleted_tenant_is_dropped(db: None) -> None:
     assert seen_inside.apply([str(uuid4())]).state == "IGNORED"
     with pytest.raises(UnknownTenant):
         seen_inside(str(uuid4()))

@@ -127,7 +127,7 @@ def test_a_span_continues_a_trace_and_an_error_is_its_class_and_code(collector: 
 
 
 @pytest.mark.parametrize("text", ["two words", "maria@example.com", "é", "a\nb", "x" * 129, "'"])
-def test_a_text_that_is_no_word_of_ours_is_not_exported(collector: Collector, text: str) -> None:
+def test_unknown_attribute_text_is_not_exported(collector: Collector, text: str) -> None:
     with traces.span("tool", parent=PARENT, tool=text):
         traces.set_attributes(channel=text)
     traces.stop()

@@ -87,7 +87,7 @@ def keep(konstruct: Any) -> Any:
     return konstruct.facts.create("Tea.", user_id="maria")
 
 
-def test_a_request_says_who_asks_and_what(do: Do) -> None:
+def test_request_contains_the_user_and_the_question(do: Do) -> None:
     server = Server(httpx.Response(201, json=FACT))
     assert do(server, keep) == FACT
     (request,) = server.requests

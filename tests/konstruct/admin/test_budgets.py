@@ -170,7 +170,7 @@ def test_every_page_has_a_budget() -> None:
 
 
 @pytest.mark.slow
-def test_pages_stay_within_their_budgets_however_much_there_is(
+def test_pages_keep_their_query_budgets_with_any_number_of_rows(
     involved_a: Program,
     known: dict[str, Any],
     browser: Callable[..., Client],

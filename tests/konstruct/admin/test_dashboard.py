@@ -109,7 +109,7 @@ def colleague(program: Program, name: str, *permissions: str) -> None:
         user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
 
 
-def test_an_escalation_is_assigned_and_filtered_by_mine(
+def test_escalation_is_assigned_and_filtered_by_assignee(
     involved_a: Program, browser: Callable[..., Client]
 ) -> None:
     colleague(involved_a, "eva", "change_escalation")
@@ -146,7 +146,7 @@ def test_an_escalation_of_the_other_tenant_is_not_assigned(
     assert client.post(f"/admin/escalations/{escalation.pk}/assign/", {}).status_code == 404
 
 
-def test_failed_jobs_are_retried_by_who_may(
+def test_retry_of_failed_jobs_requires_permission(
     involved_a: Program, browser: Callable[..., Client]
 ) -> None:
     with tenant_scope(involved_a.tenant.id):

@@ -24,7 +24,7 @@ def is_branded(page: Any) -> bool:
     return page["Content-Type"].startswith("text/html") and has_main and "error.css" in text
 
 
-def test_a_refused_page_names_the_permission_and_who_can_give_it(
+def test_refused_page_names_the_missing_permission_and_the_owners(
     tenant_a: Tenant, tenant_b: Tenant, browser: Callable[..., Client]
 ) -> None:
     with tenant_scope(tenant_a.id):
@@ -60,7 +60,7 @@ def test_what_no_permission_allows_names_none(
     assert "This cannot be done here" in page.text
 
 
-def test_an_operator_is_told_who_can_give_a_permission(db: None, tenant_a: Tenant) -> None:
+def test_operator_sees_how_to_get_a_permission(db: None, tenant_a: Tenant) -> None:
     User.objects.create_superuser("olga")
     with tenant_scope(tenant_a.id):
         User.objects.create_superuser("of-a-tenant")

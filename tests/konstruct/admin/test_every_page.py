@@ -212,7 +212,7 @@ def test_every_page_of_the_operators_site_opens(
     assert set(seen.values()) <= {200, 302, 403, 404}
 
 
-def test_nobody_who_is_not_logged_in_sees_a_page(populated_a: Program, db: None) -> None:
+def test_pages_require_login(populated_a: Program, db: None) -> None:
     for host, site in (("tenant-a.localhost", tenant_site), ("localhost", operator_site)):
         stranger = Client(headers={"Host": host})
         models = [page(model, "changelist") for model in site._registry]

@@ -55,7 +55,7 @@ def test_the_command_is_for_this_host_and_quotes_the_agent(
     assert "<script>alert(1)" not in page.text
 
 
-def test_links_are_for_who_may_follow_them(
+def test_links_of_first_steps_require_permission(
     tenant_a: Tenant, browser: Callable[..., Client]
 ) -> None:
     steps = browser(tenant_a, "view_message", "view_agent").get(HOME).context["first_steps"]

@@ -12,7 +12,7 @@ from tests.konstruct.conftest import Program
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_an_erasure_says_who_else_looks_like_the_person(
+def test_erasure_form_warns_of_ids_that_look_the_same(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
     for user_id in ("zoe", "zoe ", "zo\u200be", "eva"):

@@ -98,7 +98,7 @@ def test_a_cell_of_a_sheet_is_no_formula_and_every_text_comes_through(
     assert {row["content"] for row in exported(client, "json")} == set(HOSTILE)
 
 
-def test_every_row_is_exported_once_whatever_their_number_and_their_time(
+def test_export_contains_each_row_once_with_any_number_and_time_of_rows(
     program_a: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(list_tools, "BATCH", 3)

@@ -69,7 +69,7 @@ def test_a_second_save_is_refused_once_and_keeps_what_was_entered(
     assert (agent.persona, agent.identity) == ("", "Of second.")
 
 
-def test_another_error_beside_it_confirms_nothing(
+def test_form_with_another_error_confirms_nothing(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(program_a.tenant)

@@ -74,7 +74,7 @@ def test_an_unknown_zone_is_utc(
     assert shown(client) == "12:30:15"
 
 
-def test_only_who_manages_the_team_sets_the_zone_of_others_and_tenants_are_apart(
+def test_time_zone_of_others_requires_the_permission_to_manage_the_team_of_the_tenant(
     at_noon: Program, program_b: Program, browser: Callable[..., Client]
 ) -> None:
     auditor = browser(at_noon.tenant, "view_message")

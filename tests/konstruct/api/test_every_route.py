@@ -165,7 +165,7 @@ def test_another_tenants_things_are_not_there(world: World, route: str, method: 
 
 
 @pytest.mark.parametrize(("route", "method"), ROUTES)
-def test_nobody_comes_in_by_another_door(world: World, route: str, method: str) -> None:
+def test_every_route_requires_a_key(world: World, route: str, method: str) -> None:
     case = CASES[route, method]
     victim, attacker = world.victim.program, world.attacker.program
     moved = attacker.key.replace(attacker.tenant.id.hex, victim.tenant.id.hex)

@@ -131,7 +131,7 @@ def behind(as_owner: Any, *slugs: str) -> Iterator[None]:
             Tenant.objects.filter(slug__in=slugs).update(migrated_to=before)
 
 
-def test_a_tenant_that_is_behind_keeps_nobody_from_being_served(
+def test_tenant_with_pending_migrations_does_not_stop_others(
     transactional_db: None, as_owner: Any
 ) -> None:
     with behind(as_owner, "tenant-a"):
@@ -142,7 +142,7 @@ def test_a_tenant_that_is_behind_keeps_nobody_from_being_served(
     assert get("/admin/login/", Host="tenant-a.localhost").status_code == 200
 
 
-def test_programs_of_a_tenant_that_is_behind_are_told_when_to_come_again(
+def test_tenant_with_pending_migrations_answers_with_retry_after(
     transactional_db: None, tenant_a: Tenant, as_owner: Any
 ) -> None:
     with tenant_scope(tenant_a.id):
@@ -256,7 +256,7 @@ def test_a_database_that_takes_no_writes_is_not_ready(
     ]
 
 
-def test_a_database_that_is_down_is_said_to_be_and_no_more(
+def test_unreachable_database_is_reported_without_details(
     transactional_db: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     health._migrations()
@@ -276,7 +276,7 @@ def test_a_database_that_is_down_is_said_to_be_and_no_more(
     assert line.exc_info is None
 
 
-def test_however_many_ask_it_looks_once_in_a_while(
+def test_readiness_is_checked_once_per_interval_with_any_number_of_requests(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "KEPT_SECONDS", 60.0)
@@ -292,7 +292,7 @@ def test_however_many_ask_it_looks_once_in_a_while(
     assert len(looks) == 1
 
 
-def test_who_asks_while_another_looks_is_answered_what_was_found_before(
+def test_request_during_a_check_gets_the_previous_result(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert get("/health/ready").json()["status"] == "ok"

@@ -227,7 +227,7 @@ def test_a_replay_that_is_cut_off_leaves_the_tenant_closed_and_goes_on(
     assert len(texts(tenant_a)) == 2
 
 
-def test_a_journal_that_cannot_be_believed_keeps_a_tenant_from_being_restored(
+def test_damaged_journal_stops_the_restore_of_a_tenant(
     tenant_a: Tenant, backup: Callable[..., Path], journal_file: Path, settings: Any
 ) -> None:
     journal.append(tenant_a.id, "rows", rows=[])

@@ -142,7 +142,7 @@ def test_a_restore_that_fails_after_a_killed_one_puts_back_what_was_served(
     assert settled(tenant_a)
 
 
-def test_the_program_of_a_killed_restore_does_not_go_on_beside_the_next_one(
+def test_program_of_a_killed_restore_ends_before_the_next_restore(
     tenant_a: Tenant, backup: Callable[..., Path], monkeypatch: Any
 ) -> None:
     made = backup("--tenant", "tenant-a")

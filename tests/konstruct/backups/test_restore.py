@@ -148,7 +148,7 @@ def test_after_a_recovery_a_deleted_tenant_stays_closed(
     assert Tenant.objects.get(pk=tenant.pk).state == "active"
 
 
-def test_a_person_who_came_back_before_the_backup_is_not_erased_again(
+def test_person_who_returned_before_the_backup_is_not_erased_again(
     tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
     talk(tenant_a, "The first time.", "anna")

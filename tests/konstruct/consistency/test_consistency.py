@@ -95,7 +95,7 @@ def test_windows_that_are_lost_cleared_or_shorter_are_in_order(
     assert kinds(tenant_a) == []
 
 
-def test_a_message_that_nobody_would_answer_is_put_back(
+def test_message_without_a_reply_job_is_enqueued(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]
 ) -> None:
     message, _ = accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
@@ -117,7 +117,7 @@ def test_an_answered_message_that_is_kept_as_given_up_is_taken_out(
         assert not PendingReply.objects.exists()
 
 
-def test_a_message_given_up_without_a_reason_is_told(tenant_a: Tenant, agent: Agent) -> None:
+def test_failed_message_without_an_error_is_reported(tenant_a: Tenant, agent: Agent) -> None:
     message, _ = accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
     with tenant_scope(tenant_a.id):
         PendingReply.objects.update(failed_at=message.created_at)
@@ -167,7 +167,7 @@ def test_jobs_without_a_row_are_removed(tenant_a: Tenant, agent: Agent) -> None:
         assert Job.objects.count() == before
 
 
-def test_a_message_that_nobody_would_embed_is_put_back(tenant_a: Tenant, agent: Agent) -> None:
+def test_message_without_an_embedding_job_is_enqueued(tenant_a: Tenant, agent: Agent) -> None:
     accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
     with tenant_scope(tenant_a.id):
         PendingEmbedding.objects.all().delete()
@@ -191,7 +191,7 @@ def test_a_message_that_nobody_would_embed_is_put_back(tenant_a: Tenant, agent: 
         ("DELETE FROM memory_conversationembedding WHERE role = 'user'", indexing.NO_VECTOR),
     ],
 )  # fmt: skip
-def test_a_broken_index_is_found_and_made_anew(
+def test_broken_index_is_found_and_rebuilt(
     tenant_a: Tenant,
     talk: Callable[..., Message],
     as_owner: Callable[[], AbstractContextManager[None]],
@@ -229,7 +229,7 @@ def test_a_window_that_differs_is_rebuilt(
     assert cache.lrange(key, 0, -1) == whole
 
 
-def test_a_window_of_no_transcript_is_removed(
+def test_window_without_a_transcript_is_removed(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]
 ) -> None:
     talk("One.")

@@ -145,7 +145,7 @@ def test_a_long_retry_after_is_left_to_the_outbox(
     assert (pauses, len(llm_server.requests)) == ([], 1)
 
 
-def test_an_error_that_stays_is_reported_with_what_the_server_said(
+def test_permanent_error_is_reported_with_the_text_of_the_server(
     llm_server: LLMServer, pauses: list[float]
 ) -> None:
     llm_server.answers = [Answer("out of memory", 500)] * client.MAX_TRIES
@@ -451,7 +451,7 @@ def test_a_tenant_does_not_take_all_that_the_server_may_be_asked_at_once(
     assert shares.in_flight() == 0
 
 
-def test_who_finds_no_slot_until_the_deadline_is_not_asked(
+def test_call_without_a_free_slot_before_the_deadline_is_not_sent(
     llm_server: LLMServer, pauses: list[float]
 ) -> None:
     shares = FairShares(1)

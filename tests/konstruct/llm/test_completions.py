@@ -41,7 +41,7 @@ def test_where_a_language_model_is_asked(
     assert endpoints(url, api, known=known) == expected
 
 
-def test_a_pool_is_told_the_tier_and_a_model_only_if_there_is_one() -> None:
+def test_complete_endpoint_gets_the_tier_and_the_model_if_set() -> None:
     messages = [{"role": "user", "content": "Hi"}]
     assert POOL.payload(CompletionRequest(messages, model="", tier="fast")) == {
         "model_tier": "fast",
@@ -55,7 +55,7 @@ def test_a_pool_is_told_the_tier_and_a_model_only_if_there_is_one() -> None:
 
 
 @pytest.mark.parametrize("endpoint", [POOL, OPENAI])
-def test_tools_are_said_in_the_same_words_to_both_and_only_if_there_are_any(
+def test_both_endpoints_get_the_same_tools_if_any(
     endpoint: Endpoint,
 ) -> None:
     tools = [{"type": "function", "function": {"name": "f"}}]

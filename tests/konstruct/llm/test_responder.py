@@ -40,7 +40,7 @@ def test_with_nothing_recalled_it_says_so() -> None:
         ("remember" + " " * 32_000 + ":", None),
     ],
 )
-def test_what_is_to_be_remembered_is_said_so(said: str, fact: str | None) -> None:
+def test_request_to_remember_is_confirmed(said: str, fact: str | None) -> None:
     wanted = requested_tool_call([user(said)], [{"function": {"name": REMEMBER}}])
     assert (wanted and wanted.arguments) == (fact and {"fact": fact})
 
@@ -63,7 +63,7 @@ def test_it_does_not_quote_its_own_old_answers() -> None:
     assert answer == f"{FOUND}\n- Maria: I moved to Porto.\n{DISCLAIMER}"
 
 
-def test_it_finds_what_was_just_said_in_the_window() -> None:
+def test_built_in_responder_finds_the_last_message_in_the_window() -> None:
     window = [
         user("My dog is called Rex."),
         assistant(NOTHING),

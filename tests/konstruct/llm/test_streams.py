@@ -40,7 +40,7 @@ def test_an_answer_is_the_same_with_and_without_a_stream(llm_server: LLMServer) 
 
 
 @given(st.lists(st.text(), min_size=1).filter(lambda pieces: "".join(pieces).strip()))
-def test_the_pieces_are_the_reply_whatever_comes(texts: list[str]) -> None:
+def test_pieces_of_a_stream_equal_the_reply(texts: list[str]) -> None:
     pieces: list[str] = []
     answer = StreamedAnswer(pieces.append, max_characters=10_000_000)
     for text in texts:
@@ -132,7 +132,7 @@ def ask(server: LLMServer, api: str = "openai") -> tuple[str, list[str]]:
     return model.complete(REQUEST, told.append).text, told
 
 
-def test_a_stream_is_asked_for_where_somebody_listens(llm_server: LLMServer) -> None:
+def test_stream_is_requested_if_a_callback_is_given(llm_server: LLMServer) -> None:
     llm_server.default = streamed("No", "ted.")
     assert ask(llm_server) == ("Noted.", ["No", "ted."])
     assert llm_server.requests[-1].body["stream"] is True
@@ -147,7 +147,7 @@ def test_a_server_without_streams_answers_as_ever(llm_server: LLMServer) -> None
     assert "stream" not in llm_server.requests[-1].body
 
 
-def test_an_answer_that_was_told_is_not_begun_again(llm_server: LLMServer) -> None:
+def test_answer_is_not_retried_after_streaming_began(llm_server: LLMServer) -> None:
     cut = json.dumps({"choices": [{"delta": {"content": "No"}}]})
     headers = {"Content-Type": "text/event-stream"}
     llm_server.answers = [Answer("", 503), Answer(f"data: {cut}\n\n", headers=headers)]

@@ -10,7 +10,7 @@ def append(path: Path, text: bytes) -> None:
         file.write(text)
 
 
-def test_only_what_comes_after_the_start_is_said_and_only_whole_lines(tmp_path: Path) -> None:
+def test_only_complete_lines_after_the_start_are_printed(tmp_path: Path) -> None:
     path, said = tmp_path / "web.log", []
     append(path, b"of the run before\n")
     tail = LogTail(path, "web | ", said.append)
@@ -35,7 +35,7 @@ def test_what_a_terminal_would_obey_is_escaped(tmp_path: Path) -> None:
     tail.close()
 
 
-def test_a_log_that_appears_later_is_said_from_its_beginning(tmp_path: Path) -> None:
+def test_log_created_later_is_printed_from_its_beginning(tmp_path: Path) -> None:
     path, said = tmp_path / "web.log", []
     tail = LogTail(path, "", said.append)
     tail.show()

@@ -153,13 +153,13 @@ def test_it_migrates_then_says_where_it_serves(server: Server) -> None:
     assert server.answers()
 
 
-def test_no_warning_comes_from_running_as_whoever_runs_it(server: Server) -> None:
+def test_running_as_any_system_user_prints_no_warning(server: Server) -> None:
     printed = "".join(server.printed)
     for word in ("Warning", "privileges", "CRIT"):
         assert word not in printed
 
 
-def test_the_owners_password_is_given_to_nobody_who_is_the_application(server: Server) -> None:
+def test_application_processes_do_not_get_the_owner_password(server: Server) -> None:
     def is_told(*words: str) -> bool:
         process = server.find(*words)
         assert process is not None
@@ -176,7 +176,7 @@ def test_the_owners_password_is_given_to_nobody_who_is_the_application(server: S
     [("gunicorn",), WORKERS[0]],
     ids=["web", "worker"],
 )
-def test_what_is_killed_is_started_again_and_its_children_are_gone(
+def test_killed_process_is_restarted_and_its_children_end(
     server: Server, words: tuple[str, ...]
 ) -> None:
     killed = server.find(*words)
@@ -373,7 +373,7 @@ def test_no_number_but_a_port_is_taken_for_one(
     assert "--port" in err
 
 
-def test_the_hardest_end_of_all_leaves_no_process(server: Server) -> None:
+def test_sigkill_of_serve_leaves_no_process(server: Server) -> None:
     tree = server.tree()
     server.process.kill()
     server.finish()

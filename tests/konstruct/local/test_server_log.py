@@ -131,7 +131,7 @@ def test_details_of_what_is_refused_are_not_in_our_own_log_either(
     assert [line for line in printed.splitlines() if "DETAIL:" in line or "LINE 1:" in line] == []
 
 
-def test_an_error_of_somebody_else_is_logged_without_the_statement(
+def test_error_of_another_client_is_logged_without_the_statement(
     log: Callable[[], str], superuser: Connection
 ) -> None:
     with suppress(Exception):

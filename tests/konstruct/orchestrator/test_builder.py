@@ -44,7 +44,7 @@ def test_without_memory_there_are_a_system_prompt_and_the_message() -> None:
     ]
 
 
-def test_all_parts_stand_in_the_order_of_the_contract() -> None:
+def test_prompt_has_all_parts_in_the_order_of_the_contract() -> None:
     messages = build_messages_with_memory(
         Ada(),
         "And now?",

@@ -152,7 +152,7 @@ def test_another_tenants_usage_is_not_visible(program_a: Program, program_b: Pro
 
 
 @pytest.mark.parametrize("step", ["before the request", "after the answer"])
-def test_a_call_whose_process_ends_is_unknown_and_the_rest_equals_the_ledger(
+def test_call_of_a_killed_process_is_unknown_and_the_rest_equals_the_model_calls(
     program: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """A kill is an outcome that is never recorded."""

@@ -28,7 +28,7 @@ def test_the_table_is_asked_once() -> None:
     assert len(asked) == 2
 
 
-def test_who_read_the_table_before_a_change_does_not_write_the_old_copy() -> None:
+def test_reader_from_before_a_change_does_not_cache_the_old_row() -> None:
     def overtaken() -> dict[str, str]:
         with transaction.atomic():
             changing(KEY)
@@ -38,7 +38,7 @@ def test_who_read_the_table_before_a_change_does_not_write_the_old_copy() -> Non
     assert read_through(KEY, lambda: {"1": "new"}) == {"1": "new"}
 
 
-def test_between_a_change_and_its_commit_everybody_reads_the_table() -> None:
+def test_readers_use_the_table_between_a_change_and_its_commit() -> None:
     asked: list[int] = []
     read_through(KEY, lambda: {"1": "old"})
     with transaction.atomic():

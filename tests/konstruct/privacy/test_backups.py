@@ -65,7 +65,7 @@ def test_the_whole_is_restored_with_its_walls(
             app.execute(f"DELETE FROM {tenant_a.schema_name}.memory_message")
 
 
-def test_one_tenant_is_restored_beside_the_others(
+def test_one_tenant_is_restored_without_changing_others(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], tmp_path: Path
 ) -> None:
     talk("My dog is called Rex.")

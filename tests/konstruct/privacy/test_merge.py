@@ -108,7 +108,7 @@ def move(tenant: Tenant, *, looked_for: timedelta = NOW) -> bool:
         return all(done)
 
 
-def test_all_that_was_said_follows_and_nothing_is_lost(
+def test_all_messages_are_merged_without_loss(
     said: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = counts()

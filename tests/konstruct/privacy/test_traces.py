@@ -17,7 +17,7 @@ TRACE = "a" * 32
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_erasure_is_in_the_trace_of_its_request_and_names_nobody(program_a: Program) -> None:
+def test_erasure_is_in_the_trace_of_its_request_without_ids(program_a: Program) -> None:
     with exporting() as collector:
         with traces.span("request", traces.SERVER, parent=f"00-{TRACE}-{'b' * 16}-01"):
             program_a.send("My secret.")
@@ -42,7 +42,7 @@ def test_an_erasure_is_in_the_trace_of_its_request_and_names_nobody(program_a: P
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_command_that_erases_is_a_trace_and_names_nobody(program_a: Program) -> None:
+def test_trace_of_the_erasure_command_contains_no_ids(program_a: Program) -> None:
     program_a.send("My secret.")
     tenant = program_a.tenant
     with exporting() as collector, database.as_owner():

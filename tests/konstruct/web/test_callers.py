@@ -111,7 +111,7 @@ def test_what_a_request_claims_earns_nothing(host: str) -> None:
         ("2001:db8:1:2:ffff::", "2001:db8:1:2::"),
     ],
 )
-def test_strangers_are_counted_by_address_and_of_ipv6_by_network(
+def test_unauthenticated_callers_are_counted_by_address_or_ipv6_network(
     address: str, counted_by: str
 ) -> None:
     async def test(at: Verifying) -> None:
@@ -157,7 +157,7 @@ def test_a_key_with_another_secret_earns_nothing(program_a: Program) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_key_that_is_revoked_loses_its_share_and_costs_no_stranger_a_thread(
+def test_revoked_key_loses_its_share_and_takes_no_thread_of_unauthenticated_callers(
     program_a: Program,
 ) -> None:
     def revoke() -> None:
@@ -300,7 +300,7 @@ def handler(settings: Any) -> Iterator[Handler]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_comes_first_while_one_address_floods_is_answered_after_one_of_its_requests(
+def test_first_request_of_an_address_waits_for_one_request_of_a_flooding_address(
     handler: Handler, program_a: Program, program_b: Program
 ) -> None:
     """The flood has keys of a known tenant, of unknown ones, and hosts without number."""
@@ -352,7 +352,7 @@ def test_who_comes_first_while_one_address_floods_is_answered_after_one_of_its_r
     assert max(at_once) == 1
 
 
-def test_readiness_is_checked_once_for_all_who_ask_meanwhile(
+def test_concurrent_readiness_requests_share_one_check(
     handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []

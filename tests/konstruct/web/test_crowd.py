@@ -130,7 +130,7 @@ def worker_threads() -> int:
     return max(each.num_threads() for each in ours if "gunicorn" in " ".join(each.cmdline()))
 
 
-def test_who_waits_takes_no_thread_from_the_others(
+def test_waiting_requests_take_no_thread(
     url: str, program_a: Program, crowd: contextlib.ExitStack
 ) -> None:
     message_id = send(url, program_a)
@@ -172,7 +172,7 @@ def test_a_reply_that_is_waited_for_has_all_that_a_response_has(
     assert "RateLimit-Remaining" in done.headers
 
 
-def test_the_end_of_the_process_keeps_nobody_waiting(
+def test_process_exit_ends_all_waiting_requests(
     program_a: Program,
     process_environment: dict[str, str],
     tmp_path: Path,

@@ -90,7 +90,7 @@ def test_a_full_queue_is_its_shares_own() -> None:
     run(test())
 
 
-def test_who_goes_leaves_the_queue_and_a_call_that_has_begun_keeps_its_thread() -> None:
+def test_cancelled_call_leaves_the_queue_and_a_running_call_keeps_its_thread() -> None:
     async def test() -> None:
         pool, work = pool_of(1, max_queued=1), Work()
         begun = asyncio.create_task(pool.run(A, work.call, "a"))

@@ -115,7 +115,7 @@ def test_headers_that_come_bit_by_bit_gain_no_time(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_a_response_that_nobody_takes_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_response_to_a_client_that_does_not_read_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "WRITE_TIMEOUT_SECONDS", 0.1)
 
     async def test() -> None:
@@ -128,7 +128,7 @@ def test_a_response_that_nobody_takes_is_given_up(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
-def test_another_request_gains_no_time_for_a_response_that_nobody_takes(
+def test_another_request_does_not_extend_the_time_of_an_unread_response(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(worker, "WRITE_TIMEOUT_SECONDS", 0.3)
@@ -165,7 +165,7 @@ def test_a_response_that_is_taken_slowly_arrives(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-def test_requests_on_one_connection_are_answered_however_long_it_stays(
+def test_long_lived_connection_serves_all_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(worker, "HEADER_TIMEOUT_SECONDS", 0.2)
@@ -230,7 +230,7 @@ def lengths(*values: bytes) -> bytes:
         (b"1.1", CHUNKED, b"1\r\nab\r\n" + CHUNKS),
     ],
 )
-def test_a_body_whose_end_is_ambiguous_is_refused_with_its_connection(
+def test_body_with_ambiguous_length_is_refused_and_closes_the_connection(
     version: bytes, headers: bytes, body: bytes
 ) -> None:
     async def test() -> None:

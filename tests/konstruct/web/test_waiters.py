@@ -57,7 +57,7 @@ def only_announcements(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "POLL_SECONDS", 3600.0)
 
 
-def test_an_announcement_wakes_those_who_wait_for_it_and_nobody_else(
+def test_announcement_wakes_only_its_waiters(
     only_announcements: None,
 ) -> None:
     async def test() -> None:
@@ -90,7 +90,7 @@ def test_what_was_announced_before_anybody_listened_is_seen(only_announcements: 
     run(test())
 
 
-def test_a_thousand_who_wait_are_looked_at_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thousand_waiters_are_checked_in_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "POLL_SECONDS", 0.05)
 
     async def test() -> None:
@@ -190,7 +190,7 @@ def test_waiting_ends_with_the_time_and_with_the_process() -> None:
 
 
 @pytest.mark.parametrize("channel", ["", "a:reply:b", f"{TENANT}:dedup:{TENANT}", "a:b:c:d"])
-def test_a_channel_of_others_is_none_of_ours(channel: str) -> None:
+def test_channel_of_another_application_is_ignored(channel: str) -> None:
     assert announced_message(channel.encode()) is None
     assert announced_message(b"\xff:reply:\xff") is None
 

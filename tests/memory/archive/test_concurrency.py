@@ -90,7 +90,9 @@ def test_reading_does_not_stop_a_writer(path: Path) -> None:
         assert file.count_conversations() == 1
 
 
-def test_a_writer_that_waits_too_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writer_gets_an_error_after_the_lock_timeout(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 50)
     with SQLiteManager(path) as file, SQLiteManager(path) as other:
         with file.transaction():

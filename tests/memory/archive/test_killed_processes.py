@@ -14,7 +14,7 @@ from tests.memory.archive.processes import PREAMBLE, REPOSITORY, opened, process
 pytestmark = pytest.mark.slow
 
 
-def test_a_process_killed_at_any_moment_leaves_what_it_was_told_is_written(path: Path) -> None:
+def test_process_killed_at_any_moment_keeps_confirmed_writes(path: Path) -> None:
     code = """
 manager = MemoryManager(path, Letters(), dimensions=10)
 number = int(sys.argv[2])

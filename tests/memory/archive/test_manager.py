@@ -54,7 +54,7 @@ def texts(hits: Any) -> list[str]:
     return [hit.message.content for hit in hits]
 
 
-def test_what_was_said_is_found_by_its_meaning_after_a_restart(path: Path) -> None:
+def test_message_is_found_by_meaning_after_a_restart(path: Path) -> None:
     with MemoryManager(path) as manager:
         trip, work = manager.create_conversation("Trip"), manager.create_conversation("Work")
         ids = manager.add_messages(trip, TRIP)
@@ -158,7 +158,7 @@ def test_bad_input_is_refused(manager: MemoryManager, call: Any, message: str) -
     assert manager.count_messages() == 0
 
 
-def test_a_message_to_nowhere_is_refused_before_it_is_embedded(path: Path) -> None:
+def test_message_without_a_valid_recipient_is_refused_before_embedding(path: Path) -> None:
     embedder = Letters()
     with MemoryManager(path, embedder, dimensions=8) as manager:
         for add in (

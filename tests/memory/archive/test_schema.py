@@ -128,7 +128,7 @@ def test_an_old_file_ends_with_the_tables_of_a_new_one(tmp_path: Path) -> None:
     assert definitions[0] == definitions[1]
 
 
-def test_a_step_that_fails_is_undone_and_the_steps_before_it_stand(
+def test_failed_step_is_rolled_back_and_earlier_steps_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = database(tmp_path / "old.db", VERSION_1)
@@ -281,7 +281,7 @@ def test_a_full_disk_and_a_read_only_file_are_reported_and_change_nothing(filled
         assert file.count_messages() == 200
 
 
-def test_a_new_file_that_somebody_holds_is_waited_for_and_then_reported(
+def test_new_file_that_is_locked_is_awaited_and_then_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "held.db"

@@ -127,7 +127,7 @@ def test_models_are_kept_apart(store: VectorStore) -> None:
     assert store.search([1, 0, 0], 1) == [VectorHit("new too", 1.0, "m@2")]
 
 
-def test_a_deleted_vector_is_gone_and_its_id_free(store: VectorStore) -> None:
+def test_deleted_vector_is_removed_and_its_id_is_free(store: VectorStore) -> None:
     store.store_batch([[1, 0, 0], [0, 1, 0]], ids=["a", "b"])
     store.delete("a")
     assert [hit.id for hit in store.search([1, 0, 0])] == ["b"]

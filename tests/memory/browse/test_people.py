@@ -58,7 +58,7 @@ def test_a_person_is_found_by_words_of_a_name_and_by_id(
 
 
 @pytest.mark.parametrize("text", ["%", "_", "\\", "jose eve", "Núñez Maria"])
-def test_what_nobody_is_called_finds_nobody(
+def test_unknown_name_finds_no_people(
     tenant_a: Tenant, say: Callable[..., Message], text: str
 ) -> None:
     say(tenant_a.id, "Hello", user_id="U1", name="José Núñez")

@@ -46,7 +46,9 @@ def test_a_message_is_found_by_its_meaning(tenant_a: Tenant) -> None:
 
 @pytest.mark.usefixtures("_spoken")
 @pytest.mark.parametrize("query", ["xyzzy", "the of and", "quantum chromodynamics", "🦄", "%_\\"])
-def test_nothing_is_found_that_is_neither_said_nor_meant(tenant_a: Tenant, query: str) -> None:
+def test_search_finds_nothing_without_common_words_or_similar_meaning(
+    tenant_a: Tenant, query: str
+) -> None:
     assert texts(tenant_a, query) == []
 
 

@@ -113,7 +113,7 @@ def test_a_memory_gets_the_tenant_as_it_was_given(tenant_id: UUID | str) -> None
 
 
 @pytest.mark.usefixtures("_no_embedding")
-def test_a_memory_that_knows_users_is_told_whose_facts_may_be_found() -> None:
+def test_memory_with_users_gets_the_user_of_the_facts() -> None:
     calls: list[dict[str, Any]] = []
 
     class OfUsers:
@@ -129,7 +129,7 @@ def test_a_memory_that_knows_users_is_told_whose_facts_may_be_found() -> None:
     assert calls == [{"query": "What?", "user_id": USER}, {"query": "What?", "user_id": None}]
 
 
-def test_a_memory_around_ours_keeps_users_apart() -> None:
+def test_wrapped_memory_separates_users() -> None:
     seen: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
     class Around:

@@ -25,7 +25,7 @@ def assistant(content: str) -> dict[str, str]:
     return {"role": "assistant", "content": content}
 
 
-def test_the_sections_stand_in_the_order_of_the_prompt() -> None:
+def test_sections_have_the_order_of_the_prompt() -> None:
     sections = chat_sections("You are Ada.", "- tea", [user("Hi"), assistant("Hello")], "Why?")
     assert [*sections] == ["system", "memory", "session", "task"]
     assert flattened(sections) == [

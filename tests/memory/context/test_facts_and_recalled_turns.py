@@ -24,7 +24,7 @@ MANAGER = ContextManager(SessionStore(), LongTermMemory(), WorkingContextCompile
 OTHER_AGENT = UUID(int=2)
 
 
-def test_facts_stand_beside_recalled_turns_labelled_and_dated(
+def test_facts_have_labels_and_dates_beside_recalled_turns(
     tenant_a: Tenant, say: Callable[..., Any]
 ) -> None:
     said = say(tenant_a.id, "My sister Zoe moved to Lisbon last spring.", name="Ann")
@@ -69,7 +69,7 @@ def test_what_the_window_shows_is_not_recalled_again(
     assert found.lines == []
 
 
-def test_a_prompt_tells_nobody_elses_facts(tenant_a: Tenant) -> None:
+def test_prompt_contains_no_facts_of_other_users(tenant_a: Tenant) -> None:
     for content, scope in {
         "Tea for everybody.": {},
         "Tea for this agent.": {"agent_id": AGENT},
@@ -99,7 +99,7 @@ def test_at_most_ten_facts_are_searched_for(tenant_a: Tenant) -> None:
     assert len(compiled["context"].splitlines()) == 10
 
 
-def test_facts_below_the_floor_are_found_and_not_told(tenant_a: Tenant) -> None:
+def test_facts_below_the_floor_are_found_and_omitted(tenant_a: Tenant) -> None:
     for content in ("Ann likes green tea.", "The car is red."):
         MANAGER.store_memory(tenant_a.id, content)
     asked = (tenant_a.id, "t", "What does Ann drink?")
@@ -115,7 +115,7 @@ def test_facts_below_the_floor_are_found_and_not_told(tenant_a: Tenant) -> None:
         ContextManager(fact_floor=2)
 
 
-def test_a_text_that_is_a_fact_with_and_without_an_agent_is_told_once(tenant_a: Tenant) -> None:
+def test_text_with_and_without_an_agent_is_one_fact_in_the_prompt(tenant_a: Tenant) -> None:
     for agent_id, user_id in ((None, None), (AGENT, None), (AGENT, USER), (None, USER)):
         MANAGER.store_memory(
             tenant_a.id, "Ann likes green tea.", agent_id=agent_id, user_id=user_id

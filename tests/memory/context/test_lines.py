@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from memory.context.chat import fact_line, interleaved, line_of, text_of_item, turn_line
 
 
-def test_facts_are_labelled_and_turns_say_who_and_when() -> None:
+def test_facts_have_labels_and_turns_have_speaker_and_time() -> None:
     said_at = datetime(2026, 1, 5, 10, 12, tzinfo=UTC)
 
     assert fact_line("Ann likes tea.") == "- Fact: Ann likes tea."

@@ -110,7 +110,7 @@ def test_a_node_of_a_graph_hands_over_the_turns_that_it_has(tenant_a: Tenant) ->
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_task_that_the_graph_has_as_its_last_turn_is_not_said_twice(tenant_a: Tenant) -> None:
+def test_task_that_is_the_last_turn_of_the_graph_is_not_repeated(tenant_a: Tenant) -> None:
     save_session(tenant_a, "t", HumanMessage("So?"), AIMessage("Yes."), HumanMessage("So?"))
 
     compiled = MANAGER.compile_working_context(tenant_a.id, "t", "So?", "")
@@ -131,7 +131,7 @@ def test_a_manager_without_graphs_needs_no_session_store(tenant_a: Tenant) -> No
     assert [message["content"] for message in compiled["messages"]] == ["From the window"]
 
 
-def test_a_prompt_knows_what_it_tells_and_what_it_left_out(
+def test_prompt_lists_included_and_omitted_parts(
     tenant_a: Tenant, talk: Callable[..., Any]
 ) -> None:
     said = talk(tenant_a.id, "My sister Zoe moved to Lisbon. " * 300, "Lisbon, Zoe! " * 300)
@@ -157,9 +157,7 @@ def test_a_prompt_knows_what_it_tells_and_what_it_left_out(
 
 
 @pytest.mark.parametrize(("tier", "budget"), [("fast", 8000), ("reasoning", 32000)])
-def test_the_tier_decides_the_budget_whatever_the_history(
-    tenant_a: Tenant, tier: str, budget: int
-) -> None:
+def test_tier_sets_the_budget_with_any_history(tenant_a: Tenant, tier: str, budget: int) -> None:
     for number in range(20):
         append_message(tenant_a.id, AGENT, USER, ("user", "assistant")[number % 2], "word " * 3000)
     for number in range(2):
@@ -186,7 +184,7 @@ class Errand:
     "task",
     [{"description": "What does Ann like?", "shop": "corner"}, Errand("What does Ann like?")],
 )
-def test_a_task_is_searched_by_its_description_and_told_with_its_data(
+def test_task_is_searched_by_its_description_and_included_with_its_data(
     tenant_a: Tenant, task: Any
 ) -> None:
     MANAGER.store_memory(tenant_a.id, "Ann likes tea.")

@@ -180,9 +180,7 @@ def test_a_store_without_a_tenant_follows_its_caller(tenant_a: Tenant, tenant_b:
         store.get_session_messages("thread")
 
 
-def test_code_that_serves_one_tenant_cannot_open_anothers_sessions(
-    tenant_a: Tenant, tenant_b: Tenant
-) -> None:
+def test_session_of_another_tenant_cannot_be_opened(tenant_a: Tenant, tenant_b: Tenant) -> None:
     say(SessionStore(tenant_b.id), "Theirs")
 
     with tenant_scope(tenant_a.id, pinned=True):
@@ -216,7 +214,7 @@ def test_a_graph_without_messages_has_a_session_without_messages(tenant_a: Tenan
     assert SessionStore(tenant_a.id).get_session_messages("thread") == []
 
 
-def test_messages_may_stand_under_another_key_and_must_be_a_list(tenant_a: Tenant) -> None:
+def test_messages_can_have_another_key_and_must_be_a_list(tenant_a: Tenant) -> None:
     class Named(MessagesState):
         title: str
 
@@ -255,7 +253,7 @@ def test_setup_may_be_called_as_langgraphs_users_are_used_to(tenant_a: Tenant) -
 
 
 @pytest.mark.slow
-def test_only_who_uses_a_session_loads_langgraph() -> None:
+def test_langgraph_is_imported_only_for_sessions() -> None:
     """It takes half a second and 40 MB, which web processes and workers have no use for."""
     code = (
         "import sys, django; django.setup();"

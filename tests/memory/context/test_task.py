@@ -38,7 +38,7 @@ def test_text_is_a_task_without_data() -> None:
     assert Task.of(task) is task
 
 
-def test_every_key_beside_the_description_is_a_line_in_the_order_given() -> None:
+def test_every_key_except_the_description_is_a_line_in_the_given_order() -> None:
     task = Task.of(DISCOUNT)
     assert task.description == "May we grant the discount?"
     assert task.text == DISCOUNT_TEXT

@@ -104,7 +104,7 @@ def rolled_back(tenant: Tenant) -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-def test_a_clear_that_is_rolled_back_changes_no_window(
+def test_rolled_back_clear_changes_no_window(
     tenant_a: Tenant, spoken: Callable[..., Message]
 ) -> None:
     spoken("q1", "a1")
@@ -120,7 +120,7 @@ def test_a_clear_that_is_rolled_back_changes_no_window(
     assert thread(tenant_a) == ["q1", "a1", "q2", "a2"]
 
 
-def test_what_is_read_in_a_transaction_that_is_rolled_back_leaves_no_trace(
+def test_reads_in_a_rolled_back_transaction_leave_the_cache_unchanged(
     tenant_a: Tenant, spoken: Callable[..., Message]
 ) -> None:
     spoken("q1", "a1")
@@ -135,7 +135,7 @@ def test_what_is_read_in_a_transaction_that_is_rolled_back_leaves_no_trace(
     assert thread(tenant_a) == ["q1", "a1"]
 
 
-def test_a_clear_holds_though_its_process_was_killed_after_the_commit(
+def test_clear_is_kept_after_a_kill_between_commit_and_cache(
     tenant_a: Tenant, spoken: Callable[..., Message]
 ) -> None:
     append_message(tenant_a.id, AGENT, USER, "user", "alone")
@@ -154,7 +154,7 @@ def test_a_clear_holds_though_its_process_was_killed_after_the_commit(
     assert contents(tenant_a.id) == ["q2", "a2", "new"]
 
 
-def test_a_window_without_a_transcript_stays_cleared_too(tenant_a: Tenant) -> None:
+def test_window_without_a_transcript_is_cleared_too(tenant_a: Tenant) -> None:
     append_message(tenant_a.id, AGENT, USER, "user", "alone")
     before = held(tenant_a)
     clear_window(tenant_a.id, AGENT, USER)
@@ -168,7 +168,7 @@ def test_a_window_without_a_transcript_stays_cleared_too(tenant_a: Tenant) -> No
     ]
 
 
-def test_an_older_dump_beside_a_newer_cache(
+def test_older_dump_with_a_newer_cache(
     tenant_a: Tenant, tenant_b: Tenant, spoken: Callable[..., Message]
 ) -> None:
     """What the dump lacks is gone from the windows, and what it has is there: of this tenant."""
@@ -191,7 +191,7 @@ def test_an_older_dump_beside_a_newer_cache(
     assert contents(tenant_a.id) == []
 
 
-def test_a_mark_that_the_transcript_does_not_know_stops_nothing(
+def test_unknown_mark_of_a_clear_does_not_block_the_window(
     tenant_a: Tenant, spoken: Callable[..., Message]
 ) -> None:
     mark = b'{"forgotten":"x"}'
@@ -211,7 +211,7 @@ def test_a_mark_that_the_transcript_does_not_know_stops_nothing(
     assert contents(tenant_a.id)[-2:] == ["q3", "a3"]
 
 
-def test_a_window_that_another_changes_all_the_time_is_written_by_its_next_reader(
+def test_window_under_constant_change_is_cached_by_its_next_reader(
     tenant_a: Tenant, spoken: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spoken("q1", "a1")
@@ -234,7 +234,7 @@ def test_a_window_that_another_changes_all_the_time_is_written_by_its_next_reade
     assert thread(tenant_a) == ["q1", "a1", "q2", "a2"]
 
 
-def test_clears_appends_and_reads_at_once_agree_with_the_transcript(
+def test_concurrent_clears_appends_and_reads_agree_with_the_transcript(
     tenant_a: Tenant,
     tenant_b: Tenant,
     talk: Callable[..., Any],

@@ -93,7 +93,7 @@ ORDERS: dict[str, tuple[list[Do], list[str]]] = {
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_was_said_before_a_clear_stays_away(tenant_a: Tenant, order: str) -> None:
+def test_messages_before_a_clear_do_not_return(tenant_a: Tenant, order: str) -> None:
     """In the window, for `verify_memory`, for its repair, and for a rebuild."""
     steps, expected = ORDERS[order]
     for step in steps:
@@ -108,7 +108,7 @@ def test_what_was_said_before_a_clear_stays_away(tenant_a: Tenant, order: str) -
     assert verify(tenant_a.id, "tenant-a").findings == []
 
 
-def test_an_old_turn_leaves_a_window_that_stands_as_it_is_until_it_is_rebuilt(
+def test_old_turn_is_removed_from_a_window_only_by_a_rebuild(
     tenant_a: Tenant,
 ) -> None:
     said(tenant_a, "a")

@@ -38,7 +38,7 @@ def test_entries_that_are_no_turns_are_passed_over(tenant_a, entry):
 
 
 @pytest.mark.parametrize("message_id", ["nonsense", ["x"]])
-def test_whoever_reads_a_message_id_can_rely_on_it(tenant_a, message_id):
+def test_returned_message_id_is_stored(tenant_a, message_id):
     append_message(tenant_a.id, AGENT, USER, "user", "Hello")
     get_redis_connection("default").rpush(
         key_of(tenant_a.id),
@@ -134,9 +134,7 @@ def test_a_clear_is_of_one_user_with_one_agent_in_one_tenant(tenant_a, tenant_b,
 
 
 @pytest.mark.parametrize("reader", ["get", "append_message", "append_turns"])
-def test_who_read_the_transcript_before_a_clear_cannot_undo_it(
-    tenant_a, talk, answered, monkeypatch, reader
-):
+def test_reader_from_before_a_clear_cannot_undo_it(tenant_a, talk, answered, monkeypatch, reader):
     talk(tenant_a.id, "q1", "a1")
     late = answered(tenant_a.id, "q2", "a2")
     get_redis_connection("default").flushdb()

@@ -96,7 +96,7 @@ def test_no_window_without_a_tenant(tenant):
         append_message(tenant, AGENT, USER, "user", "Hello")
 
 
-def test_users_whose_ids_hold_colons_stay_apart(tenant_a):
+def test_user_ids_with_colons_are_separate(tenant_a):
     users = ["U:1", "U%3A1", "U%253A1", "1", ":", "%"]
     for user in users:
         append_message(tenant_a.id, AGENT, user, "user", f"of {user}")
@@ -118,7 +118,7 @@ def test_tenants_agents_and_users_see_their_own_window_only(tenant_a, tenant_b):
         assert contents(place[0], place[2], place[1]) == ["Hello", " ".join(map(str, place))]
 
 
-def test_code_that_serves_a_tenant_cannot_reach_anothers_window(tenant_a, tenant_b):
+def test_window_of_another_tenant_cannot_be_read(tenant_a, tenant_b):
     append_message(tenant_b.id, AGENT, USER, "user", "secret")
     with tenant_scope(tenant_a.id, pinned=True):
         with pytest.raises(TenantPinned):

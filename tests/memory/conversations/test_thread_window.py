@@ -58,7 +58,7 @@ def key_of(tenant: Tenant, thread: str = THREAD) -> str:
     return session_key(tenant.id, thread)
 
 
-def test_it_has_the_last_turns_of_all_who_speak(tenant_a: Tenant) -> None:
+def test_window_has_the_last_turns_of_all_speakers(tenant_a: Tenant) -> None:
     said(tenant_a, "Hi", minutes=1)
     said(tenant_a, "Hello", "bob", minutes=2, agent_id=uuid4())
     said(tenant_a, "Elsewhere", minutes=3, thread_id="other")
@@ -118,7 +118,7 @@ def test_what_a_user_has_cleared_leaves_it_for_good(tenant_a: Tenant) -> None:
     assert contents(tenant_a) == ["Bob's words", "Ann anew"]
 
 
-def test_who_read_before_a_clear_cannot_write_it_back(
+def test_reader_from_before_a_clear_cannot_write_the_old_window(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said(tenant_a, "Ann's secret", minutes=1)

@@ -32,7 +32,7 @@ def counts(tenant_id):
         return Message.objects.count(), PendingEmbedding.objects.count()
 
 
-def test_a_message_is_written_as_it_was_said_and_waits_to_be_embedded(tenant_a):
+def test_message_is_stored_verbatim_with_an_embedding_job(tenant_a):
     before = timezone.now()
     message, created = record_message(
         tenant_id=tenant_a.id,
@@ -65,7 +65,7 @@ def test_numbers_grow_with_each_message(tenant_a):
     assert numbers == sorted(set(numbers))
 
 
-def test_message_and_outbox_stand_or_fall_together(tenant_a):
+def test_message_and_job_are_written_in_one_transaction(tenant_a):
     with tenant_scope(tenant_a.id), transaction.atomic():
         record_message(tenant_id=tenant_a.id, **VALUES)
         transaction.set_rollback(True)

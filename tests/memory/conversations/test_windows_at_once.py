@@ -101,7 +101,7 @@ def test_the_window_is_a_bounded_list(steps, n):
         st.sampled_from(["talk", "repeat", "lose append", "flush", "read", "clear"]), max_size=14
     )
 )
-def test_whatever_happens_the_window_is_what_the_transcript_says(tenant_a, talk, answered, steps):
+def test_window_equals_the_transcript_after_any_sequence(tenant_a, talk, answered, steps):
     """After each talk the window is the answered pairs since the last clear, the last twenty."""
     user, expected, pairs = str(uuid4()), [], []
     for number, step in enumerate(steps):

@@ -77,7 +77,7 @@ def test_batches_hold_every_position_once_and_what_encode_gives():
         assert np.allclose(together[positions], vectors, atol=1e-6)
 
 
-def test_who_leaves_batches_unread_leaves_nobody_waiting():
+def test_unread_batches_do_not_block_other_callers():
     batches = get_embedder().encode_batches([f"{'word ' * (n % 40)}{n}" for n in range(300)])
     next(batches)
     batches.close()
@@ -94,7 +94,7 @@ def test_what_is_not_a_list_of_texts_is_refused(texts):
         embed(texts)
 
 
-def test_the_model_is_loaded_once_however_many_ask(monkeypatch, at_once):
+def test_model_is_loaded_once_for_concurrent_calls(monkeypatch, at_once):
     loaded = []
 
     class Slow:
@@ -142,7 +142,7 @@ def test_a_model_can_be_given_by_its_path(settings):
     assert np.allclose(Embedder(files).encode(["Hello"]), embed(["Hello"]), atol=1e-6)
 
 
-def test_a_model_that_is_nowhere_is_named(settings, monkeypatch):
+def test_missing_model_is_named_in_the_error(settings, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     settings.EMBEDDING_MODEL = "nobody/no-such-model"
     with pytest.raises(EmbeddingModelError, match="EMBEDDING_MODEL='nobody/no-such-model'"):
@@ -285,7 +285,7 @@ def test_children_share_what_their_parent_has_loaded():
 
 
 @pytest.mark.slow
-def test_a_parent_whose_model_is_broken_lives(tmp_path):
+def test_parent_process_survives_a_broken_model(tmp_path):
     told = in_a_process(
         """
         from memory.embedding import embedder

@@ -272,9 +272,7 @@ def test_a_reply_to_the_evidence_that_repeats_the_value_is_excluded(
     assert RecallExclusion.objects.filter(message=answer, start=None).count() == 1
 
 
-def test_a_reply_whose_trace_is_not_indexed_yet_is_excluded(
-    tenant_a: Tenant, statement: Message
-) -> None:
+def test_reply_with_an_unindexed_trace_is_excluded(tenant_a: Tenant, statement: Message) -> None:
     rome = remember(tenant_a, statement)
     trace = {"facts": [{"memory_id": str(rome), "reason": ""}], "hits": []}
     answer, _ = record_message(
@@ -333,7 +331,9 @@ def test_words_that_a_message_does_not_have_are_refused(
         exclude_from_recall(statement, author=CURATOR, start=words[0], end=words[1])
 
 
-def test_excluded_turns_are_not_shown_beside_hits(tenant_a: Tenant, statement: Message) -> None:
+def test_excluded_turns_are_not_shown_as_neighbours_of_hits(
+    tenant_a: Tenant, statement: Message
+) -> None:
     from memory.recall.policy import RecallPolicy
 
     exclude_from_recall(statement, author=CURATOR, start=10, end=14)

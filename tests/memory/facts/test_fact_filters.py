@@ -114,7 +114,7 @@ def test_filters_are_read(filters: dict[str, Any], expected: list[Condition]) ->
         ({"n": {"in": list(range(257))}}, "has 257 values; at most 256 can be"),
     ],
 )
-def test_a_filter_that_cannot_be_meant_is_refused(filters: Any, message: str) -> None:
+def test_contradictory_filter_is_refused(filters: Any, message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         parse_filters(filters)
 

@@ -38,7 +38,7 @@ def test_the_nearest_facts_come_first(tenant_a: Tenant) -> None:
     )
 
 
-def test_an_agent_finds_its_own_facts_and_everybodys(tenant_a: Tenant) -> None:
+def test_agent_finds_its_own_and_shared_facts(tenant_a: Tenant) -> None:
     store(tenant_a, "Tea is in the kitchen.", agent_id=AGENT)
     store(tenant_a, "Tea is in the cellar.", agent_id=OTHER_AGENT)
     store(tenant_a, "Tea is in the garden.", agent_id=None)
@@ -51,7 +51,7 @@ def test_an_agent_finds_its_own_facts_and_everybodys(tenant_a: Tenant) -> None:
     assert len(MEMORY.list_by_tenant(tenant_a.id, agent_id=OTHER_AGENT)) == 2
 
 
-def test_a_users_facts_are_not_told_to_another(tenant_a: Tenant) -> None:
+def test_facts_of_a_user_are_hidden_from_others(tenant_a: Tenant) -> None:
     store(tenant_a, "Ann's flat has a red door.", user_id="ann")
     store(tenant_a, "Bob's flat has a blue door.", user_id="bob")
     store(tenant_a, "All flats have doors.")
@@ -200,7 +200,7 @@ def test_vectors_of_another_model_are_not_compared_until_embedded_again(tenant_a
     assert found.score == pytest.approx(1.0, abs=1e-5)
 
 
-def test_an_agent_finds_a_text_once_that_is_its_own_fact_and_everybodys(tenant_a: Tenant) -> None:
+def test_fact_of_the_agent_and_of_all_agents_with_one_text_is_found_once(tenant_a: Tenant) -> None:
     store(tenant_a, "The office opens at nine.", agent_id=None)
     newest = store(tenant_a, "The office opens at nine.")
     store(tenant_a, "The office closes at six.")

@@ -81,9 +81,7 @@ def test_an_unknown_tenant_has_no_facts_and_takes_none(tenant_a: Tenant) -> None
     assert contents(MEMORY.list_by_tenant(tenant_a.id)) == ["Ann likes tea."]
 
 
-def test_code_that_serves_one_tenant_cannot_reach_anothers_facts(
-    tenant_a: Tenant, tenant_b: Tenant
-) -> None:
+def test_facts_of_another_tenant_cannot_be_read(tenant_a: Tenant, tenant_b: Tenant) -> None:
     memory_id = store(tenant_b, "Ann likes tea.")
 
     with tenant_scope(tenant_a.id, pinned=True):

@@ -158,7 +158,7 @@ def test_a_later_value_supersedes_the_one_of_a_single_valued_slot(
     assert events(rome)[-1] == ("supersede", "run")
 
 
-def test_values_of_a_multi_valued_slot_stay_beside_each_other(
+def test_multi_valued_slot_keeps_all_values(
     tenant_a: Tenant, record: Callable[..., Recorded]
 ) -> None:
     record("Rome", is_multi_valued=True)
@@ -292,7 +292,7 @@ def test_a_rejected_value_is_not_proposed_again_from_its_messages_or_their_copie
     assert MemoryEntry.objects.get(pk=recorded.memory_id).state == FactState.REJECTED
 
 
-def test_a_rejected_value_that_is_stated_anew_is_proposed_for_review(
+def test_restated_rejected_value_is_proposed_for_review(
     tenant_a: Tenant, record: Callable[..., Recorded]
 ) -> None:
     recorded = record("Rome", review="conflict")
@@ -305,7 +305,7 @@ def test_a_rejected_value_that_is_stated_anew_is_proposed_for_review(
     assert known(tenant_a) == []
 
 
-def test_a_fact_that_is_stated_anew_keeps_its_metadata(
+def test_restated_fact_keeps_its_metadata(
     tenant_a: Tenant, record: Callable[..., Recorded]
 ) -> None:
     rome = record("Rome", metadata={"topic": "home"})

@@ -272,7 +272,7 @@ def test_an_entry_that_lost_its_content_is_refused_when_it_is_stored(tenant_a: T
     assert rows(tenant_a) == (0, 0)
 
 
-def test_an_entry_that_stands_is_not_stored_over(tenant_a: Tenant) -> None:
+def test_existing_entry_is_not_overwritten(tenant_a: Tenant) -> None:
     entry = fact(tenant_a, "Ann likes tea.")
     MEMORY.store(entry)
     entry.content = "Ann likes rye."

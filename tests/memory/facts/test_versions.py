@@ -39,7 +39,7 @@ def test_an_update_keeps_the_id_and_the_old_version(tenant_a: Tenant) -> None:
     )
 
 
-def test_facts_about_nobody_can_be_left_out(tenant_a: Tenant) -> None:
+def test_facts_without_a_user_can_be_omitted(tenant_a: Tenant) -> None:
     for user_id in (None, "ann", "bob"):
         store(tenant_a, f"tea of {user_id}", user_id=user_id)
 
@@ -132,7 +132,7 @@ def test_an_update_that_changes_nothing_makes_no_version(tenant_a: Tenant) -> No
     assert len(MEMORY.history(memory_id, tenant_a.id)) == 1
 
 
-def test_a_fact_cannot_become_one_that_stands(tenant_a: Tenant) -> None:
+def test_fact_cannot_be_changed_into_an_existing_one(tenant_a: Tenant) -> None:
     standing = store(tenant_a, "Ann likes tea.")
     memory_id = store(tenant_a, "Ann likes rye.", metadata={"a": 1})
 

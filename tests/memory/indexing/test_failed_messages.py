@@ -54,9 +54,7 @@ def test_alone_what_is_overdue_is_noted_before_it_is_begun_too(tenant_a, say, mo
     assert drain(tenant_a.id, [own.id]) == Drained(stored=0, more=False)
 
 
-def test_what_a_batch_was_begun_with_and_still_stands_is_tried_by_itself(
-    tenant_a, say, monkeypatch
-):
+def test_remaining_messages_of_a_failed_batch_are_retried_one_by_one(tenant_a, say, monkeypatch):
     """A worker that was killed lately may have been killed for anything: once, nothing is noted."""
     for number in range(3):
         say(tenant_a.id, sentence(number))
@@ -156,7 +154,7 @@ def test_a_message_that_failed_can_be_tried_at_once(tenant_a, say, failing, monk
     assert drain(tenant_a.id, [message.id]).stored == 1
 
 
-def test_a_model_that_does_not_load_is_said_on_the_rows(tenant_a, say, monkeypatch):
+def test_model_load_error_is_stored_on_the_jobs(tenant_a, say, monkeypatch):
     say(tenant_a.id, sentence(1))
 
     def fail():
@@ -215,7 +213,7 @@ def test_a_message_that_kills_its_workers_is_tried_ever_more_rarely(tenant_a, sa
     assert job.due_at > timezone.now() + timedelta(seconds=15)
 
 
-def test_a_job_whose_message_is_gone_is_removed(tenant_a, say):
+def test_job_of_a_deleted_message_is_removed(tenant_a, say):
     with tenant_scope(tenant_a.id):
         EMBEDDINGS.enqueue(uuid4())
     say(tenant_a.id, sentence(1))

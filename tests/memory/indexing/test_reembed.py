@@ -37,7 +37,7 @@ def versions(tenant: Tenant) -> dict[str, int]:
     return {version: rows.count(version) for version in set(rows)}
 
 
-def test_new_vectors_stand_beside_the_old(tenant_a: Tenant) -> None:
+def test_new_vectors_are_stored_beside_old_ones(tenant_a: Tenant) -> None:
     say(tenant_a, "I moved to Lisbon.", " ", "I like tea.")
     assert list(reembed(tenant_a.id, AnotherModel())) == [
         ReembedProgress(1, 3),
@@ -47,7 +47,7 @@ def test_new_vectors_stand_beside_the_old(tenant_a: Tenant) -> None:
 
 
 @pytest.mark.slow
-def test_what_stands_is_not_embedded_again(tenant_a: Tenant) -> None:
+def test_existing_vectors_are_not_computed_again(tenant_a: Tenant) -> None:
     say(tenant_a, *(f"I bought {number} apples." for number in range(BATCH + 1)))
     model = AnotherModel()
     stopped = reembed(tenant_a.id, model)
@@ -99,7 +99,7 @@ def test_the_command_brings_facts_over_to_the_model_in_use(tenant_a: Tenant) -> 
 
 
 @pytest.mark.usefixtures("db")
-def test_the_command_wants_to_know_whose() -> None:
+def test_command_requires_a_tenant() -> None:
     with pytest.raises(CommandError, match="one of the arguments --tenant --all is required"):
         call_command("reembed")
     with pytest.raises(CommandError, match="no tenant is called 'nobody'"):

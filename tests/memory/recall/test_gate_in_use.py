@@ -79,9 +79,7 @@ def tally(tenant: Tenant, conversations: list[dict[str, Any]]) -> Tally:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("english", [True, False])
-def test_what_was_said_is_found_and_little_is_made_of_the_rest(
-    tenant_a: Tenant, english: bool
-) -> None:
+def test_matching_messages_are_found_and_few_others(tenant_a: Tenant, english: bool) -> None:
     found = tally(tenant_a, [c for c in CONVERSATIONS if (c["language"] == "en") is english])
     assert found.answered / found.answerable >= 0.82
     assert found.returned / found.unanswerable <= 0.3
@@ -99,7 +97,7 @@ def test_the_demo_is_answered(tenant_a: Tenant) -> None:
 QUESTION = "What am I allergic to?"
 
 
-def test_the_same_question_asked_before_does_not_stand_in_the_answers_way(tenant_a: Tenant) -> None:
+def test_earlier_identical_question_does_not_displace_the_answer(tenant_a: Tenant) -> None:
     said = list(demo_conversations.AURORA.said)
     ids = hold(tenant_a, said, [NOTED], "sam")
     again = [QUESTION, "what am I allergic to", "So, what am I allergic to?"]
@@ -135,7 +133,7 @@ ASKED_IN_OTHER_WORDS = [
 
 @pytest.mark.parametrize("policy", [RecallPolicy(), RecallPolicy(mode="vector")])
 @pytest.mark.parametrize(("statement", "question", "asked_before"), ASKED_IN_OTHER_WORDS)
-def test_an_earlier_question_in_other_words_stands_below_the_statement(
+def test_earlier_question_in_other_words_ranks_below_the_statement(
     tenant_a: Tenant, statement: str, question: str, asked_before: str, policy: RecallPolicy
 ) -> None:
     say(tenant_a, *SMALL_TALK)
@@ -176,14 +174,14 @@ def test_a_statement_with_the_form_of_a_question_is_recalled(
     assert [hit.content for hit in recall(tenant_a.id, AGENT, "ann", question).hits] == [statement]
 
 
-def test_a_question_asked_in_vain_is_asked_in_vain_again(tenant_a: Tenant) -> None:
+def test_repeated_question_without_an_answer_finds_nothing(tenant_a: Tenant) -> None:
     hold(tenant_a, list(demo_conversations.BIRCH.said), [NOTED], "sam")
     say(tenant_a, QUESTION, user="sam", start=START + timedelta(days=1))
     say(tenant_a, NOTHING, user="sam", role="assistant", start=START + timedelta(days=1, minutes=1))
     assert recall(tenant_a.id, AGENT, "sam", QUESTION).hits == ()
 
 
-def test_what_was_said_is_found_word_for_word(tenant_a: Tenant) -> None:
+def test_message_is_found_by_its_exact_words(tenant_a: Tenant) -> None:
     said = demo_conversations.AURORA.said
     ids = hold(tenant_a, list(said), [NOTED], "sam")
     for text, message_id in zip(said, ids, strict=True):

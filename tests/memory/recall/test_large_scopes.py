@@ -65,7 +65,7 @@ def test_a_large_scope_is_weighed_by_candidates(
     assert cosines == pytest.approx([hit.channels["cosine"] for hit in whole.hits])
 
 
-def test_what_was_said_before_a_candidate_counts_in_a_large_scope_too(
+def test_turn_before_a_candidate_counts_in_a_large_scope(
     tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit in ("candidates", "candidate_pieces"):
@@ -110,7 +110,7 @@ def test_how_a_large_scope_is_read_is_found_out_once(
     assert counts == trips
 
 
-def test_how_a_large_scope_is_read_is_found_out_anew_after_a_while(
+def test_plan_for_a_large_scope_is_refreshed_after_an_interval(
     tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large_from(0, 0)

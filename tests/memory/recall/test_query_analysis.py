@@ -41,7 +41,7 @@ def test_what_only_asks_is_a_question(text: str) -> None:
         "What I love most is hiking",
     ],
 )
-def test_what_tells_something_does_not_only_ask(text: str) -> None:
+def test_query_with_a_statement_is_not_only_a_question(text: str) -> None:
     assert is_question(text)
     assert not only_asks(text)
 

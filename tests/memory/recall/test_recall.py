@@ -36,7 +36,7 @@ def test_finds_the_message_that_answers(tenant_a: Tenant) -> None:
     assert result.abstained is False
 
 
-def test_nothing_is_made_of_nothing(tenant_a: Tenant) -> None:
+def test_empty_query_returns_nothing(tenant_a: Tenant) -> None:
     say(tenant_a, *SMALL_TALK)
     result = recall(tenant_a.id, AGENT, "ann", "Who composed the opera about the flying Dutchman?")
     assert result.hits == ()
@@ -44,7 +44,7 @@ def test_nothing_is_made_of_nothing(tenant_a: Tenant) -> None:
     assert {cut.reason for cut in result.cut} == {"below the gate"}
 
 
-def test_without_the_gate_the_best_are_given_whatever_they_are_worth(tenant_a: Tenant) -> None:
+def test_best_memories_are_returned_with_any_score_without_the_gate(tenant_a: Tenant) -> None:
     say(tenant_a, *SMALL_TALK)
     result = recall(tenant_a.id, AGENT, "ann", "Who composed the opera?", policy=UNGATED)
     assert len(result.hits) == 10
@@ -124,7 +124,7 @@ def test_any_text_can_be_asked(
     assert len(recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED).hits) == 3
 
 
-def test_what_is_excluded_is_not_given_and_said_to_be_so(tenant_a: Tenant) -> None:
+def test_excluded_memories_are_omitted_and_reported(tenant_a: Tenant) -> None:
     first, second = say(tenant_a, "My sister Zoe lives in Lisbon.", "My sister is called Zoe.")
     result = recall(
         tenant_a.id, AGENT, "ann", "my sister Zoe in Lisbon", policy=UNGATED, exclude=[first.id]
@@ -188,7 +188,7 @@ def test_neighbours_as_of_a_moment_are_of_then(tenant_a: Tenant) -> None:
     assert [turn.content for turn in hit.neighbours] == ["Just before."]
 
 
-def test_my_is_the_users_and_your_the_agents(tenant_a: Tenant) -> None:
+def test_my_refers_to_the_user_and_your_to_the_agent(tenant_a: Tenant) -> None:
     say(tenant_a, *SMALL_TALK)
     say(tenant_a, "The favourite colour is green.", thread="colours")
     say(tenant_a, "The favourite colour is blue.", thread="shades", role="assistant", name="Nova")

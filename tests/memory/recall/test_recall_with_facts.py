@@ -183,7 +183,7 @@ def test_a_text_that_is_also_an_entered_fact_is_given_once(tenant_a: Tenant, sai
     assert len(ContextManager().fit(told, "").trace()["facts"]) == 1
 
 
-def test_facts_without_evidence_are_found_beside_many_with_it(
+def test_facts_without_evidence_are_found_among_many_with_evidence(
     tenant_a: Tenant, said: Message
 ) -> None:
     for number in range(12):
@@ -279,7 +279,7 @@ def test_a_policy_without_facts_ranks_by_messages_alone(
     assert f"- Fact: {FACT}" in lines(tenant_a, policy=policy)
 
 
-def test_facts_of_others_count_for_nobody_else(
+def test_facts_of_other_users_do_not_count(
     tenant_a: Tenant, tenant_b: Tenant, said: Message
 ) -> None:
     (bobs,) = say(tenant_a, SAID, user="bob")

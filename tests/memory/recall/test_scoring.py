@@ -197,7 +197,7 @@ def test_words_of_time_count_where_it_is_asked_when() -> None:
     assert turns.has_time.any()
 
 
-def test_the_date_of_a_turn_before_is_not_among_the_words_said_before() -> None:
+def test_date_of_the_turn_before_is_not_one_of_its_words() -> None:
     turns, _ = evidence_of(0)
     (day, *_) = (lexeme_hash(lexeme) for lexeme in date_lexemes(EPOCH))
     dated = replace(
@@ -240,7 +240,7 @@ def test_at_most_so_many_and_each_with_its_id() -> None:
     assert ranking.found[0].message_id == UUID(int=high << 64 | low)
 
 
-def test_pieces_of_messages_that_are_not_there_count_for_nobody() -> None:
+def test_pieces_of_missing_messages_are_ignored() -> None:
     """Such as those that were written since the turns were read."""
     turns, pieces = evidence_of(2)
     strangers = Pieces(

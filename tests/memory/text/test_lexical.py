@@ -77,7 +77,7 @@ def test_threads_do_not_disturb_each_others_stems() -> None:
         assert list(pool.map(lexemes, texts)) == expected
 
 
-def test_a_date_is_said_in_words_of_utc() -> None:
+def test_date_is_indexed_as_words_in_utc() -> None:
     moment = datetime(2023, 5, 8, 1, tzinfo=timezone(timedelta(hours=5)))
     assert date_lexemes(moment) == ["7", "may", "2023"]
     assert date_lexemes(datetime(2024, 12, 31, tzinfo=UTC)) == ["31", *lexemes("December"), "2024"]
@@ -106,7 +106,7 @@ def test_weights_are_bm25f() -> None:
 
 
 @given(st.integers(1, 3000), st.integers(0, 3000))
-def test_how_often_a_word_is_said_is_known_from_its_weight(frequency: int, others: int) -> None:
+def test_term_weight_encodes_the_term_frequency(frequency: int, others: int) -> None:
     """As Postgres keeps the weight: as a real."""
     length = float(frequency + others)
     weight = float(np.float32(saturated(float(frequency), length)))

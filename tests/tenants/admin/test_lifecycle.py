@@ -67,7 +67,9 @@ def test_suspending_shows_what_it_stops_and_asks_for_the_name(
 
 
 @pytest.mark.parametrize("name", ["suspend", "remove", "restore", "invite"])
-def test_who_may_only_look_changes_no_tenant(tenant_a: Tenant, name: str, db: None) -> None:
+def test_tenant_cannot_be_changed_with_view_permission(
+    tenant_a: Tenant, name: str, db: None
+) -> None:
     looking = log_in("view_tenant")
     assert looking.get(TENANTS).status_code == 200
     page = page_of(tenant_a, name)
@@ -180,7 +182,7 @@ def test_the_home_of_operators_costs_the_same_with_many_tenants(
         assert operator.get(TENANTS, {"p": "20"}).status_code == 200
 
 
-def test_who_may_not_see_tenants_sees_none_at_home(tenant_a: Tenant, db: None) -> None:
+def test_home_page_hides_tenants_without_permission(tenant_a: Tenant, db: None) -> None:
     page = log_in("view_user").get("/admin/")
     assert "tenant-a" not in page.text
     assert not page.context["attention"]

@@ -150,7 +150,7 @@ def test_a_tenants_admin_adds_a_person_and_the_log_keeps_it(
         assert not User.objects.filter(username="eve").exists()
 
 
-def test_each_page_says_whose_it_is(
+def test_each_page_names_its_tenant(
     operator: Client, people: Callable[[Tenant], Client], tenant_a: Tenant
 ) -> None:
     assert operator.get("/admin/").context["site_subheader"] == "Operators"
@@ -163,7 +163,7 @@ def test_both_sites_answer_to_the_same_names() -> None:
     assert operator_site.name == tenant_site.name == "admin"
 
 
-def test_read_only_means_nobody() -> None:
+def test_read_only_admin_refuses_every_change() -> None:
     site_admin = ReadOnlyModelAdmin(User, tenant_site)
     for refused in ("add", "change", "delete"):
         assert getattr(site_admin, f"has_{refused}_permission")(None) is False

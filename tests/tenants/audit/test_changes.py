@@ -14,7 +14,7 @@ from tenants.audit.changes import (
 from tenants.models import Tenant
 
 
-def test_only_what_differs_is_told() -> None:
+def test_only_changed_fields_are_recorded() -> None:
     before = RowState({"a": 1, "b": "x", "c": None})
     after = RowState({"a": 1, "b": "y", "c": [1]})
     assert differences(before, after) == {
@@ -24,13 +24,13 @@ def test_only_what_differs_is_told() -> None:
     assert differences(before, before) == {}
 
 
-def test_of_what_is_new_and_of_what_is_gone_there_is_one_side() -> None:
+def test_created_and_deleted_rows_have_one_side() -> None:
     row = RowState({"a": 1, "b": "", "c": None, "d": False}, {"password": "hash"})
     assert differences(NOTHING, row) == {"after": {"a": 1, "d": False}}
     assert differences(row, NOTHING) == {"before": {"a": 1, "d": False}}
 
 
-def test_secrets_are_named_when_they_change_and_never_told() -> None:
+def test_changed_secrets_are_named_without_their_values() -> None:
     before = RowState({"a": 1}, {"password": "old", "token": "same"})
     after = RowState({"a": 1}, {"password": "new", "token": "same"})
     assert differences(before, after) == {"withheld": ["password"]}

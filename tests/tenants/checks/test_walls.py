@@ -88,7 +88,9 @@ def test_no_statement_reads_another_tenant(users: tuple[Tenant, Tenant], way: Wa
 
 
 @pytest.mark.parametrize("way", [by_django, by_libpq])
-def test_no_statement_writes_what_is_anothers(users: tuple[Tenant, Tenant], way: Way) -> None:
+def test_statements_cannot_write_rows_of_other_tenants(
+    users: tuple[Tenant, Tenant], way: Way
+) -> None:
     given = {statement: attempt(way, users, statement) for statement in WRITING}
     assert not [statement for statement, (done, rows) in given.items() if done and rows]
     with tenant_scope(users[1].id):
@@ -110,7 +112,7 @@ def test_no_statement_harms_all(
 
 
 @pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
-def test_an_insert_into_anothers_schema_is_refused_by_the_policy_alone(
+def test_insert_into_the_schema_of_another_tenant_is_refused_by_the_policy(
     users: tuple[Tenant, Tenant], as_owner: Callable[[], AbstractContextManager[None]]
 ) -> None:
     a, b = users

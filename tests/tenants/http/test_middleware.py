@@ -48,13 +48,13 @@ def test_a_public_host_is_served_in_no_tenant(db: None, host: str) -> None:
     assert response.content.decode() == "None None konstruct.urls.public"  # type: ignore[attr-defined]
 
 
-def test_whatever_was_left_before_a_request_is_not_seen_by_it(tenant_a: Tenant) -> None:
+def test_state_from_before_a_request_is_invisible_to_it(tenant_a: Tenant) -> None:
     connection.set_tenant(tenant_a)
     response = serve(get("localhost"), where_am_i)
     assert response.content.decode() == "None None konstruct.urls.public"  # type: ignore[attr-defined]
 
 
-def test_an_unknown_host_is_404_and_names_nobody(tenant_a: Tenant) -> None:
+def test_unknown_host_is_404_and_names_no_tenant(tenant_a: Tenant) -> None:
     response = serve(get("nobody.localhost"), where_am_i)
     assert response.status_code == 404
     assert response.content == b"No service has this address.\n"  # type: ignore[attr-defined]

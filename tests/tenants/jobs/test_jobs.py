@@ -110,7 +110,9 @@ FEW = 100
 # --- Turns ----------------------------------------------------------------------------------------
 
 
-def test_tenants_have_turns_however_much_waits(notes: jobs.JobKind, tenants: list[Tenant]) -> None:
+def test_tenants_take_turns_with_any_number_of_jobs(
+    notes: jobs.JobKind, tenants: list[Tenant]
+) -> None:
     """A tenant with much delays the single work of another by one task of each worker."""
     flood, *others = tenants
     many, singles = put(notes, flood, 20), [put(notes, other)[0] for other in others]
@@ -135,9 +137,7 @@ def test_a_claim_reads_no_more_of_a_tenant_that_has_much(
     as_owner_outside("TRUNCATE tenants_job")  # so many rows are deleted slowly
 
 
-def test_a_claim_passes_over_the_tenants_that_it_is_told(
-    notes: jobs.JobKind, tenants: list[Tenant]
-) -> None:
+def test_claim_skips_the_given_tenants(notes: jobs.JobKind, tenants: list[Tenant]) -> None:
     keys = {tenant.id: put(notes, tenant)[0] for tenant in tenants}
     first, second, third = sorted(keys)
     for without in ({first, second}, {first, third}, {second, third}):
@@ -151,7 +151,7 @@ def test_a_claim_passes_over_the_tenants_that_it_is_told(
 
 
 @pytest.mark.parametrize("known", ["never", "VACUUM", "VACUUM ANALYZE"])
-def test_a_claim_reads_no_more_where_postgres_believes_the_table_almost_empty(
+def test_claim_reads_few_rows_with_statistics_of_an_empty_table(
     transactional_db: None, notes: jobs.JobKind, tenants: list[Tenant], known: str
 ) -> None:
     """By statistics from when one entry waited, and by none; beside entries that are not due."""
@@ -237,9 +237,7 @@ def test_the_work_of_a_tenant_that_is_not_served_waits_until_it_is(
     assert len(claimed(notes)) == 2
 
 
-def test_what_waits_for_a_person_or_was_given_up_is_nobodys_turn(
-    notes: jobs.JobKind, tenant_a: Tenant
-) -> None:
+def test_suspended_and_failed_jobs_are_not_claimed(notes: jobs.JobKind, tenant_a: Tenant) -> None:
     (key,) = put(notes, tenant_a)
     with tenant_scope(tenant_a.id):
         assert notes.hold(key, "person")
@@ -274,7 +272,7 @@ def test_a_worker_does_what_has_its_turn_inside_its_tenant(
 
 
 @pytest.mark.parametrize("count", [3, 9])
-def test_a_sweep_is_one_statement_however_many_tenants_there_are(
+def test_sweep_is_one_statement_with_any_number_of_tenants(
     notes: jobs.JobKind, make_tenants_rows: Callable[[int], list[Tenant]], count: int
 ) -> None:
     for tenant in make_tenants_rows(count):
@@ -347,7 +345,7 @@ def test_a_failure_is_tried_again_later(
     [(2, ValueError("x")), (0, ZeroDivisionError("x"))],
     ids=["last", "final"],
 )
-def test_what_is_of_no_use_is_given_up(
+def test_job_that_cannot_succeed_fails(
     notes: jobs.JobKind, tenant_a: Tenant, attempts: int, error: Exception
 ) -> None:
     (key,) = put(notes, tenant_a)
@@ -416,7 +414,7 @@ def test_a_tenant_sees_and_changes_its_own_rows_alone(
         "TRUNCATE tenants_job",
     ],
 )
-def test_who_is_in_no_tenant_only_claims(
+def test_only_claims_are_possible_outside_of_a_tenant(
     notes: jobs.JobKind, tenant_a: Tenant, change: str
 ) -> None:
     put(notes, tenant_a)
@@ -427,9 +425,7 @@ def test_who_is_in_no_tenant_only_claims(
     assert vars(entry_of(tenant_a)).items() - {("_state", None)} >= {("sweep_at", before.sweep_at)}
 
 
-def test_who_is_in_no_tenant_does_not_see_what_was_given_up(
-    notes: jobs.JobKind, tenant_a: Tenant
-) -> None:
+def test_failed_jobs_are_hidden_outside_of_a_tenant(notes: jobs.JobKind, tenant_a: Tenant) -> None:
     (key,) = put(notes, tenant_a)
     with tenant_scope(tenant_a.id):
         notes.give_up(key, code="closed", reason="It is over.")

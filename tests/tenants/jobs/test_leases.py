@@ -119,7 +119,7 @@ def test_one_job_of_a_lane_is_leased_at_a_time(tenant_a: Tenant, tenant_b: Tenan
         assert KIND.begin(leased.key, LANE) is None
 
 
-def test_who_has_lost_the_lease_writes_nothing(tenant_a: Tenant) -> None:
+def test_lost_lease_prevents_writes(tenant_a: Tenant) -> None:
     (key,) = put(tenant_a)
     with tenant_scope(tenant_a.id):
         late = KIND.begin(key)

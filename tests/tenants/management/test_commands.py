@@ -176,7 +176,7 @@ def test_a_database_that_does_not_answer_is_one_line(manage: Callable[..., Ran])
     assert ran.err.count("\n") == 1
 
 
-def test_every_command_of_ours_reports_errors_alike() -> None:
+def test_every_command_reports_errors_in_the_same_format() -> None:
     ours = {name: app for name, app in get_commands().items() if app in OURS}
     for name, app in ours.items():
         command = load_command_class(app, name)
@@ -294,7 +294,7 @@ class AsksForWhatIsNotThere(KonstructCommand):
         ("SELECT nothing", 'column "nothing" does not exist'),
     ],
 )
-def test_an_empty_database_is_one_line_and_a_mistake_of_ours_is_not(
+def test_empty_database_is_one_line_and_an_internal_error_is_a_traceback(
     db: None, sql: str, message: str
 ) -> None:
     kind = CommandError if "migrate" in message else ProgrammingError

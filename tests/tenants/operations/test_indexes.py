@@ -88,7 +88,7 @@ def indexes(tenant: Tenant) -> dict[str, bool]:
     )
 
 
-def test_wherever_it_is_cut_off_the_next_run_goes_on(behind: Tenant) -> None:
+def test_next_run_continues_after_any_interruption(behind: Tenant) -> None:
     """Cut off before each build, removal and vacuum: each run comes as far as one more of them."""
     cut_off: list[str] = []
 
@@ -108,7 +108,7 @@ def test_wherever_it_is_cut_off_the_next_run_goes_on(behind: Tenant) -> None:
     assert indexes(behind) == expected
 
 
-def test_indexes_whose_build_or_removal_was_cut_off_are_built_anew_and_removed(
+def test_interrupted_builds_and_removals_of_indexes_are_repeated(
     behind: Tenant,
 ) -> None:
     build = f"CREATE INDEX CONCURRENTLY {BUILT} ON {{table}} (created_at)"

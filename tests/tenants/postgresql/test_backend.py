@@ -109,9 +109,7 @@ def test_on_a_connection_that_was_terminated_every_statement_fails_as_in_an_outa
 
 @pytest.mark.of_a_session
 @pytest.mark.parametrize("first", ["statement", "prepared", "queued"])
-def test_what_was_terminated_between_requests_is_opened_anew_without_asking(
-    in_a: Tenant, first: str
-) -> None:
+def test_terminated_connection_is_reopened_without_a_check(in_a: Tenant, first: str) -> None:
     connection.set_tenant(in_a)
     connection.ensure_connection()
     gone = connection.connection.info.backend_pid
@@ -189,7 +187,7 @@ def test_server_side_binding_keeps_the_tenant(users: tuple[Tenant, Tenant]) -> N
 
 
 @pytest.mark.of_a_session
-def test_a_pooled_connection_forgets_the_tenant_of_who_had_it_before(
+def test_pooled_connection_forgets_its_former_tenant(
     users: tuple[Tenant, Tenant],
 ) -> None:
     tenant_a, tenant_b = users
@@ -271,7 +269,7 @@ def note_hook() -> None:
 
 
 @override_settings(DATABASE_BEFORE_CONNECT=f"{__name__}.note_hook")
-def test_a_connection_that_is_of_no_database_waits_for_the_main_server_too() -> None:
+def test_connection_outside_of_a_tenant_waits_for_the_main_server() -> None:
     """As Django has it to make a database in, such as the tests'."""
     _hooked.clear()
     with connection.creation._nodb_cursor() as cursor:

@@ -257,7 +257,7 @@ def test_connections_have_names_of_their_own_for_what_they_prepare(
                 assert found == [(text[8:11], f"of-{slug}")]
 
 
-def test_a_cursor_is_of_no_use_once_its_connection_is_anothers(
+def test_cursor_is_unusable_after_its_connection_changed_owner(
     pool: Pool, users: tuple[Tenant, Tenant]
 ) -> None:
     a, b = users
@@ -369,7 +369,7 @@ LEFT = [
 @pytest.mark.of_a_session
 @pytest.mark.parametrize("given_back", [connections.close_all, close_old_connections])
 @pytest.mark.parametrize("leave", LEFT)
-def test_whatever_a_thread_leaves_the_next_one_is_clean(
+def test_next_user_of_a_pooled_connection_finds_it_clean(
     pool: Pool,
     users: tuple[Tenant, Tenant],
     leave: Callable[[], None],
@@ -451,7 +451,7 @@ def test_a_thread_waits_its_turn(pool: Pool, users: tuple[Tenant, Tenant]) -> No
         assert waiting.result() == ("", "public")
 
 
-def test_where_the_server_takes_no_connection_all_hear_of_it_and_the_next_try_is_soon(
+def test_refused_connection_fails_all_waiting_threads_and_is_retried_soon(
     users: tuple[Tenant, Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connecting, "DOWN_SECONDS", 0.1)

@@ -187,7 +187,7 @@ def test_after_any_accident_all_of_them_are_of_the_tenant_last_entered(
 
 
 @pytest.mark.of_a_session
-def test_statements_that_were_discarded_unheard_are_prepared_anew(in_a: Tenant) -> None:
+def test_discarded_statements_are_prepared_again(in_a: Tenant) -> None:
     connection.set_tenant(in_a)
     for _ in range(2):
         assert prepared_names() == ["of-tenant-b"]
@@ -218,7 +218,7 @@ def test_one_that_fails_leaves_the_connection_as_it_was(
 
 
 @pytest.mark.parametrize("read", range(3))
-def test_answers_that_nobody_reads_are_not_in_the_way(in_a: Tenant, read: int) -> None:
+def test_unread_results_do_not_block_the_connection(in_a: Tenant, read: int) -> None:
     connection.set_tenant(in_a)
     with connection.prepared_cursor() as cursor:
         cursor.execute(THREE, VALUES)

@@ -32,7 +32,7 @@ def test_they_are_forgotten_with_the_tenant(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_another_thread_neither_reads_nor_empties_ours(
+def test_cache_of_content_types_is_separate_for_each_thread(
     tenant_a: Tenant, tenant_b: Tenant, django_assert_num_queries: Any
 ) -> None:
     queries = []

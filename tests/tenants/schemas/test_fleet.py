@@ -88,7 +88,7 @@ def test_a_locked_tenant_is_tried_again_after_the_others(
     assert [line.split()[1] for line in out[2:]] == ["three", "two", "one"]
 
 
-def test_who_waits_for_a_lock_lets_others_pass(behind: dict[str, Tenant]) -> None:
+def test_waiting_for_a_lock_does_not_block_others(behind: dict[str, Tenant]) -> None:
     """Else who reads the table waits behind the migration, and the migration behind a long read."""
     with locked(behind["one"]):
         _, err, _ = migrate(schema_name="one", lock_timeout=0.1)
@@ -121,7 +121,7 @@ def test_a_wave_that_fails_is_the_last(behind: dict[str, Tenant]) -> None:
     assert lacking() == {"one", "two", "three"}
 
 
-def test_where_nobody_is_served_the_status_says_so(tenant_a: Tenant, tenant_b: Tenant) -> None:
+def test_status_reports_that_no_process_serves(tenant_a: Tenant, tenant_b: Tenant) -> None:
     for tenant in (tenant_a, tenant_b):
         forget_migration(tenant)
         with tenant_scope(tenant.id):
@@ -150,7 +150,7 @@ def test_programs_read_a_document_a_line(behind: dict[str, Tenant]) -> None:
     assert (err, status(failure)) == ([], 4)
 
 
-def test_a_plan_tells_what_is_lacking_and_changes_nothing(behind: dict[str, Tenant]) -> None:
+def test_plan_lists_missing_migrations_and_changes_nothing(behind: dict[str, Tenant]) -> None:
     lost = provisioning.create_tenant(slug="lost")
     run(f"DROP SCHEMA {lost.schema_name} CASCADE")
     out, err, failure = migrate(plan=True)
@@ -163,7 +163,7 @@ def test_a_plan_tells_what_is_lacking_and_changes_nothing(behind: dict[str, Tena
     assert (err, failure, lacking()) == ([], None, {"one", "two", "three"})
 
 
-def test_a_killed_process_takes_nobody_else_with_it(
+def test_killed_process_does_not_end_others(
     behind: dict[str, Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours = migrating._replay

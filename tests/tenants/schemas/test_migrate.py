@@ -217,7 +217,7 @@ def test_back_and_forth_one_app_in_every_schema(tenant_a: Tenant, tenant_b: Tena
     assert migrate(tenant=True)[0] == ["2 tenants  up to date"]
 
 
-def test_check_tells_whether_there_is_something_to_do(tenant_b: Tenant) -> None:
+def test_check_reports_pending_migrations(tenant_b: Tenant) -> None:
     assert migrate(check_unapplied=True)[2] is None
     forget_migration(tenant_b)
     try:

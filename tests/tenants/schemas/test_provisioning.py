@@ -101,7 +101,7 @@ def test_the_application_cannot_provision_and_the_owner_can_finish(as_owner: AsO
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_tenant_whose_migration_fails_does_not_serve_until_it_is_finished(
+def test_tenant_with_a_failed_migration_does_not_serve_until_finished(
     as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: object, **changes: object) -> None:

@@ -79,7 +79,7 @@ def assert_complete(slug: str) -> None:
     assert (indexes > 100, invalid) == (True, 0)
 
 
-def test_several_processes_make_tenants_beside_the_owners_worker(
+def test_processes_create_tenants_concurrently_with_the_owner_worker(
     start: Callable[..., "subprocess.Popen[str]"],
 ) -> None:
     made = [(f"at-once-{number}a", f"at-once-{number}b") for number in range(2)]
@@ -141,9 +141,7 @@ def test_create_tenant_waits_for_the_worker_and_takes_its_tenant(
     assert len(asked) == 3
 
 
-def test_who_waits_too_long_is_told_for_whom(
-    as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lock_timeout_names_the_tenant(as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = Tenant.objects.create(slug="begun", name="begun elsewhere")
     monkeypatch.setattr(provisioning, "migrate_schema", partial(migrate_schema, wait_seconds=0))
     with (

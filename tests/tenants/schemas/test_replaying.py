@@ -138,7 +138,7 @@ def test_it_is_recorded_once_for_a_code_and_leaves_no_schema(
     assert kept.recording is not None
 
 
-def test_other_code_is_recorded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_code_is_recorded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     made = recording()
     SchemaState.objects.update(code="of another release", recording={"head": ["DROP TABLE x"]})
     recording.cache_clear()

@@ -174,7 +174,7 @@ def test_a_copy_that_could_not_be_taken_back_stops_erasures_until_it_is_dropped(
     assert further["eu2"].ask("SELECT count(*) FROM tenants_job") == [(0,)]
 
 
-def test_who_is_erased_while_the_tenant_is_copied_is_in_no_file_of_the_copy(
+def test_person_erased_during_the_copy_is_in_no_file_of_the_copy(
     tenant: Tenant, further: dict[str, Server], during: Callable[..., None]
 ) -> None:
     def erase() -> object:

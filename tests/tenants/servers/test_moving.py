@@ -96,7 +96,7 @@ def test_all_of_a_tenant_moves_and_is_served_from_there(
     assert (event.detail["before"]["server"], event.detail["after"]["server"]) == ("eu2", MAIN)
 
 
-def test_the_copy_that_is_left_serves_nobody_and_goes_after_a_day(
+def test_old_copy_is_not_served_and_is_removed_after_a_day(
     tenant: Tenant, further: dict[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = contents(tenant, MAIN)
@@ -152,9 +152,7 @@ class _Meanwhile(Watch):
             Job.objects.filter(kind="reply").delete()
 
 
-def test_what_is_said_changed_and_removed_while_it_is_copied_comes_along(
-    tenant: Tenant, further: dict[str, Server]
-) -> None:
+def test_changes_during_the_copy_are_copied(tenant: Tenant, further: dict[str, Server]) -> None:
     moved = _move(tenant, "eu1", watch=_Meanwhile(tenant))
     assert moved.changed_meanwhile >= 4
     assert list(where(tenant)) == ["eu1"]
@@ -185,7 +183,7 @@ def test_a_tenant_that_is_moved_is_refused_for_a_moment(
     assert jobs.claim(kind.KINDS["reply"]) is not None
 
 
-def test_who_believes_a_tenant_where_it_was_writes_nothing(
+def test_process_with_the_old_place_of_a_tenant_writes_nothing(
     tenant: Tenant, further: dict[str, Server]
 ) -> None:
     _move(tenant, "eu1")
@@ -269,7 +267,7 @@ def test_a_dry_run_says_what_there_is_and_changes_nothing(
     assert "mover is on eu1: " in done
 
 
-def test_no_foreign_key_of_a_tenants_tables_stands_in_the_way(tenant: Tenant) -> None:
+def test_foreign_keys_do_not_prevent_a_move(tenant: Tenant) -> None:
     """Tables are copied in any order, and rows taken away and put back, in one transaction."""
     with connection.cursor() as cursor:
         cursor.execute(

@@ -69,7 +69,7 @@ def test_a_tenants_rows_are_on_its_server_alone(
         assert server.ask("SELECT count(*) FROM tenants_tenant") == [(0,)]
 
 
-def test_scopes_of_several_servers_stand_in_each_other(placed: dict[str, Tenant]) -> None:
+def test_scopes_of_several_servers_can_be_nested(placed: dict[str, Tenant]) -> None:
     def names() -> list[str]:
         return list(Agent.objects.values_list("name", flat=True))
 
@@ -203,7 +203,7 @@ def test_work_is_claimed_from_the_outbox_of_its_server(
                 Job.objects.all().delete()
 
 
-def test_operators_are_told_where_a_tenant_is(
+def test_operators_see_the_server_of_a_tenant(
     placed: dict[str, Tenant], capsys: pytest.CaptureFixture[str]
 ) -> None:
     call_command("list_tenants")

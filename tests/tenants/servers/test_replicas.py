@@ -91,7 +91,7 @@ def test_statistics_lists_and_exports_are_read_there_and_conversations_are_not(
     assert said == ["said before"]
 
 
-def test_the_walls_stand_on_the_standby_too(tenant: Tenant, further: dict[str, Server]) -> None:
+def test_isolation_holds_on_the_standby(tenant: Tenant, further: dict[str, Server]) -> None:
     refuse_unsafe_role()
     with tenant_scope(tenant.id), reading_replica(), connections["eu1_replica"].cursor() as cursor:
         cursor.execute("SELECT count(*) FROM tenants_job")
@@ -111,7 +111,7 @@ def test_without_the_standby_the_server_is_read(
     connecting._down_until.clear()
 
 
-def test_what_is_said_and_what_is_erased_reaches_the_standby(
+def test_messages_and_erasures_are_replicated_to_the_standby(
     tenant: Tenant, standby: Server, further: dict[str, Server]
 ) -> None:
     def shown() -> list[str]:

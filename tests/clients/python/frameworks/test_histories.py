@@ -70,7 +70,7 @@ def test_clearing_waits_until_the_conversation_is_erased(
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_it_keeps_what_is_said_and_tells_what_fits(
+def test_history_stores_messages_and_returns_those_within_the_budget(
     url: str, program_a: Program, program_b: Program
 ) -> None:
     from agent_framework import AgentResponse, AgentSession, Message, SessionContext

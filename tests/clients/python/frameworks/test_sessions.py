@@ -99,7 +99,7 @@ def test_an_agents_run_goes_on_where_its_session_was(
     asyncio.run(run())
 
 
-def test_who_adds_and_takes_back_at_once_gets_each_item_once(url: str, program_a: Program) -> None:
+def test_concurrent_add_and_pop_return_each_item_once(url: str, program_a: Program) -> None:
     from konstruct_client.openai_agents import KonstructSession
 
     async def run() -> None:

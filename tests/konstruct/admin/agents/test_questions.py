@@ -105,7 +105,7 @@ def test_what_cannot_be_saved_is_refused(
         assert not SavedQuestion.objects.exists()
 
 
-def test_questions_are_for_those_who_may_try_agents_of_the_tenant(
+def test_saved_questions_require_the_permission_to_try_agents(
     program_a: Program, program_b: Program, browser: Callable[..., Client], address: str
 ) -> None:
     with tenant_scope(program_a.tenant.id):

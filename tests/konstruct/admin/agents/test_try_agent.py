@@ -126,7 +126,7 @@ def test_a_draft_that_cannot_be_is_refused_with_the_reason(
     assert answer.context["sides"][0]["thread"].exchanges == ()
 
 
-def test_a_draft_is_saved_by_those_who_may_change_agents(
+def test_saving_a_draft_requires_the_permission_to_change_agents(
     populated_a: Program, browser: Callable[..., Client], address: str
 ) -> None:
     form = {**DRAFT, "do": "save", "draft-escalate_on": "refund"}
@@ -137,7 +137,7 @@ def test_a_draft_is_saved_by_those_who_may_change_agents(
         assert Agent.objects.get(pk=populated_a.agent.pk).escalate_on == []
 
 
-def test_people_are_found_by_those_who_may_see_them(
+def test_finding_people_requires_the_permission_to_view_them(
     populated_a: Program, browser: Callable[..., Client], address: str
 ) -> None:
     found = browser(populated_a.tenant).get(f"{address}?find=MAR").context["found"]
@@ -177,7 +177,7 @@ def test_a_trial_passes_through_run_agent(
     assert last(answer).reply == "ada!"
 
 
-def test_somebody_unknown_gets_no_memories(
+def test_unknown_user_gets_no_memories(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     answer = browser(populated_a.tenant).post(
@@ -201,7 +201,9 @@ def test_a_language_model_that_refuses_says_why(
     assert "no such model" not in answer.text
 
 
-def test_trying_is_for_those_who_may(populated_a: Program, browser: Callable[..., Client]) -> None:
+def test_trying_an_agent_requires_permission(
+    populated_a: Program, browser: Callable[..., Client]
+) -> None:
     address = f"/admin/agents/{populated_a.agent.pk}/try/"
     assert browser(populated_a.tenant, "change_agent").get(address).status_code == 403
     assert browser(populated_a.tenant, "try_agent").get(address).status_code == 200

@@ -106,7 +106,7 @@ def test_an_auditor_reads_versions_and_does_not_roll_back(
     assert (auditor.get(address).status_code, auditor.post(address).status_code) == (403, 403)
 
 
-def test_versions_of_another_tenant_and_of_no_number_are_not_there(
+def test_version_of_another_tenant_or_unknown_number_is_not_found(
     bo: Agent, program_b: Program, admin: Client, browser: Callable[..., Client]
 ) -> None:
     stranger = browser(program_b.tenant)

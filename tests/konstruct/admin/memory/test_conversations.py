@@ -96,7 +96,7 @@ def test_a_conversation_is_read_in_order_with_what_became_of_each_message(
     assert "Try again to answer" in answer.text
 
 
-def test_what_users_said_is_shown_harmlessly(
+def test_message_text_is_escaped_in_html(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     message = message_of(populated_a, content="Answer me!")
@@ -105,7 +105,7 @@ def test_what_users_said_is_shown_harmlessly(
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
 
 
-def test_a_reply_says_why_it_was_said(populated_a: Program, browser: Callable[..., Client]) -> None:
+def test_reply_shows_its_sources(populated_a: Program, browser: Callable[..., Client]) -> None:
     question = message_of(populated_a, content="Where does my sister live?")
     reply = message_of(populated_a, in_reply_to_id=question.pk)
     answer = browser(populated_a.tenant).get(f"{LIST}{question.pk}/", {"why": str(reply.pk)})
@@ -125,7 +125,7 @@ def test_a_reply_says_why_it_was_said(populated_a: Program, browser: Callable[..
     assert any("Lisbon" in cut["content"] for cut in why["cut"])
 
 
-def test_why_is_told_before_the_reply_is_embedded(
+def test_sources_are_shown_before_the_reply_is_embedded(
     program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
 ) -> None:
     question = say(program_a, "What do you know?")
@@ -135,7 +135,7 @@ def test_why_is_told_before_the_reply_is_embedded(
     assert answer.context["why"]["query"] == "What do you know?"
 
 
-def test_why_is_for_those_who_may_see_recalls(
+def test_sources_of_a_reply_require_permission_to_view_recall_events(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     question = message_of(populated_a, content="Where does my sister live?")

@@ -66,7 +66,7 @@ def ask(browser: Callable[..., Client], program: Program, *may: str, **given: st
     return browser(program.tenant, *may).get(MEMORIES, {**query, **given})
 
 
-def test_two_policies_stand_side_by_side_with_their_differences(
+def test_two_policies_are_compared_with_their_differences(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     page = ask(browser, populated_a, top_k="1", gate="false", compare="on",
@@ -135,7 +135,7 @@ def test_the_nearest_memories_of_one_are_shown(
     assert message.pk not in {near.message_id for near in nearest}
 
 
-def test_words_in_common_are_marked_whatever_their_form_and_nothing_else_is_html() -> None:
+def test_common_words_are_marked_in_every_form_and_other_text_is_escaped() -> None:
     marked = highlighted("She <i>visited</i> twice & visits again.", "How many visits?")
     assert marked == (
         "She &lt;i&gt;<mark>visited</mark>&lt;/i&gt; twice &amp; <mark>visits</mark> again."

@@ -90,7 +90,9 @@ def test_lists_and_pages_show_this_tenant_and_no_other(
             assert client.get(f"{changelist(model)}{key}/change/").status_code == 302
 
 
-def test_who_may_not_look_sees_nothing(tenant_a: Tenant, browser: Callable[..., Client]) -> None:
+def test_memory_rows_are_hidden_without_view_permission(
+    tenant_a: Tenant, browser: Callable[..., Client]
+) -> None:
     for model in SHOWN:
         other = "view_windowclear" if model is not WindowClear else "view_message"
         assert browser(tenant_a, other).get(changelist(model)).status_code == 403
@@ -137,7 +139,7 @@ def test_a_message_is_found_by_its_id(populated_a: Program, browser: Callable[..
     assert list(page.context["cl"].result_list) == [message]
 
 
-def test_who_may_not_search_among_all_users_has_no_box_for_it(
+def test_search_field_for_all_users_is_hidden_without_permission(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(populated_a.tenant, "view_message")

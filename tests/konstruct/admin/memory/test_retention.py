@@ -141,7 +141,7 @@ def test_what_is_no_rule_is_refused(
     assert rules(program_a) == before
 
 
-def test_who_may_only_read_changes_no_rule(
+def test_retention_rule_cannot_be_changed_with_view_permission(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(program_a.tenant, "view_retentionrule")
@@ -158,7 +158,7 @@ def test_who_may_only_read_changes_no_rule(
         ({"last_error": "the broker is down"}, "failed, will be tried again"),
     ],
 )
-def test_a_request_of_erasure_tells_how_far_it_is_and_of_which_agent(
+def test_erasure_request_shows_its_progress_and_agent(
     program_a: Program,
     browser: Callable[..., Client],
     fields: dict[str, object],

@@ -80,7 +80,7 @@ def test_people_agents_conversations_and_facts_are_found(
     assert [each.pk for each, _ in facts] == [fact.pk]
 
 
-def test_nothing_is_found_that_is_neither_said_nor_meant(
+def test_search_finds_nothing_without_common_words_or_similar_meaning(
     program_a: Program, fever: Message, browser: Callable[..., Client]
 ) -> None:
     page = browser(program_a.tenant).get(SEARCH, {"q": "xyzzy"})

@@ -35,7 +35,7 @@ def test_a_window_is_shown_and_emptied_for_good_once_confirmed(
         assert Message.objects.count() == 2
 
 
-def test_who_may_only_look_cannot_empty_it(
+def test_clearing_a_window_is_refused_with_view_permission(
     program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
 ) -> None:
     say(program_a, "Hello there")
@@ -49,7 +49,7 @@ def test_who_may_only_look_cannot_empty_it(
         assert not AccessEvent.objects.filter(action="clear").exists()
 
 
-def test_a_window_of_nobody_is_not_there(
+def test_window_without_a_conversation_is_not_found(
     program_a: Program, program_b: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(program_a.tenant)

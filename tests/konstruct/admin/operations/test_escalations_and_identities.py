@@ -57,7 +57,7 @@ def test_a_person_answers_and_hands_back(
 
 
 @pytest.mark.slow
-def test_somebody_takes_a_conversation_over(involved_a: Program, browser: Browser) -> None:
+def test_person_takes_over_a_conversation(involved_a: Program, browser: Browser) -> None:
     client = browser(involved_a.tenant)
     with tenant_scope(involved_a.tenant.id):
         waiting = Message.objects.get(user_id="bob")

@@ -19,7 +19,7 @@ Browser = Callable[..., Client]
 
 
 @pytest.mark.slow
-def test_a_person_hands_a_conversation_over_and_sees_who_answers(
+def test_person_hands_over_a_conversation_and_sees_the_new_agent(
     populated_a: Program, populated_b: Program, browser: Browser
 ) -> None:
     client, tenant = browser(populated_a.tenant), populated_a.tenant

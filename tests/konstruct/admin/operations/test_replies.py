@@ -64,7 +64,7 @@ def test_a_reply_that_was_given_up_is_retried(program_a: Program, admin: Client)
     assert (document["status"], document["error"]) == ("queued", None)
 
 
-def test_who_may_only_look_may_not_retry(
+def test_retry_of_a_reply_is_refused_with_view_permission(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
     looker = browser(program_a.tenant, "view_pendingreply")

@@ -212,7 +212,7 @@ def test_the_page_shows_what_was_known_on_a_day(
     ]
 
 
-def test_a_linked_account_shows_the_person_with_all_that_both_said(
+def test_page_of_a_linked_account_shows_messages_of_both_accounts(
     populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)

@@ -65,7 +65,7 @@ def test_a_person_is_shown_across_agents_with_the_ways_on(
 
 
 @pytest.mark.slow
-def test_the_export_holds_everything_of_this_person_and_of_nobody_else(
+def test_export_contains_all_rows_of_the_person_and_none_of_others(
     populated_a: Program,
     populated_b: Program,
     browser: Callable[..., Client],
@@ -117,7 +117,7 @@ def test_an_erasure_is_asked_for_once_the_id_was_typed(
 @pytest.mark.parametrize(
     ("address", "permission"), [(EXPORT, "export_person"), (ERASE, "add_erasurerequest")]
 )
-def test_exporting_and_erasing_are_for_those_who_may(
+def test_export_and_erasure_require_permission(
     populated_a: Program, browser: Callable[..., Client], address: str, permission: str
 ) -> None:
     looker = browser(populated_a.tenant, "view_scope", "view_message")
@@ -165,7 +165,7 @@ def test_forms_take_an_id_as_it_is(populated_a: Program, browser: Callable[..., 
         assert MemoryEntry.objects.filter(user_id="zoe  ").exists()
 
 
-def test_who_is_linked_is_named_before_they_are_erased(
+def test_erasure_form_names_linked_accounts(
     populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)
@@ -188,7 +188,7 @@ def test_who_is_linked_is_named_before_they_are_erased(
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_the_page_of_who_was_erased_has_the_receipt(
+def test_page_of_an_erased_person_shows_the_receipt(
     populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)

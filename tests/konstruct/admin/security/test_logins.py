@@ -92,7 +92,7 @@ def test_after_five_failures_the_right_password_is_not_even_looked_at(
         assert RIGHT not in str(event.detail)
 
 
-def test_a_locked_person_can_log_in_from_elsewhere(tenant_a: Tenant, eva: User) -> None:
+def test_locked_account_can_log_in_from_another_address(tenant_a: Tenant, eva: User) -> None:
     for _ in range(6):
         log_in("wrong", address="203.0.113.66")
     assert log_in(RIGHT, address="203.0.113.66").status_code == 429
@@ -162,7 +162,7 @@ def test_unknown_names_and_known_ones_are_answered_alike(tenant_a: Tenant, eva: 
     assert answers["eva"] == answers["nobody"] == answers["guest"]
 
 
-def test_a_tenants_failures_lock_nobody_out_of_another(
+def test_failed_logins_of_one_tenant_do_not_lock_accounts_of_another(
     tenant_a: Tenant, tenant_b: Tenant, eva: User
 ) -> None:
     with tenant_scope(tenant_b.id):
@@ -216,7 +216,7 @@ def test_a_login_a_logout_and_a_new_password_are_recorded(tenant_a: Tenant, eva:
     assert (edited.subject, edited.detail) == ("user", {"withheld": ["password"]})
 
 
-def test_somebody_who_is_no_staff_fails_to_log_in(tenant_a: Tenant) -> None:
+def test_login_of_a_user_who_is_not_staff_fails(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         User.objects.create_user("guest", password=RIGHT)
     assert log_in(RIGHT, username="guest").status_code == 200

@@ -186,7 +186,7 @@ def test_the_sidebar_offers_what_may_be_opened(person: Person) -> None:
 
 
 @pytest.mark.slow
-def test_who_has_no_role_opens_nothing(
+def test_user_without_a_role_can_open_no_page(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(populated_a.tenant, "no such permission")

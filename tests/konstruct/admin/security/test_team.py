@@ -129,7 +129,7 @@ def test_an_invitation_goes_by_mail_and_says_when_it_did_not(
     assert "log in with it" in follow(stranger, found[0]).text
 
 
-def test_nobody_invites_who_may_do_more(
+def test_invitation_to_a_role_with_more_permissions_is_refused(
     tenant_a: Tenant, tenant_b: Tenant, with_role: Callable[..., User], browser: Any
 ) -> None:
     client = logged_in(tenant_a, with_role("ada", "admin"))
@@ -185,7 +185,7 @@ def test_a_role_says_what_it_allows_and_replaces_what_was_there(
         assert not eve.user_permissions.exists()
 
 
-def test_a_reset_tells_nothing_of_who_is_there(
+def test_password_reset_does_not_reveal_accounts(
     tenant_a: Tenant, tenant_b: Tenant, with_role: Callable[..., User], mails: MailServer,
     sent: list[list[Any]],
 ) -> None:  # fmt: skip

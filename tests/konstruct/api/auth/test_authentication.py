@@ -68,7 +68,7 @@ def test_the_secret_must_be_right(program_a: Program) -> None:
     assert status(program_a, key=wrong) == 401
 
 
-def test_a_key_of_no_tenant_is_refused(program_a: Program) -> None:
+def test_key_without_a_tenant_is_refused(program_a: Program) -> None:
     other = program_a.key.replace(program_a.tenant.id.hex, "0" * 32)
     assert status(program_a, key=other) == 401
 
@@ -83,7 +83,7 @@ def test_a_suspended_tenants_key_is_refused(program_a: Program, as_owner: Any) -
             Tenant.objects.filter(pk=program_a.tenant.pk).update(state=Tenant.State.ACTIVE)
 
 
-def test_a_tenant_whose_schema_is_lost_is_unavailable(program_a: Program, as_owner: Any) -> None:
+def test_tenant_without_its_schema_is_unavailable(program_a: Program, as_owner: Any) -> None:
     """Its keys are not wrong: when it is restored, they open it again."""
     with as_owner():
         lost = Tenant.objects.create(slug="lost", name="Lost", state="active")
@@ -109,7 +109,7 @@ def test_an_expired_key_is_refused(program_a: Program) -> None:
         assert status(program_a, key=str(text)) == expected
 
 
-def test_a_refusal_does_not_tell_which_part_was_wrong(
+def test_refusal_does_not_reveal_which_part_was_wrong(
     program_a: Program, program_b: Program
 ) -> None:
     def detail(key: str) -> str:
@@ -169,7 +169,7 @@ def test_writing_with_a_session_needs_the_csrf_token(program_a: Program) -> None
     assert allowed.status_code == 202
 
 
-def test_operators_are_nobody_in_the_api(program_a: Program, as_owner: Any) -> None:
+def test_operators_are_not_authenticated_in_the_api(program_a: Program, as_owner: Any) -> None:
     with as_owner():
         user = get_user_model().objects.create_superuser("operator", password=PASSWORD)
         client = Client(headers={"Host": "localhost"})

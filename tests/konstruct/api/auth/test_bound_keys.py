@@ -92,7 +92,7 @@ def as_own(address: str, body: Any, thread_id: str) -> tuple[str, Any]:
     return f"{parts.path}?{urlencode(query)}" if query else parts.path, body
 
 
-def test_nothing_of_others_is_told_or_changed_by_any_route(said: Said, mallory: Program) -> None:
+def test_no_route_returns_or_changes_rows_of_others(said: Said, mallory: Program) -> None:
     assert routes() == set(CASES)
     before = rows_of(said)
     for (route, method), case in sorted(CASES.items()):
@@ -130,7 +130,7 @@ def test_a_thread_that_is_claimed_by_speaking_in_it_is_not_erased(
     assert len(store.get_session_messages(thread)) == 1
 
 
-def test_who_is_linked_to_others_needs_a_key_of_the_tenant(said: Said, mallory: Program) -> None:
+def test_linked_user_needs_a_key_of_the_tenant(said: Said, mallory: Program) -> None:
     with tenant_scope(said.program.tenant.id):
         channel_identities.link(
             channel_identities.identity_of("slack", "T1", OWN), "maria", by="tests"

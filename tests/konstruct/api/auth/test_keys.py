@@ -37,7 +37,7 @@ def test_other_text_is_no_key(text: str) -> None:
     assert parse_key(text) is None
 
 
-def test_nothing_may_stand_around_a_key() -> None:
+def test_key_with_surrounding_characters_is_refused() -> None:
     key = str(new_key(TENANT))
     assert [parse_key(text) for text in (key + "\n", " " + key, key + "0", key.upper())] == [
         None

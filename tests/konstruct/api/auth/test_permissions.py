@@ -102,19 +102,19 @@ def test_a_person_without_one_of_the_permissions_is_refused(
     assert allowed.status_code == 404 if route == "session" else allowed.status_code < 300
 
 
-def test_who_may_change_facts_may_look_at_them_as_in_the_admin(said: Said) -> None:
+def test_permission_to_change_facts_includes_viewing_as_in_the_admin(said: Said) -> None:
     client = person(said, {"memory.change_memoryentry"})
     assert client.get(f"{V1}facts/{said.fact}/").status_code == 200
     assert client.get("/admin/memory/memoryentry/").status_code == 200
 
 
-def test_options_describe_an_address_to_whoever_is_logged_in(said: Said) -> None:
+def test_options_describe_the_address_to_every_logged_in_user(said: Said) -> None:
     client = person(said, {"memory.view_scope"})
     assert client.options(f"{V1}facts/").status_code == 200
     assert client.head(f"{V1}facts/").status_code == 403
 
 
-def test_the_admin_refuses_whom_the_api_refuses(said: Said) -> None:
+def test_admin_and_api_refuse_the_same_users(said: Said) -> None:
     """The pages of the same things, for somebody who may read messages alone."""
     client = person(said, {"memory.view_message"})
     for address, page in {

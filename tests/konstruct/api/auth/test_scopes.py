@@ -55,7 +55,7 @@ def test_a_writing_key_writes_and_cannot_read(program_a: Program) -> None:
     refusal(writer.post(SEARCH, asked), 403)
 
 
-def test_a_method_that_is_not_there_is_a_405_whatever_the_scopes(program_a: Program) -> None:
+def test_unknown_method_is_405_with_any_scope(program_a: Program) -> None:
     reader = with_key(program_a, scopes=["read"])
     refusal(reader.request("DELETE", MESSAGES), 405)
 
@@ -207,7 +207,7 @@ def test_the_last_use_is_known_without_a_write_per_request(
     assert again > first
 
 
-def test_who_does_not_know_the_secret_has_not_used_the_key(program_a: Program) -> None:
+def test_wrong_secret_does_not_count_as_use_of_the_key(program_a: Program) -> None:
     program_a.key = program_a.key[:-1] + ("0" if program_a.key[-1] != "0" else "1")
     assert program_a.get(MESSAGES).status_code == 401
     assert last_use(program_a) is None

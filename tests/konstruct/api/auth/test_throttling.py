@@ -47,7 +47,7 @@ def test_each_tenant_has_its_own_buckets(program_a: Program, program_b: Program)
     assert program_b.send().status_code == 202
 
 
-def test_who_is_not_let_in_uses_nothing_up(program_a: Program) -> None:
+def test_refused_request_does_not_count_against_the_limit(program_a: Program) -> None:
     key, program_a.key = program_a.key, "nonsense"
     assert [program_a.send().status_code for _ in range(3)] == [401, 401, 401]
     program_a.key = key

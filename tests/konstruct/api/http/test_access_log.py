@@ -35,7 +35,9 @@ def narrow(program: Program, **options: Any) -> Program:
     return Program(program.tenant, program.agent, str(key))
 
 
-def test_a_search_says_who_asked_what_about_whom(program_a: Program, program_b: Program) -> None:
+def test_search_is_recorded_with_caller_query_and_subject(
+    program_a: Program, program_b: Program
+) -> None:
     answer = program_a.post(SEARCH, EVE)
     assert answer.status_code == 200
     (event,) = events(program_a)
@@ -138,7 +140,7 @@ def test_reading_by_a_method_that_is_not_there_is_refused(program_a: Program) ->
     assert (event.subject, event.detail["attempted"]) == ("mem0-entity", "POST")
 
 
-def test_what_is_refused_before_it_is_known_who_asks_is_recorded(program_a: Program) -> None:
+def test_request_refused_before_authentication_is_recorded(program_a: Program) -> None:
     accept = {"Accept": "text/html"}
     assert program_a.get(MESSAGES, headers=accept).status_code == 406
     (event,) = events(program_a)
@@ -183,9 +185,7 @@ def test_requests_without_any_key_cannot_fill_the_log(program_a: Program) -> Non
     cache.clear()
 
 
-def test_a_caller_who_comes_too_often_is_recorded_once_in_a_while(
-    program_a: Program, settings: Any
-) -> None:
+def test_throttled_caller_is_recorded_once_per_interval(program_a: Program, settings: Any) -> None:
     settings.KEY_RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_PER_SECOND = 1, 1e-3
     cache.clear()
     statuses = strangers(lambda: program_a.get(MESSAGES), 6)

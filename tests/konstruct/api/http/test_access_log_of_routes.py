@@ -122,7 +122,7 @@ def test_what_cannot_be_recorded_is_not_done(said: Said, monkeypatch: pytest.Mon
         assert not Message.objects.filter(content="Hello?").exists()
 
 
-def test_a_link_says_as_whom_the_identity_spoke_before(said: Said) -> None:
+def test_link_is_recorded_with_the_former_user_of_the_identity(said: Said) -> None:
     before = len(events(said.program))
     path = f"{V1}identities/{said.identity}/link/"
     linked = said.program.request(

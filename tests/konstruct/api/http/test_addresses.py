@@ -39,7 +39,7 @@ def test_the_longest_prefix_decides_the_form() -> None:
 
 
 @pytest.mark.usefixtures("_another_form")
-def test_what_no_view_answers_is_told_in_the_form_of_its_address(program_a: Program) -> None:
+def test_unknown_address_is_answered_in_the_format_of_its_interface(program_a: Program) -> None:
     assert program_a.get("/plain/nothing").content == b"404 at /plain/nothing"
     assert program_a.get("/api/v1/nothing").headers["Content-Type"] == MEDIA_TYPE
     assert program_a.get("/elsewhere").headers["Content-Type"].startswith("text/html")

@@ -12,7 +12,7 @@ from tests.konstruct.conftest import MESSAGES, Program
 AGENTS = "/api/v1/agents/"
 
 
-def test_long_answers_are_compressed_for_those_who_can_read_it(program_a: Program) -> None:
+def test_long_response_is_compressed_if_the_client_accepts_it(program_a: Program) -> None:
     for number in range(5):
         program_a.send(f"message {number} " + "word " * 100)
     plain = program_a.get(MESSAGES)
@@ -36,7 +36,7 @@ def asked_from(origin: str, method: str = "GET", **headers: str) -> Any:
     return client.generic(method, MESSAGES)
 
 
-def test_pages_elsewhere_may_not_use_the_api() -> None:
+def test_cross_origin_pages_cannot_use_the_api() -> None:
     for method in ("GET", "OPTIONS"):
         response = asked_from(
             "https://evil.example", method, **{"Access-Control-Request-Method": "POST"}

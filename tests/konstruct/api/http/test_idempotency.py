@@ -126,7 +126,7 @@ def test_a_key_is_another_at_another_address(program_a: Program) -> None:
     assert [each.status_code for each in (sent, fact, agent)] == [202, 201, 201]
 
 
-def test_a_refusal_says_nothing_of_what_stands(program_a: Program) -> None:
+def test_refusal_does_not_reveal_the_stored_response(program_a: Program) -> None:
     fact = program_a.post(FACTS, {"agent": "ada", "content": "Tea."}, headers=KEY).json()
     refused = program_a.post(FACTS, {"agent": "ada", "content": "Milk."}, headers=KEY)
     assert refused.json()["type"] == "urn:konstruct:problem:idempotency-key-reused"

@@ -37,7 +37,7 @@ def test_an_unknown_path(program_a: Program, settings: Any, debug: bool) -> None
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_an_error_of_ours(
+def test_internal_error(
     program_a: Program, settings: Any, debug: bool, monkeypatch: Any, caplog: Any
 ) -> None:
     def explode(*arguments: Any) -> None:
@@ -73,7 +73,7 @@ def test_a_wrong_host_is_named(program_a: Program, host: str, status: int) -> No
     assert (error["field"], error["value"]) == ("Host", host)
 
 
-def test_a_media_type_that_we_do_not_speak(program_a: Program) -> None:
+def test_unsupported_media_type(program_a: Program) -> None:
     response = program_a.get(MESSAGES, headers={"Accept": "text/csv"})
     problem(response, 406, "not-acceptable")
 
@@ -149,6 +149,6 @@ def test_each_of_our_errors_has_a_status_and_says_what_was_wrong(error_class: ty
     assert "What was wrong, and what to do." in found.detail
 
 
-def test_a_status_that_nobody_thought_of_is_still_a_problem() -> None:
+def test_unexpected_status_is_a_problem_document() -> None:
     assert Problem.of_status(418).kind == "bad-request"
     assert Problem.of_status(599).kind == "internal-error"

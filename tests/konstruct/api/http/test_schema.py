@@ -57,7 +57,7 @@ def test_every_address_of_the_api_is_described(schema: str) -> None:
     assert described == paths_of_the_api()
 
 
-def test_every_operation_tells_of_its_errors_and_has_an_example(schema: str) -> None:
+def test_every_operation_documents_its_errors_and_has_an_example(schema: str) -> None:
     described = yaml.load(schema, yaml.CSafeLoader)
     for path, operations in described["paths"].items():
         for method, operation in operations.items():

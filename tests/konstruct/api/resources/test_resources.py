@@ -34,7 +34,7 @@ def moment(value: Any) -> str:
     return str(value.isoformat()).replace("+00:00", "Z")
 
 
-def test_conversations_come_by_what_was_said_last(said: Said) -> None:
+def test_conversations_are_ordered_by_their_last_message(said: Said) -> None:
     rows = results(said.program, CONVERSATIONS)
     assert [(row["agent"], row["user_id"], row["thread_id"]) for row in rows] == [
         ("bo", "maria", "t2"),
@@ -90,7 +90,7 @@ def test_a_conversation_leads_to_its_transcript(said: Said) -> None:
     )
 
 
-def test_a_transcript_is_verbatim_and_tells_what_answers_what(said: Said) -> None:
+def test_transcript_is_verbatim_and_links_replies_to_messages(said: Said) -> None:
     turns = results(said.program, f"{TRANSCRIPT}?agent=ada&user_id=maria")
     assert turns == [
         {
@@ -131,7 +131,7 @@ def test_messages_are_filtered_by_status_and_time(said: Said) -> None:
     assert contents("until=2026-01-01T00:00:00Z") == []
 
 
-def test_users_are_those_who_spoke_or_of_whom_something_is_known(said: Said) -> None:
+def test_users_are_those_with_messages_or_facts(said: Said) -> None:
     rows = {row["user_id"]: row for row in results(said.program, USERS)}
     assert list(rows) == ["maria", "theo", "vera"]
     assert rows["maria"]["messages"] == 3
@@ -210,7 +210,7 @@ def test_a_recall_event_says_why(said: Said) -> None:
     assert (full["cut"], full["facts"], full["prompt"]) == ([], [], None)
 
 
-def test_what_an_agent_was_told_is_not_for_a_users_key_to_read(said: Said) -> None:
+def test_instructions_of_an_agent_are_hidden_from_user_keys(said: Said) -> None:
     readers = (
         (with_key(said.program, user_id="maria"), 403),
         (with_key(said.program, agent_id=said.program.agent.id), 200),

@@ -46,7 +46,7 @@ def test_a_reply_that_is_there_at_once_needs_no_placeholder(
     assert slack.workspaces["T1"].posts[0]["shown"] == ["Noted."]
 
 
-def test_a_direct_message_is_answered_beside_it_and_not_in_a_thread(
+def test_direct_message_is_answered_outside_of_a_thread(
     connected: Program, slack: SlackServer, post: Post
 ) -> None:
     post(said("T1", "Hello", channel="D1", channel_type="im"))
@@ -198,7 +198,7 @@ def test_it_fills_no_faster_than_slack_allows_and_ends_with_the_reply(
     assert posted["shown"] == [PLACEHOLDER.text, "At …", "At _last_, done."]
 
 
-def test_who_is_told_to_wait_while_it_fills_waits_and_shows_the_reply_then(
+def test_delivery_rate_limited_while_streaming_waits_and_then_posts_the_reply(
     written: Program, slack: SlackServer
 ) -> None:
     slack.trouble("chat.update", Trouble(429, "ratelimited", {"Retry-After": "30"}))
@@ -221,9 +221,7 @@ def test_what_has_broken_off_is_not_shown_any_more(
     assert posted["shown"] == [PLACEHOLDER.text, "At …", "At last …", PLACEHOLDER.text]
 
 
-def test_a_placeholder_that_somebody_removed_is_posted_anew(
-    asked: Program, slack: SlackServer
-) -> None:
+def test_removed_placeholder_is_posted_again(asked: Program, slack: SlackServer) -> None:
     show_all(asked)
     slack.workspaces["T1"].posts.clear()
     answer_all(asked)

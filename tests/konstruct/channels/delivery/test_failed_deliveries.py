@@ -39,7 +39,7 @@ def test_slack_that_cannot_be_reached_loses_nothing(asked: Program, slack: Slack
     assert slack.posts("T1") == ["Noted."]
 
 
-def test_after_so_many_failures_it_is_given_up_until_somebody_retries(
+def test_delivery_fails_after_max_attempts_until_retried(
     asked: Program, slack: SlackServer, settings: Any
 ) -> None:
     settings.DELIVERY_MAX_ATTEMPTS = 2

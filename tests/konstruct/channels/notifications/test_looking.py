@@ -165,7 +165,7 @@ def test_nothing_of_an_erased_person_is_sent(
         assert mail.mails == []
 
 
-def test_a_member_who_was_deactivated_gets_nothing(team: Program, mail: MailServer) -> None:
+def test_deactivated_member_gets_no_mail(team: Program, mail: MailServer) -> None:
     eva = User.objects.create_user("eva", email="eva@example.com")
     recipient(destination="member", member=eva, email="")
     ask(team)
@@ -189,7 +189,7 @@ def test_an_escalation_that_is_rolled_back_has_no_job(team: Program) -> None:
     assert not LOOKS.jobs().exists()
 
 
-def test_a_look_at_what_is_gone_ends(team: Program) -> None:
+def test_check_of_a_removed_row_ends(team: Program) -> None:
     recipient()
     key = uuid4()
     notify(key)
@@ -216,7 +216,7 @@ def test_an_event_during_a_look_is_looked_at(team: Program, monkeypatch: Any) ->
     assert not LOOKS.jobs([key]).exists()
 
 
-def test_a_look_asks_as_much_however_many_rows_and_recipients_there_are(
+def test_number_of_queries_is_constant_with_any_number_of_rows_and_recipients(
     team: Program,
 ) -> None:
     recipient()

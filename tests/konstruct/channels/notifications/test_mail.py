@@ -100,7 +100,7 @@ def test_a_recipient_that_is_added_is_notified_of_what_is_open(
     assert len(mail.mails) == 1
 
 
-def test_who_waits_too_long_is_mailed_again_and_once(team: Program, mail: MailServer) -> None:
+def test_person_waiting_too_long_is_mailed_once_more(team: Program, mail: MailServer) -> None:
     recipient(events=["escalation_waits"], wait_minutes=30)
     ask(team)
     work()
@@ -117,7 +117,7 @@ def test_who_waits_too_long_is_mailed_again_and_once(team: Program, mail: MailSe
     assert len(mail.mails) == 1
 
 
-def test_who_was_answered_does_not_wait_until_they_write_again(
+def test_answered_person_waits_again_only_after_a_new_message(
     team: Program, mail: MailServer
 ) -> None:
     recipient(events=["escalation_waits"], wait_minutes=30)

@@ -162,7 +162,7 @@ def test_a_form_that_is_sent_twice_is_one_answer(asked: Program, post: Post) -> 
     assert answers_of(asked) == [("eva-u7", "Once"), ("eva-u7", "Twice")]
 
 
-def test_who_may_not_read_conversations_sees_no_question(
+def test_question_is_hidden_without_the_permission_to_read_conversations(
     asked: Program, slack: SlackServer, post: Post
 ) -> None:
     with tenant_scope(asked.tenant.id):
@@ -171,7 +171,9 @@ def test_who_may_not_read_conversations_sees_no_question(
     assert "Bello" not in json.dumps(slack.workspaces["T1"].forms)
 
 
-def test_who_may_not_answer_is_told_so(asked: Program, slack: SlackServer, post: Post) -> None:
+def test_button_is_refused_without_the_permission_to_answer(
+    asked: Program, slack: SlackServer, post: Post
+) -> None:
     found = escalation_of(asked)
     with tenant_scope(asked.tenant.id):
         member("U8", "view_escalation")

@@ -126,7 +126,7 @@ def test_what_is_missing_is_named_line_by_line(program_a: Program, field: str) -
         assert result["error"].startswith(f"{error['detail']} (a line has role and content; agent")
 
 
-def test_all_that_is_wrong_with_a_line_is_told_at_once(program_a: Program) -> None:
+def test_all_errors_of_a_line_are_reported_together(program_a: Program) -> None:
     wrong = {"agent": "nobody", "role": "bot", "created_at": 7, "content": " ", "mood": "fine"}
     (result,) = program_a.post(IMPORT, {"messages": [wrong]}).json()["results"]
     assert [error["field"] for error in result["errors"]] == [
@@ -199,7 +199,7 @@ def test_a_second_yes_is_another_one(program_a: Program) -> None:
     assert len(contents(program_a)) == 5
 
 
-def test_a_time_tells_turns_apart_too(program_a: Program) -> None:
+def test_time_distinguishes_turns(program_a: Program) -> None:
     at = {"created_at": "2026-03-14T09:30:00Z"}
     same = {"created_at": "2026-03-14T10:30:00+01:00"}
     assert statuses(bare(program_a, BARE[1] | at, BARE[1] | at)) == "cc"

@@ -60,7 +60,7 @@ def test_the_same_key_with_other_metadata_is_another_message(program_a: Program)
     assert program_a.post(MESSAGES, body | {"metadata": {}}, headers=key).status_code == 422
 
 
-def test_a_search_finds_only_what_the_filters_say_as_if_nothing_else_was_said(
+def test_search_with_filters_considers_only_matching_messages(
     program_a: Program,
 ) -> None:
     long = {"order": 19, "note": "".join(map(str, range(500)))}  # too long to come with its text
@@ -104,7 +104,7 @@ def test_what_cannot_be_metadata_is_refused_with_the_reason(
         assert not MessageAttribute.objects.exists()
 
 
-def test_one_search_tells_messages_and_facts_each_with_scores_of_its_own(
+def test_one_search_returns_messages_and_facts_with_separate_scores(
     program_a: Program,
 ) -> None:
     said(program_a, {"order": 17})

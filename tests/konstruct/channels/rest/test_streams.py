@@ -24,7 +24,7 @@ def events_of(response: Any) -> list[tuple[str, Any]]:
     return [(name, json.loads(data)) for name, data in lines]
 
 
-def test_a_stream_tells_the_message_first_and_as_it_is_last(program_a: Program) -> None:
+def test_stream_begins_with_the_message_and_ends_with_its_final_state(program_a: Program) -> None:
     body, key = {"agent": "ada", "user_id": "maria", "content": "Hi"}, {"Idempotency-Key": "k"}
     (opening, (name, late)) = events_of(
         program_a.post(f"{MESSAGES}?wait=0.01", body, headers={**EVENTS, **key})
@@ -57,7 +57,9 @@ def test_a_stream_that_cannot_be_ended_ends_with_a_problem(
         ("*/*", "application/json"),
     ],
 )
-def test_who_prefers_events_gets_them(program_a: Program, accept: str, media_type: str) -> None:
+def test_accept_header_of_events_gets_a_stream(
+    program_a: Program, accept: str, media_type: str
+) -> None:
     body = {"agent": "ada", "user_id": "maria", "content": "Hi"}
     response = program_a.post(f"{MESSAGES}?wait=0.01", body, headers={"Accept": accept})
     assert response.headers["Content-Type"] == media_type

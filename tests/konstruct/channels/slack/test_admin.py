@@ -163,7 +163,7 @@ def test_disconnecting_revokes_the_token_and_lets_others_connect(
     assert "0 disconnected" not in admin.post(INSTALLATIONS, form, follow=True).text
 
 
-def test_disconnecting_is_done_here_whatever_slack_says(
+def test_disconnecting_works_with_any_answer_of_slack(
     connected: Program, admin: Client, slack: SlackServer
 ) -> None:
     with tenant_scope(connected.tenant.id):

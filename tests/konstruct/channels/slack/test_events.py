@@ -50,7 +50,7 @@ def test_a_mention_is_accepted_with_where_it_is_to_be_answered(
     }  # fmt: skip
 
 
-def test_a_mention_is_told_of_by_two_events_and_heard_once(connected: Program, post: Post) -> None:
+def test_mention_that_arrives_as_two_events_is_handled_once(connected: Program, post: Post) -> None:
     profile = {"display_name": "Maria"}
     for told in (
         mention("T1", "Hello", ts="17.1"),
@@ -85,7 +85,7 @@ def test_a_direct_message_needs_no_mention(connected: Program, post: Post) -> No
 
 
 @pytest.mark.parametrize("cache", ["kept", "lost"])
-def test_in_an_engaged_thread_everybody_is_heard(
+def test_messages_of_all_users_are_handled_in_an_engaged_thread(
     connected: Program, post: Post, cache: str
 ) -> None:
     post(said("T1", "Before anybody asked", ts="17.0", thread_ts="17.1"))
@@ -120,7 +120,7 @@ def test_in_an_engaged_thread_everybody_is_heard(
         {"type": None},
     ],
 )
-def test_what_nobody_says_to_us_is_ignored(
+def test_events_without_a_message_to_the_app_are_ignored(
     connected: Program, post: Post, fields: dict[str, Any]
 ) -> None:
     assert post(said("T1", "<@UBOT> Hello", **fields)).status_code == 200
@@ -214,7 +214,7 @@ def test_a_signing_secret_is_rotated_while_slack_signs_with_either(
     assert statuses() == [401, 200]
 
 
-def test_on_a_tenants_own_host_slack_is_not_heard(connected: Program, post: Post) -> None:
+def test_slack_events_on_the_host_of_a_tenant_are_not_found(connected: Program, post: Post) -> None:
     body = json.dumps(mention("T1", "x")).encode()
     answer = post(body, headers={**signed(body), "Host": "tenant-a.localhost"})
     assert answer.status_code == 404
@@ -266,7 +266,7 @@ def test_two_tenants_with_the_same_user_and_channel_ids_stay_apart(
     assert messages(program_b) == [("U1", "T2/C1/17.1", "Of B", "")]
 
 
-def test_over_the_limit_slack_is_told_to_come_again(
+def test_slack_over_the_limit_gets_retry_after(
     connected: Program, post: Post, settings: Any
 ) -> None:
     settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND = 1, 0.1

@@ -98,7 +98,7 @@ def test_a_tool_call_that_is_denied_is_not_done(
     assert (call_of(asking).state, slack.posts("T1")) == ("denied", ["Noted."])
 
 
-def test_nobody_else_consents(
+def test_another_user_cannot_consent(
     asking: Program, program_b: Program, slack: SlackServer, post: Post
 ) -> None:
     approve, _ = buttons(slack)
@@ -154,7 +154,7 @@ def test_two_workspaces_of_a_tenant_do_not_share_their_users(
         assert Message.objects.filter(user_id=users["One"]).count() == 1
 
 
-def test_what_stands_in_the_inbox_is_read_as_it_was_written() -> None:
+def test_stored_inbox_entry_is_read_as_it_was_written() -> None:
     told = {
         "kind": "direct", "workspace": "T1", "channel": "D1", "user": "U1", "ts": "1.1",
         "thread_ts": "", "text": "x", "name": "", "files": [],

@@ -99,7 +99,7 @@ def test_postgres_keeps_no_token_of_what_is_disconnected(connected: Program) -> 
             rows.update(encrypted_token="")
 
 
-def test_connect_slack_asks_slack_whose_the_token_is(
+def test_connect_slack_reads_the_workspace_of_the_token(
     program_a: Program, slack: SlackServer, run: Callable[..., str], monkeypatch: Any
 ) -> None:
     command = ("connect_slack", "--tenant", "tenant-a", "--agent", "ada", "--workspace")
@@ -163,7 +163,7 @@ def test_speakers_are_called_by_their_names_once_slack_was_asked(
         fetch_name("T9", *call[1:])
 
 
-def test_who_was_erased_while_their_name_was_asked_for_is_not_written_down_again(
+def test_name_of_a_user_erased_during_its_request_is_not_stored(
     connected: Program, slack: SlackServer
 ) -> None:
     slack.workspaces["T1"].users["U1"] = "Maria"

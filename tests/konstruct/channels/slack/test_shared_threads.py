@@ -43,7 +43,7 @@ def begin(post: Post, program: Program, workspace: str = "T1") -> str:
     return str(event["event"]["ts"])
 
 
-def test_what_others_said_in_the_thread_is_in_the_prompt_once_and_under_their_names(
+def test_prompt_contains_messages_of_other_speakers_once_with_names(
     connected: Program, post: Post, llm_server: LLMServer
 ) -> None:
     thread = begin(post, connected)
@@ -138,7 +138,7 @@ def test_a_flushed_cache_changes_nothing_and_a_wrong_window_is_found_and_repaire
         assert verify(tenant_id, "a", repair=True).findings == []
 
 
-def test_erasing_one_who_spoke_leaves_what_the_others_said(
+def test_erasure_of_one_speaker_keeps_messages_of_others(
     connected: Program, post: Post, llm_server: LLMServer
 ) -> None:
     thread = begin(post, connected)
@@ -159,7 +159,7 @@ def test_erasing_one_who_spoke_leaves_what_the_others_said(
     assert "42" not in words
 
 
-def test_a_thread_that_is_handed_over_shows_who_answers(
+def test_thread_shows_the_new_agent_after_a_handover(
     connected: Program, slack: SlackServer, post: Post, llm_server: LLMServer
 ) -> None:
     bert = create_agent(tenant_id=connected.tenant.id, name="bert")

@@ -91,7 +91,7 @@ def test_code_that_is_cut_is_closed_and_opened_again() -> None:
     st.text(st.sampled_from("ab &<>`*_~[]()\n#- \u00e9:/.") | st.characters(codec="utf-8")),
     st.integers(30, 120),
 )
-def test_whatever_is_written_fits_is_escaped_and_loses_no_word(text: str, limit: int) -> None:
+def test_any_text_is_split_and_escaped_without_loss(text: str, limit: int) -> None:
     parts = split(text, limit)
     assert parts
     for part in parts:

@@ -89,7 +89,7 @@ def test_two_tenants_that_share_ids_use_it_at_once(
 
 
 @pytest.mark.parametrize("era", ERAS)
-def test_a_key_of_a_user_needs_to_name_nobody(url: str, program_a: Program, era: str) -> None:
+def test_user_key_needs_no_user_id(url: str, program_a: Program, era: str) -> None:
     facts = LongTermMemory()
     _, text = issue_key(tenant_id=program_a.tenant.id, name="theo's", user_id="theo")
 

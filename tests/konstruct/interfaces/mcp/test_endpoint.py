@@ -224,7 +224,7 @@ def test_pages_of_other_origins_are_refused(
     assert answer.status_code == status
 
 
-def test_a_host_that_is_not_ours_is_not_served(program_a: Program) -> None:
+def test_unknown_host_is_refused(program_a: Program) -> None:
     for host, status in (("rebound.example", 400), ("nobody.localhost", 404)):
         program_a.host = host
         answer = ask(program_a, "tools/list")

@@ -107,7 +107,7 @@ def test_another_tenants_things_are_not_there(world: World, name: str, version: 
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_nobody_comes_in_by_another_door(world: World, name: str) -> None:
+def test_every_tool_requires_a_key(world: World, name: str) -> None:
     case, victim, attacker = CASES[name], world.victim.program, world.attacker.program
     moved = attacker.key.replace(attacker.tenant.id.hex, victim.tenant.id.hex)
     doors = {
@@ -209,7 +209,7 @@ def test_a_call_leaves_one_record_of_what_it_did(world: World, name: str) -> Non
         assert event.subject_id == case.params(said)["arguments"]["id"]
 
 
-def test_what_is_forgotten_is_gone_with_its_versions(world: World) -> None:
+def test_forgotten_fact_is_removed_with_its_versions(world: World) -> None:
     said = world.victim
     with transaction.atomic():
         assert not is_refused(send(CASES["forget"], said, said.program))

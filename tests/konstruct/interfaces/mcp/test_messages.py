@@ -100,14 +100,14 @@ def test_a_name_may_be_sent_in_base64() -> None:
 @pytest.mark.parametrize(
     "meta", [None, 5, [], {}, {PROTOCOL_VERSION_META_KEY: NEW}, {CLIENT_CAPABILITIES_META_KEY: {}}]
 )
-def test_a_request_that_stands_by_itself_says_who_it_is(meta: Any) -> None:
+def test_stateless_request_without_its_client_is_refused(meta: Any) -> None:
     body = body_of("tools/call", {**CALL, "_meta": meta}, NEW)
     with pytest.raises(RpcError) as refused:
         read_message(body, changed())
     assert refused.value.code == INVALID_PARAMS
 
 
-def test_an_unknown_revision_is_told_what_is_spoken() -> None:
+def test_unknown_protocol_version_gets_the_supported_versions() -> None:
     meta = {PROTOCOL_VERSION_META_KEY: "2099-01-01", CLIENT_CAPABILITIES_META_KEY: {}}
     body = body_of("tools/call", {**CALL, "_meta": meta}, NEW)
     for sent in (body, {"jsonrpc": "2.0", "method": "notifications/x"}):

@@ -63,7 +63,7 @@ def test_facts_and_messages_are_found_in_one_search(program_a: Program, version:
     assert event.detail["query"] == "Where does my sister live?"
 
 
-def test_facts_beside_the_question_are_left_out_and_the_floors_are_named(
+def test_irrelevant_facts_are_omitted_and_the_floors_are_named(
     program_a: Program,
 ) -> None:
     remember(program_a, "Maria is allergic to walnuts.")
@@ -237,7 +237,7 @@ def test_a_key_lists_and_uses_what_its_scopes_allow(program_a: Program) -> None:
         ("correct", {"id": str(uuid4()), "content": "a"}, "There is no fact"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(
+def test_refusal_is_a_sentence(
     program_a: Program, tool: str, arguments: dict[str, Any], told: str
 ) -> None:
     for version in (OLD, NEW):
@@ -248,7 +248,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
         assert last_event(program_a).action == "refuse"
 
 
-def test_what_fails_inside_is_told_without_its_reason(
+def test_internal_error_is_returned_without_its_cause(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(*_: Any, **__: Any) -> None:

@@ -62,7 +62,7 @@ def says(model: LLMServer, text: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["{}", "```json\n{}\n```", "Here it is: {} Bye."])
-def test_facts_are_kept_instead_of_what_was_said(
+def test_extracted_facts_are_stored_instead_of_messages(
     program: Program, model: LLMServer, form: str
 ) -> None:
     says(model, form.replace("{}", json.dumps({"facts": [*FOUND, FOUND[0], "  "]})))
@@ -152,7 +152,7 @@ def test_slow_requests_of_one_tenant_do_not_keep_the_model_from_another(
     assert asking.shares.in_flight() == 0
 
 
-def test_the_model_is_asked_outside_of_a_transaction_and_for_nobody_in_vain(
+def test_model_is_called_outside_of_a_transaction_and_only_when_needed(
     program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside: list[int] = []
@@ -175,9 +175,7 @@ def test_the_model_is_asked_outside_of_a_transaction_and_for_nobody_in_vain(
     assert inside == [0]
 
 
-def test_the_same_request_again_makes_nothing_that_the_model_says_anew(
-    program: Program, model: LLMServer
-) -> None:
+def test_repeated_request_stores_no_fact_again(program: Program, model: LLMServer) -> None:
     says(model, json.dumps({"facts": FOUND}))
     says(model, json.dumps({"facts": [found("The user dislikes walnuts.", "walnuts")]}))
     headers = {"Idempotency-Key": "porto"}

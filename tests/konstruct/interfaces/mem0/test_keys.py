@@ -23,7 +23,7 @@ from tests.konstruct.interfaces.mem0.calls import (
 pytestmark = pytest.mark.django_db
 
 
-def test_a_key_of_a_user_sees_and_writes_only_theirs(program: Program) -> None:
+def test_user_key_reads_and_writes_only_memories_of_its_user(program: Program) -> None:
     mine = bound(program, user_id="alex", scopes=["read", "write"])
     assert listed(mine, {"user_id": "*"}) == listed(mine, {}) == [TEA, ROME]
     assert listed(mine, {"user_id": "bea"}) == listed(mine, {"NOT": [{"user_id": "alex"}]}) == []
@@ -64,7 +64,7 @@ def test_scopes_are_needed(program: Program) -> None:
     assert "needs the scope read" in refusal(bound(program, scopes=["write"]).get(ENTITIES), 403)
 
 
-def test_a_key_is_needed_and_mem0s_word_for_it_is_heard(program: Program) -> None:
+def test_request_requires_a_key_and_accepts_the_token_scheme_of_mem0(program: Program) -> None:
     ping = "/mem0/v1/ping/"
     answer = program.get(ping, headers={"Authorization": f"Token {program.key}"})
     assert answer.json()["project_id"] == str(program.tenant.id)

@@ -105,9 +105,7 @@ def test_a_list_costs_the_same_for_any_number_of_rows(program: Program) -> None:
 
 
 @pytest.mark.parametrize("path", [LIST, SEARCH])
-def test_everybodys_memories_are_not_read_by_forgetting_to_say_whose(
-    program: Program, path: str
-) -> None:
+def test_list_without_a_filter_is_refused(program: Program, path: str) -> None:
     for filters in (None, {}, {"metadata": {"n": 1}}):
         query = {"query": "a"} if path == SEARCH else {}
         answer = program.post(path, {"filters": filters, **query})
@@ -155,7 +153,7 @@ def test_all_is_never_deleted(program: Program) -> None:
         ("?filters={'AND': [{'user_id': 'bea'}]}", [TEA, ROME, OFFICE]),
     ],
 )
-def test_those_of_somebody_are_deleted(program: Program, query: str, left: list[str]) -> None:
+def test_memories_of_a_user_are_deleted(program: Program, query: str, left: list[str]) -> None:
     assert program.request("DELETE", MEMORIES + query).status_code == 200
     assert listed(program, ANY) == sorted(left)
 
@@ -348,7 +346,7 @@ def test_an_unknown_path_is_answered_in_the_same_form(program: Program, path: st
     assert refusal(program.get(f"/mem0/{path}"), 404).startswith("Nothing is at this address")
 
 
-def test_the_record_says_whom_a_request_was_about(program: Program) -> None:
+def test_access_log_names_the_subject_of_a_request(program: Program) -> None:
     body = {"query": "tea?", "filters": {"AND": [{"user_id": "alex"}, {"agent_id": "ada"}]}}
     assert program.post(SEARCH, body).status_code == 200
     with tenant_scope(program.tenant.id):

@@ -108,7 +108,7 @@ def bound(program: Program, **options: Any) -> Program:
     return replace(program, key=str(key))
 
 
-def test_nobody_speaks_without_saying_who_unless_the_key_does(chat: Chat, other_chat: Any) -> None:
+def test_request_requires_a_user_unless_the_key_has_one(chat: Chat, other_chat: Any) -> None:
     error = error_of(chat.ask("Hello", user=None), 400)
     assert (error["param"], error["code"]) == ("user", "user_required")
     assert "X-OpenWebUI-User-Id" in error["message"]
@@ -126,9 +126,7 @@ def test_nobody_speaks_without_saying_who_unless_the_key_does(chat: Chat, other_
         {"user": "paul", "headers": {"X-OpenWebUI-User-Id": "maria"}},
     ],
 )
-def test_a_key_that_is_bound_to_a_user_speaks_for_nobody_else(
-    chat: Chat, other_chat: Any, sent: dict[str, Any]
-) -> None:
+def test_user_key_refuses_another_user(chat: Chat, other_chat: Any, sent: dict[str, Any]) -> None:
     bound_chat = other_chat(bound(chat.program, user_id="paul"))
     error = error_of(bound_chat.ask("Hello", **sent), 403)
     assert (error["type"], error["code"]) == ("permission_error", "outside_of_key")
@@ -163,7 +161,7 @@ def test_an_unknown_model_is_not_found(chat: Chat) -> None:
     )
 
 
-def test_a_key_that_opens_nothing_is_told_so(chat: Chat) -> None:
+def test_key_without_the_scope_is_refused(chat: Chat) -> None:
     stranger = replace(chat.program, key="ks_no")
     for response in (stranger.get("/v1/models"), stranger.post(CHAT, {})):
         error = error_of(response, 401)
@@ -243,7 +241,7 @@ def given_up(chat: Chat, error: Exception) -> None:
 KEY = {"Idempotency-Key": "k1"}
 
 
-def test_what_is_late_and_what_is_held_is_said(chat: Chat) -> None:
+def test_late_and_held_replies_are_reported(chat: Chat) -> None:
     chat.answers = False
     error = error_of(chat.ask("Hello", headers=KEY), 504)
     assert (error["type"], error["code"]) == ("server_error", "reply_late")
@@ -254,7 +252,7 @@ def test_what_is_late_and_what_is_held_is_said(chat: Chat) -> None:
     assert len(chat.accepted) == 1
 
 
-def test_what_was_given_up_is_said_once_and_tried_again_when_it_is_asked_for_again(
+def test_failed_reply_is_reported_once_and_retried_by_the_next_request(
     chat: Chat, settings: Any
 ) -> None:
     settings.REPLY_MAX_ATTEMPTS = 1
@@ -273,13 +271,13 @@ def test_what_was_given_up_is_said_once_and_tried_again_when_it_is_asked_for_aga
     assert [each.id for each in chat.accepted] == [message.id]
 
 
-def test_a_key_that_stands_for_another_message_is_refused(chat: Chat) -> None:
+def test_idempotency_key_of_another_message_is_refused(chat: Chat) -> None:
     chat.says("Hello", headers=KEY)
     error = error_of(chat.ask("Goodbye", headers=KEY), 400)
     assert error["code"] == "idempotency_key_reused"
 
 
-def test_too_many_requests_are_told_when_to_come_again(chat: Chat, settings: Any) -> None:
+def test_throttled_request_gets_retry_after(chat: Chat, settings: Any) -> None:
     settings.KEY_RATE_LIMIT_BURST = 1
     settings.KEY_RATE_LIMIT_PER_SECOND = 1
     responses = [chat.ask("Hello") for _ in range(3)]
@@ -297,7 +295,7 @@ def test_a_used_quota_has_openais_code_and_a_text_for_people(chat: Chat) -> None
     assert response.headers["X-Should-Retry"] == "false"
 
 
-def test_what_no_view_answers_is_told_in_the_same_form(chat: Chat) -> None:
+def test_unknown_address_is_answered_in_the_format_of_openai(chat: Chat) -> None:
     assert error_of(chat.program.get(CHAT), 405)
     assert error_of(chat.program.get("/v1/chat/nothing"), 404)
     assert error_of(chat.program.get("/v1/models/nobody"), 404)["code"] == "model_not_found"

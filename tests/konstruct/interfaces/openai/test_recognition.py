@@ -39,21 +39,21 @@ def test_the_same_words_later_in_a_history_are_new(chat: Chat) -> None:
     assert said(chat) == ["yes", "yes", "yes"]
 
 
-def test_an_edited_message_is_new_and_what_was_said_stays_said(chat: Chat) -> None:
+def test_edited_message_is_new_and_the_original_is_kept(chat: Chat) -> None:
     first = chat.says("one")
     chat.says("one", first, "two")
     chat.says("one", first, "too")
     assert said(chat) == ["one", "two", "too"]
 
 
-def test_answers_that_were_never_ours_are_not_remembered(chat: Chat) -> None:
+def test_answers_of_other_assistants_are_not_remembered(chat: Chat) -> None:
     chat.says("I am Maria.", "Hello Maria.", "What is my name?")
     assert said(chat) == ["What is my name?"]
     with tenant_scope(chat.program.tenant.id):
         assert not Message.objects.filter(content="Hello Maria.").exists()
 
 
-def test_examples_that_stand_before_every_question_are_no_history(chat: Chat) -> None:
+def test_repeated_examples_are_not_stored_as_history(chat: Chat) -> None:
     answers = [chat.says("2 + 2?", "4", "3 + 3?") for _ in range(2)]
     assert answers == ["1. 3 + 3?!", "2. 3 + 3?!"]
 

@@ -149,7 +149,7 @@ def test_a_stream_ends_with_the_calls_and_each_answer_has_an_id(client: Client) 
     assert rest[0]["id"] == f"{events[0]['id']}-1"
 
 
-def test_what_is_said_before_the_calls_is_kept_with_them_and_said_whoever_was_listening(
+def test_text_before_tool_calls_is_stored_with_them_for_stream_and_request(
     client: Client,
 ) -> None:
     # The first call of the answer cannot be done, for there is no such tool.
@@ -196,7 +196,7 @@ def test_the_next_message_after_a_history_with_calls_is_new(client: Client) -> N
     ]
 
 
-def test_a_client_that_wants_no_answer_to_its_results_goes_on(client: Client) -> None:
+def test_next_question_closes_the_reply_to_tool_results(client: Client) -> None:
     client.llm.answers = [calling("weather")]
     said = [QUESTION, *results(client.ask(QUESTION), "22"), {"role": "user", "content": "And now?"}]
     assert client.ask(*said)["message"]["content"] == "It is sunny."
@@ -206,7 +206,7 @@ def test_a_client_that_wants_no_answer_to_its_results_goes_on(client: Client) ->
         assert (given_up.error_code, given_up.last_error) == ("closed", tool_calls.WENT_ON)
 
 
-def test_results_of_nobodys_calls_and_too_few_of_them_are_refused(
+def test_unknown_or_incomplete_tool_results_are_refused(
     client: Client, make_program: Callable[..., Program], tenant_b: Any
 ) -> None:
     client.llm.answers = [calling("weather", "weather")]

@@ -112,7 +112,7 @@ def transcript(program: Program) -> list[tuple[str, str]]:
         return list(Message.objects.order_by("created_at", "number").values_list("role", "content"))
 
 
-def test_what_was_said_is_remembered(client_of: ClientOf, program: Program, llm: LLMServer) -> None:
+def test_message_is_remembered(client_of: ClientOf, program: Program, llm: LLMServer) -> None:
     client = client_of(program)
     assert [model.id for model in client.models.list()] == ["ada"]
     assert client.models.retrieve("ada").owned_by == "konstruct"
@@ -219,7 +219,7 @@ def test_errors_are_the_clients_own(client_of: ClientOf, program: Program) -> No
     assert transcript(program) == []
 
 
-def test_a_key_of_a_user_needs_to_name_nobody(client_of: ClientOf, program: Program) -> None:
+def test_user_key_needs_no_user_id(client_of: ClientOf, program: Program) -> None:
     _, key = issue_key(tenant_id=program.tenant.id, name="bound", user_id="paul")
     client = client_of(Program(program.tenant, program.agent, str(key)))
     assert ask(client, "Hi", user=openai.omit).choices[0].message.content == "Noted."
@@ -330,7 +330,7 @@ def test_a_killed_worker_ends_the_stream_and_the_reply_is_recorded_once(
     assert len(llm.requests) == 2
 
 
-def test_an_agent_with_tools_is_heard_when_its_answer_is_whole(
+def test_agent_with_tools_streams_after_its_answer_is_complete(
     client_of: ClientOf, program: Program, llm: LLMServer
 ) -> None:
     with tenant_scope(program.tenant.id):

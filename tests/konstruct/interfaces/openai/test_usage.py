@@ -26,7 +26,7 @@ def usage_of(client: Client, **parameters: Any) -> Any:
     return document.get("usage")
 
 
-def test_a_completion_has_what_the_language_model_reports_also_when_it_is_told_again(
+def test_repeated_completion_has_the_usage_of_the_language_model(
     client: Client,
 ) -> None:
     client.llm.answers = [with_usage(saying("Sunny."))]
@@ -48,7 +48,7 @@ def test_a_stream_ends_with_it_if_it_is_asked_for(client: Client) -> None:
     assert all("usage" not in each and each["choices"] for each in events)
 
 
-def test_what_is_not_known_is_not_told(client: Client) -> None:
+def test_unknown_usage_is_omitted(client: Client) -> None:
     client.llm.answers = [saying("Sunny."), saying("Rain.")]
     assert usage_of(client) is None
     asked = {"stream": True, "stream_options": {"include_usage": True}}

@@ -10,7 +10,7 @@ from tests.konstruct.local.embedded.services import embedded_command, sql
 pytestmark = pytest.mark.slow
 
 
-def test_a_tool_works_on_the_database_as_the_superuser_who_may_back_it_up(home: Path) -> None:
+def test_tool_runs_as_the_superuser_for_backups(home: Path) -> None:
     assert embedded_command("tool", "psql", "-XAtc", "SELECT current_user, current_database()") == (
         0,
         "postgres|konstruct\n",

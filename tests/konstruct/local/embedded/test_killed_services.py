@@ -20,7 +20,7 @@ from tests.konstruct.running import PROJECT, eventually, kill, processes_in
 pytestmark = pytest.mark.slow
 
 
-def test_a_killed_postmaster_is_replaced_and_its_busy_orphans_are_gone(home: Path) -> None:
+def test_killed_postmaster_is_replaced_and_its_busy_backends_end(home: Path) -> None:
     embedded.ensure_postgres()
     before = postmaster()
     connection = psycopg.connect(embedded.database_url("owner"), autocommit=True)
@@ -70,7 +70,7 @@ def test_a_killed_supervisor_is_replaced_by_the_next_user(home: Path) -> None:
 
 
 @pytest.mark.parametrize("program", [("watch",), ("run", "valkey")], ids=["watch", "valkey"])
-def test_a_program_whose_supervisor_was_killed_before_it_began_ends_and_signals_no_other_process(
+def test_program_ends_if_its_supervisor_was_killed_before_start_and_signals_no_other_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: tuple[str, ...]
 ) -> None:
     home = tmp_path / "home"

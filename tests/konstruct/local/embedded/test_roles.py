@@ -76,7 +76,7 @@ def test_databases_made_for_tests_begin_with_extension_and_grants(home: Path) ->
         sql("DROP DATABASE made_for_a_test")
 
 
-def test_the_bootstrap_works_for_an_administrator_who_is_no_superuser_and_twice(
+def test_bootstrap_runs_twice_for_an_administrator_without_superuser(
     home: Path,
 ) -> None:
     embedded.ensure_postgres()
@@ -126,7 +126,7 @@ def texts_of_processes_and_files(home: Path) -> str:
     return processes + "".join(path.read_text() for path in home.glob("*.log*"))
 
 
-def test_every_role_is_asked_for_its_own_password_which_is_seen_nowhere(home: Path) -> None:
+def test_every_role_requires_its_own_password_which_appears_nowhere(home: Path) -> None:
     embedded.ensure_postgres()
     passwords = {role: paths.password_of(role) for role in paths.ROLES}
     assert len(set(passwords.values())) == 3
@@ -187,7 +187,7 @@ def test_a_cluster_that_asked_for_no_password_asks_from_the_next_start_on(home: 
     assert sql("SELECT * FROM before") == []
 
 
-def test_a_password_whose_file_was_removed_is_made_anew(home: Path) -> None:
+def test_removed_password_file_is_recreated(home: Path) -> None:
     embedded.ensure_postgres()
     before = {role: paths.password_of(role) for role in paths.ROLES}
     assert embedded.wait_stopped()

@@ -141,7 +141,7 @@ def test_a_process_that_lost_its_open_files_registers_again(home: Path) -> None:
     assert valkey_server() == before
 
 
-def test_stop_stops_whoever_uses_it_and_the_next_use_starts_again(
+def test_stop_ends_services_in_use_and_the_next_use_starts_them(
     home: Path, new_user: Callable[..., subprocess.Popen[str]]
 ) -> None:
     new_user(home)
@@ -197,7 +197,7 @@ def test_two_homes_run_side_by_side(
     eventually(lambda: processes_in(other) == [])
 
 
-def test_a_home_moved_away_and_made_anew_under_the_same_name_starts_afresh(
+def test_home_recreated_under_the_same_name_starts_new_services(
     tmp_path: Path,
     new_user: Callable[..., subprocess.Popen[str]],
     monkeypatch: pytest.MonkeyPatch,

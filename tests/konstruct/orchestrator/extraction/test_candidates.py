@@ -161,7 +161,7 @@ def test_doubtful_facts_are_reviewed(fields: dict[str, Any], review: str) -> Non
     assert accepted(policy=by_rule, **fields).review.startswith("found by a rule")
 
 
-def test_words_beside_an_instruction_are_unverified() -> None:
+def test_words_outside_an_instruction_are_unverified() -> None:
     assert accepted(source()).review == "unverified"
 
 
@@ -170,7 +170,7 @@ def test_facts_of_agents_are_inferred_and_unverified() -> None:
     assert (found.candidate.kind, found.review) == ("inferred", "unverified")
 
 
-def test_words_of_others_beside_those_of_the_speaker_are_unverified() -> None:
+def test_quoted_words_of_others_are_unverified() -> None:
     said = {"m1": "Did you move to Oslo?", "m2": "Yes, I live in Oslo now."}
     bob, maria = (
         source(text, label=label, speaker=speaker)

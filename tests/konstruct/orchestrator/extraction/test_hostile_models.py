@@ -236,7 +236,7 @@ def test_a_hostile_answer_changes_no_fact(
     assert verify(program.tenant.id, "a").findings == []
 
 
-def test_ids_of_another_tenant_user_or_conversation_lead_nowhere(
+def test_ids_of_another_tenant_user_or_conversation_are_ignored(
     program: Program, tenant_b: Tenant, tell: Callable[..., Message], llm_server: LLMServer
 ) -> None:
     tell("I live in Bergen.", user_id="bob", thread_id="t2")

@@ -92,7 +92,7 @@ def test_back_goes_to_the_one_before_and_over_those_that_are_inactive(
 
 
 @pytest.mark.parametrize("gone", ["inactive", "deleted"])
-def test_a_thread_whose_agent_is_gone_falls_to_a_person(gone: str, say: Say, bert: Agent) -> None:
+def test_thread_of_a_deleted_agent_opens_an_escalation(gone: str, say: Say, bert: Agent) -> None:
     message = say()
     if gone == "inactive":
         hand(message, bert)
@@ -107,13 +107,13 @@ def test_a_thread_whose_agent_is_gone_falls_to_a_person(gone: str, say: Say, ber
     assert Escalation.objects.open().get().to_agent_id is None
 
 
-def test_a_rule_for_an_agent_that_is_gone_calls_a_person(say: Say, bert: Agent) -> None:
+def test_rule_for_a_deleted_agent_opens_an_escalation(say: Say, bert: Agent) -> None:
     Agent.objects.filter(name="ada").update(hand_over_on={"invoice": str(bert.id)})
     Agent.objects.filter(name="bert").update(is_active=False)
     assert said(say("My invoice!")) == ("ada", NOTICE)
 
 
-def test_who_asks_for_a_person_gets_one_from_whichever_agent(say: Say, bert: Agent) -> None:
+def test_request_for_a_person_opens_an_escalation_for_every_agent(say: Say, bert: Agent) -> None:
     Agent.objects.filter(name="bert").update(escalate_on=["lawyer"])
     hand(say(thread_id="t2"), bert)
     assert said(say("I call my lawyer", thread_id="t2")) == ("ada", NOTICE)
@@ -131,7 +131,7 @@ def test_who_asks_for_a_person_gets_one_from_whichever_agent(say: Say, bert: Age
     assert person.outcome == Outcome.HANDED_ON
 
 
-def test_the_given_up_replies_of_the_one_who_has_the_thread_count(
+def test_failed_replies_of_the_current_agent_count(
     say: Say, bert: Agent, llm_server: LLMServer
 ) -> None:
     hand(say(), bert)

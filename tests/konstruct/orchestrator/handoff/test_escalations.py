@@ -45,7 +45,7 @@ def the_open_one() -> Escalation:
     return Escalation.objects.open().get()
 
 
-def test_who_asks_for_a_person_is_told_once_and_the_agent_is_silent_from_then_on(
+def test_request_for_a_person_is_confirmed_once_and_silences_the_agent(
     say: Say, llm_server: LLMServer
 ) -> None:
     asked, later = say("Can I talk to a human, please?"), say("Are you there?")
@@ -63,7 +63,7 @@ def test_who_asks_for_a_person_is_told_once_and_the_agent_is_silent_from_then_on
     assert claimed(queue.REPLIES) == []
 
 
-def test_a_flushed_cache_and_a_worker_that_begins_anew_change_nothing(
+def test_flushed_cache_and_restarted_worker_change_nothing(
     say: Say, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*arguments: Any) -> None:
@@ -103,7 +103,7 @@ def test_so_many_replies_in_a_row_that_were_given_up_call_for_a_person(
     assert "(HTTP 400)" in the_open_one().reason
 
 
-def test_what_waits_is_held_when_a_program_calls_a_person_and_the_channel_is_told(
+def test_waiting_replies_are_held_when_a_program_escalates_and_the_channel_is_notified(
     say: Say, program: Program, monkeypatch: pytest.MonkeyPatch, llm_server: LLMServer
 ) -> None:
     told = []

@@ -44,7 +44,7 @@ from tests.konstruct.orchestrator.handoff.handing import (
 from tests.servers.llm import Answer, LLMServer
 
 
-def test_the_other_agent_answers_this_thread_and_says_who_it_is_first(
+def test_new_agent_answers_the_thread_and_introduces_itself(
     say: Say, bert: Agent, llm_server: LLMServer, program: Program
 ) -> None:
     before = say("My sister lives in Lisbon.")
@@ -126,7 +126,7 @@ def test_an_agent_hands_over_to_none_but_those_that_it_may(
     assert not Escalation.objects.exists()
 
 
-def test_a_reply_on_its_way_is_given_anew_by_who_has_the_thread_then(
+def test_reply_in_progress_is_restarted_by_the_new_agent(
     say: Say, bert: Agent, monkeypatch: pytest.MonkeyPatch, llm_server: LLMServer
 ) -> None:
     message = say("Hello", handled=False)
@@ -145,7 +145,7 @@ def test_a_reply_on_its_way_is_given_anew_by_who_has_the_thread_then(
 
 
 @pytest.mark.parametrize("step", ["record_reply", "append_to_window", "finish", "append_copies"])
-def test_a_worker_that_is_killed_begins_anew_and_says_all_once(
+def test_restarted_worker_sends_each_reply_once_after_a_kill(
     step: str, say: Say, bert: Agent, monkeypatch: pytest.MonkeyPatch, program: Program
 ) -> None:
     Agent.objects.filter(name="ada").update(hand_over_on={"invoice": str(bert.id)})
@@ -170,7 +170,7 @@ def test_a_worker_that_is_killed_begins_anew_and_says_all_once(
     ]  # fmt: skip
 
 
-def test_the_copy_in_the_cache_says_to_whom(
+def test_cached_thread_names_the_new_agent(
     say: Say, bert: Agent, program: Program, django_capture_on_commit_callbacks: Any
 ) -> None:
     message = say()

@@ -34,7 +34,7 @@ def test_each_agent_remembers_what_it_was_part_of(
     assert ledger.counts["accepted"] == 2
 
 
-def test_no_turn_stands_twice_in_the_prompt_of_a_thread_that_was_handed_over(
+def test_prompt_contains_each_turn_once_after_a_handover(
     say: Say, bert: Agent, program: Program, llm_server: LLMServer
 ) -> None:
     hand(say("My boat is called Argo."), bert)

@@ -42,7 +42,7 @@ def test_an_id_is_its_own_user_and_no_other_identity_is_the_same(tenant_b: Tenan
         user_of("slack", "T1", "")
 
 
-def test_a_user_that_somebody_speaks_as_is_nobodys_first_id() -> None:
+def test_linked_user_is_not_the_first_id_of_an_identity() -> None:
     link(identity_of("slack", "T1", "U1"), "U2", by="eva")
     assert user_of("slack", "T2", "U2") == "slack:T2:U2"
 
@@ -63,7 +63,7 @@ def test_a_linked_identity_speaks_as_the_user_and_unlinked_for_itself() -> None:
         unlink(identity)
 
 
-def test_who_speaks_as_an_identity_comes_along_and_no_circle_is_made() -> None:
+def test_linking_an_identity_moves_its_linked_ids_and_creates_no_cycle() -> None:
     first, second = identity_of("slack", "T1", "U1"), identity_of("slack", "T2", "U2")
     link(second, "U1", by="eva")
     link(first, "maria", by="eva")
@@ -82,7 +82,7 @@ def test_who_speaks_as_an_identity_comes_along_and_no_circle_is_made() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_who_hear_somebody_first_at_once_name_them_once(tenant_a: Tenant) -> None:
+def test_concurrent_first_messages_create_one_identity(tenant_a: Tenant) -> None:
     found: list[str] = []
 
     def hear(workspace: str) -> None:

@@ -107,7 +107,7 @@ def test_a_tool_is_described_and_not_run(ask: Ask, ada: Agent, llm_server: LLMSe
     assert ask("yes").exchange.reply == "Noted."  # nothing waits any more
 
 
-def test_a_refused_tool_call_is_told_to_the_language_model(
+def test_refused_tool_call_is_reported_to_the_language_model(
     ask: Ask, ada: Agent, llm_server: LLMServer
 ) -> None:
     ada.tools = ["remember_fact"]

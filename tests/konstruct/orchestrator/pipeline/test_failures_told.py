@@ -71,7 +71,7 @@ def test_a_caller_gets_a_code_and_a_plain_sentence(
     assert PASSWORD not in "\n".join(lines)
 
 
-def test_an_error_inside_is_told_by_its_type_alone(
+def test_internal_error_is_reported_by_its_type(
     program_a: Program, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*args: object) -> None:

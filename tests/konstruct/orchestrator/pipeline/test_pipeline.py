@@ -103,7 +103,7 @@ def test_a_message_gets_a_reply_and_both_turns_are_remembered(
     }
 
 
-def test_both_turns_are_handed_to_embed_and_store_when_the_reply_stands(
+def test_both_turns_get_embedding_jobs_when_the_reply_is_stored(
     send: Callable[..., Message], django_capture_on_commit_callbacks: Any, monkeypatch: Any
 ) -> None:
     enqueued: list[tuple[Any, ...]] = []
@@ -132,7 +132,7 @@ def test_running_twice_answers_once(send: Callable[..., Message], llm_server: LL
     assert window(message) == [("user", "Hello"), ("assistant", "Noted.")]
 
 
-def test_a_reply_that_stands_is_finished_and_not_asked_for_again(
+def test_stored_reply_is_finished_without_a_second_model_call(
     send: Callable[..., Message], llm_server: LLMServer, program: Program
 ) -> None:
     message = send()
@@ -145,7 +145,7 @@ def test_a_reply_that_stands_is_finished_and_not_asked_for_again(
     assert not PendingReply.objects.exists()
 
 
-def test_of_two_workers_that_answer_one_message_the_first_reply_stands(
+def test_first_reply_of_two_workers_is_stored(
     send: Callable[..., Message], llm_server: LLMServer, program: Program
 ) -> None:
     """The first one lost its lease after it had recorded its reply."""
@@ -200,7 +200,7 @@ def test_what_was_recalled_for_a_reply_becomes_a_recall_event(
     assert event.injected[0].endswith("Maria: I have adopted a beagle called Rex.")
 
 
-def test_memories_of_the_window_are_not_said_twice(
+def test_memories_of_the_window_are_not_repeated(
     send: Callable[..., Message], llm_server: LLMServer, program: Program
 ) -> None:
     handle(send("I have adopted a beagle called Rex."))
@@ -295,7 +295,7 @@ def test_an_error_that_repeats_the_message_is_not_logged_with_it(
     assert "zebra" not in pending.last_error + "".join(logged)
 
 
-def test_what_nobody_thought_of_is_noted_too(
+def test_unexpected_error_is_recorded(
     send: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def explode(*arguments: Any) -> None:
@@ -310,7 +310,7 @@ def test_what_nobody_thought_of_is_noted_too(
     )
 
 
-def test_an_agent_that_is_gone_is_noted(send: Callable[..., Message], as_owner: Any) -> None:
+def test_missing_agent_is_recorded(send: Callable[..., Message], as_owner: Any) -> None:
     message = send()
     Agent.objects.filter(pk=message.agent_id).update(id=UUID(int=1))
     handle(message)

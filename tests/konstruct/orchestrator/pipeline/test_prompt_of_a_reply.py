@@ -88,7 +88,7 @@ def last_event() -> RecallEvent:
 # --- What is in it ------------------------------------------------------------------------------
 
 
-def test_facts_stand_beside_what_was_said_labelled_as_facts(
+def test_prompt_contains_facts_with_labels_beside_messages(
     program: Program, ask: Callable[..., list[dict[str, str]]]
 ) -> None:
     ask("I have adopted a beagle called Rex.", thread_id="long ago")
@@ -105,7 +105,7 @@ def test_facts_stand_beside_what_was_said_labelled_as_facts(
     ]
 
 
-def test_only_facts_that_the_agent_and_the_user_may_know_are_told(
+def test_prompt_contains_only_facts_visible_to_the_agent_and_the_user(
     program: Program, ask: Callable[..., list[dict[str, str]]]
 ) -> None:
     scopes: dict[str, dict[str, Any]] = {
@@ -125,7 +125,7 @@ def test_only_facts_that_the_agent_and_the_user_may_know_are_told(
     }
 
 
-def test_small_talk_is_told_no_facts(
+def test_small_talk_gets_no_facts(
     program: Program, ask: Callable[..., list[dict[str, str]]]
 ) -> None:
     for fact in ("Invoices are due within 30 days.", "Maria drives a red Fiat Panda."):
@@ -133,7 +133,7 @@ def test_small_talk_is_told_no_facts(
     assert len(ask("Good morning, how are you?")) == 2
 
 
-def test_another_tenants_facts_are_never_told(
+def test_prompt_contains_no_facts_of_another_tenant(
     program: Program, program_b: Program, ask: Callable[..., list[dict[str, str]]]
 ) -> None:
     scope = {"agent_id": program.agent.id, "user_id": "maria"}
@@ -330,7 +330,7 @@ def test_what_was_cut_to_the_budget_is_kept_with_the_reason(
     assert sorted(fact["reason"] for fact in event.facts) == ["", "over the budget"]
 
 
-def test_a_cut_text_is_said_to_be_cut(
+def test_truncated_text_is_marked(
     program: Program, ask: Callable[..., list[dict[str, str]]]
 ) -> None:
     Agent.objects.update(system_prompt="Be kind. " * 9000)
@@ -346,7 +346,7 @@ def test_a_cut_text_is_said_to_be_cut(
     assert tokens.MARK in sections["task"]["messages"][0]["content"]
 
 
-def test_a_fact_can_end_and_is_told_no_more(
+def test_ended_fact_is_omitted_from_the_prompt(
     program: Program, ask: Callable[..., list[dict[str, str]]]
 ) -> None:
     memory = ContextManager().memory

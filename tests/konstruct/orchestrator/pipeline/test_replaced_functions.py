@@ -54,7 +54,7 @@ def test_a_replaced_run_agent_says_what_the_agent_says(
 
 
 @pytest.mark.parametrize("with_tools", [False, True])
-def test_a_wrapped_run_agent_changes_the_reply_and_what_is_told_of_it(
+def test_wrapped_run_agent_changes_the_reply_and_its_stream(
     say: Say,
     program: Program,
     llm_server: LLMServer,
@@ -145,7 +145,7 @@ def test_a_replaced_system_prompt_is_in_every_prompt(
     assert date.startswith("The current date and time is ")
 
 
-def test_both_turns_are_appended_by_append_message_once_however_often_it_runs(
+def test_both_turns_are_appended_once_by_append_message_on_repeated_runs(
     say: Say, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     appended = []

@@ -92,9 +92,7 @@ def test_where_the_cache_has_a_mark_that_the_database_does_not(
     assert window(program) == ["Hello", "Noted.", "Tea?", "Noted."]
 
 
-def test_after_a_clear_whose_process_was_killed_before_it_changed_the_cache(
-    say: Say, program: Program
-) -> None:
+def test_after_a_clear_killed_before_it_changed_the_cache(say: Say, program: Program) -> None:
     say("Hello")
     cache = get_redis_connection("default")
     before = cache.lrange(key_of(program), 0, -1)

@@ -63,14 +63,14 @@ def handle(message: Message) -> None:
     pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
 
 
-def test_the_hook_of_a_channel_is_told_when_the_reply_is_there(
+def test_hook_of_a_channel_is_called_when_the_reply_is_stored(
     message: Message, hook: Recorder
 ) -> None:
     handle(message)
     assert hook.told == ["answered"]
 
 
-def test_a_hook_is_told_when_a_reply_is_given_up_and_tried_again(
+def test_hook_is_called_when_a_reply_fails_and_is_retried(
     message: Message, hook: Recorder, llm_server: LLMServer
 ) -> None:
     llm_server.answers = [Answer({}, status=401)]

@@ -289,7 +289,7 @@ def reply_to(program: Program, message_id: str) -> str:
     return str(program.get(path).json()["reply"]["content"])
 
 
-def test_a_worker_that_is_told_to_end_gives_its_attempts_back(
+def test_worker_returns_its_attempts_on_sigterm(
     program_a: Program,
     environment_of_processes: dict[str, str],
     llm_server: LLMServer,
@@ -313,7 +313,7 @@ def test_a_worker_that_is_told_to_end_gives_its_attempts_back(
     assert len(llm_server.requests) == 6
 
 
-def test_a_tenant_with_many_messages_does_not_delay_anothers(
+def test_tenant_with_many_messages_does_not_delay_another(
     program_a: Program,
     program_b: Program,
     environment_of_processes: dict[str, str],

@@ -29,7 +29,7 @@ def test_what_is_only_at_hand_is_not_counted(program_a: Program) -> None:
         assert PendingReply.objects.get().attempts == 0
 
 
-def test_who_waits_for_a_window_gives_up_in_time(
+def test_wait_for_a_window_has_a_timeout(
     program_a: Program, transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(messages, "WINDOW_SECONDS", 0.2)
@@ -81,7 +81,7 @@ def test_a_statement_cannot_fill_the_disk_nor_lift_the_limit(db: None) -> None:
         assert cursor.fetchone() == ("1GB", False)
 
 
-def test_who_waits_for_a_lock_in_vain_is_told_to_come_again() -> None:
+def test_lock_timeout_is_answered_with_retry_after() -> None:
     error = OperationalError("canceling statement due to lock timeout")
     error.__cause__ = LockNotAvailable()
     problem = problem_of(error)

@@ -73,7 +73,7 @@ def test_giving_back_what_is_done_does_nothing(send: Callable[..., Message]) -> 
     assert not PendingReply.objects.exists()
 
 
-def test_a_message_that_is_gone_waits_no_more(program_a: Program) -> None:
+def test_deleted_message_has_no_job(program_a: Program) -> None:
     with tenant_scope(program_a.tenant.id):
         queue.REPLIES.enqueue(gone := UUID(int=1))
         with pytest.raises(MessageNotFound):

@@ -68,14 +68,14 @@ def broken(message_id: UUID, *texts: str) -> Callable[[], None]:
     return attempt
 
 
-def test_nothing_is_told_where_nobody_watches() -> None:
+def test_no_text_is_published_without_a_subscriber() -> None:
     message = uuid4()
     with stream_reply(TENANT, message, next(attempts)) as say:
         assert say is None
     assert get_redis_connection().exists(partial_reply_key(TENANT, message)) == 0
 
 
-def test_text_is_taken_as_it_is_told() -> None:
+def test_subscriber_receives_text_as_it_is_published() -> None:
     message = uuid4()
     watch(TENANT, message)
     with ExitStack() as told:
@@ -93,7 +93,7 @@ def test_another_tenant_hears_nothing() -> None:
     assert watched(message, lambda: tell(message, "Hello"), tenant=OTHER) == [""]
 
 
-def test_who_has_taken_text_of_a_broken_attempt_is_told() -> None:
+def test_subscriber_with_text_of_a_failed_attempt_gets_a_reset() -> None:
     message = uuid4()
     watch(TENANT, message)
     again = lambda: tell(message, "Bonjour")  # noqa: E731
@@ -109,7 +109,7 @@ def again_of(message: UUID) -> Callable[[], None]:
     return lambda: tell(message, "Bonjour")
 
 
-def test_an_attempt_that_has_told_nothing_breaks_nothing() -> None:
+def test_attempt_without_text_breaks_no_stream() -> None:
     message = uuid4()
     watch(TENANT, message)
     assert watched(message, broken(message), again_of(message)) == ["", "Bonjour"]
@@ -124,7 +124,7 @@ def test_text_does_not_stay_in_the_cache() -> None:
     assert 0 < cache.ttl(key) <= partial_reply.READ_SECONDS
 
 
-def test_without_the_cache_nothing_is_told(
+def test_no_text_is_published_without_the_cache(
     settings: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost() -> object:
@@ -143,7 +143,7 @@ def test_a_channel_names_tenant_and_message() -> None:
     assert message_of_chunk(b"\xff".replace(b"\xff", b"x")) is None
 
 
-def test_nothing_of_nobodys_reply_is_kept_in_the_process() -> None:
+def test_process_keeps_no_text_of_replies_without_a_reader() -> None:
     async def follow() -> int:
         texts = Texts(str(settings.CACHES["default"]["LOCATION"]))
         with texts.watch(TENANT, uuid4()) as watching:

@@ -71,7 +71,7 @@ def facts() -> list[tuple[UUID | None, str | None, str]]:
 
 
 @pytest.mark.parametrize("openai", [False, True])
-def test_what_was_consented_to_is_done_and_the_model_is_told(
+def test_approved_tool_call_runs_and_its_result_reaches_the_model(
     say: Say, able: Program, llm_server: LLMServer, settings: Any, openai: bool
 ) -> None:
     if openai:
@@ -118,7 +118,7 @@ def test_what_is_denied_is_not_done(say: Say, able: Program, llm_server: LLMServ
     assert llm_server.requests[-1].question == tool_calls.DENIED
 
 
-def test_nobody_but_the_user_decides_in_a_channel(
+def test_only_the_user_can_decide_in_a_channel(
     say: Say, able: Program, program_b: Program, llm_server: LLMServer
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
@@ -153,7 +153,7 @@ def test_a_plain_yes_or_no_of_that_user_in_that_thread_decides(
     assert (len(facts()), reply(message)) == (kept, "Noted.")
 
 
-def test_what_nobody_decides_expires(
+def test_undecided_tool_call_expires(
     say: Say, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
@@ -180,7 +180,7 @@ def test_what_nobody_decides_expires(
     assert llm_server.requests[-1].question == tool_calls.EXPIRED
 
 
-def test_nonsense_of_a_model_is_an_error_that_it_is_told_and_has_an_end(
+def test_invalid_tool_call_is_reported_to_the_model_with_a_limit(
     say: Say, able: Program, llm_server: LLMServer
 ) -> None:
     llm_server.default = wants("x", name="launch_rocket")
@@ -219,7 +219,7 @@ def test_the_built_in_responder_asks_before_it_remembers(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_who_approve_and_two_who_do_it_at_once_do_it_once(
+def test_concurrent_approvals_and_executions_run_the_tool_once(
     say: Say, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]

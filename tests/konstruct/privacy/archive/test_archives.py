@@ -186,7 +186,7 @@ def test_an_archive_of_format_3_comes_back_equal(tenant_a: Tenant, tmp_path: Pat
     assert [{name: row[name] for name in new[0]} for row in old] == new
 
 
-def test_one_persons_archive_holds_nobody_else(
+def test_archive_of_one_person_contains_no_rows_of_others(
     tenant_a: Tenant, tenant_b: Tenant, full: None, agent: Agent, tmp_path: Path
 ) -> None:
     path = tmp_path / "maria.db"
@@ -353,7 +353,7 @@ def test_files_that_are_none_are_refused(
         assert not Message.objects.exists()
 
 
-def test_what_stands_for_something_else_is_a_reason_to_import_nothing(
+def test_conflicting_rows_prevent_the_import(
     tenant_a: Tenant, tenant_b: Tenant, full: None, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.db"

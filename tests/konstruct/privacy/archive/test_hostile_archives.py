@@ -163,14 +163,12 @@ def test_a_value_that_is_too_long_is_refused(
     refused(tenant_b, archive, ArchiveDamaged, "too big")
 
 
-def test_a_log_beside_the_file_is_not_passed_over(archive: Path, tenant_b: Tenant) -> None:
+def test_log_beside_the_archive_is_not_ignored(archive: Path, tenant_b: Tenant) -> None:
     Path(f"{archive}-wal").write_bytes(b"x")
     refused(tenant_b, archive, ArchiveRefused, "a.db-wal beside .* holds part of its data")
 
 
-def test_a_file_in_a_directory_that_nobody_may_write_is_imported(
-    archive: Path, tenant_b: Tenant
-) -> None:
+def test_file_in_a_read_only_directory_is_imported(archive: Path, tenant_b: Tenant) -> None:
     before = sorted(os.listdir(archive.parent))
     archive.chmod(0o444)
     archive.parent.chmod(0o555)

@@ -146,7 +146,7 @@ def test_others_recall_events_keep_all_but_the_words_of_the_person(
     assert receipt["residue"]["words"] == {}
 
 
-def test_a_reply_in_flight_to_another_person_is_written_anew_without_the_words(
+def test_reply_in_progress_to_another_person_is_rewritten_without_the_erased_words(
     speak: Callable[[], Program],
     llm_server: LLMServer,
     post: Callable[..., Any],  # noqa: F811
@@ -303,9 +303,7 @@ def test_nothing_of_the_person_is_left_anywhere(
         assert not Message.objects.filter(user_id=P).exists()
 
 
-def test_words_that_were_copied_elsewhere_are_in_the_receipt_by_column(
-    program_a: Program, llm_server: LLMServer
-) -> None:
+def test_receipt_lists_remaining_words_by_column(program_a: Program, llm_server: LLMServer) -> None:
     for user_id, content in (
         (P, canary("rest")),
         (P, "Good morning to all of you."),

@@ -87,7 +87,7 @@ def everything() -> dict[str, list[str]]:
     return found
 
 
-def test_erasing_who_is_not_there_changes_nothing(
+def test_erasure_of_an_unknown_person_changes_nothing(
     tenant_a: Tenant, record: Message, owner: None
 ) -> None:
     before = everything()
@@ -100,7 +100,7 @@ def test_erasing_who_is_not_there_changes_nothing(
         assert everything() == before
 
 
-def test_spaces_and_case_tell_people_apart(
+def test_user_ids_differ_by_spaces_and_case(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None
 ) -> None:
     ids = ["zoe", "zoe ", " zoe", "Zoe", "zoe%", "zo_"]
@@ -112,7 +112,7 @@ def test_spaces_and_case_tell_people_apart(
         assert left == {"zoe", *ids[number + 1 :]}
 
 
-def test_the_record_of_who_looked_stays(tenant_a: Tenant, record: Message, owner: None) -> None:
+def test_access_log_of_readers_is_kept(tenant_a: Tenant, record: Message, owner: None) -> None:
     def told() -> list[tuple[Any, ...]]:
         events = AccessEvent.objects.exclude(action=Action.ERASE).order_by("pk")
         return list(
@@ -147,7 +147,7 @@ def linked(tenant_a: Tenant, talk: Callable[..., Message]) -> ChannelIdentity:
 
 @pytest.mark.parametrize("named", ["U024", "maria"])
 @pytest.mark.parametrize("is_moved", [False, True])
-def test_who_is_linked_is_erased_with_them(
+def test_linked_ids_are_erased_with_the_person(
     tenant_a: Tenant, linked: ChannelIdentity, owner: None, named: str, is_moved: bool
 ) -> None:
     if is_moved:
@@ -161,7 +161,7 @@ def test_who_is_linked_is_erased_with_them(
         assert ErasureRequest.objects.about(each).get() == request
 
 
-def test_chains_are_one_person_and_who_was_unlinked_is_not(
+def test_linked_chain_is_one_person_and_an_unlinked_id_is_not(
     tenant_a: Tenant, linked: ChannelIdentity, talk: Callable[..., Message], owner: None
 ) -> None:
     second = channel_identities.link(
@@ -179,7 +179,7 @@ def test_chains_are_one_person_and_who_was_unlinked_is_not(
     assert set(Message.objects.values_list("user_id", flat=True)) == {"bob"}
 
 
-def test_who_is_who_stays_as_it_is_until_they_are_erased(
+def test_links_are_kept_until_the_person_is_erased(
     tenant_a: Tenant, linked: ChannelIdentity, owner: None
 ) -> None:
     request = request_erasure("maria", by=EVA)
@@ -253,7 +253,7 @@ def test_sessions_of_others_stay(
     assert sessions(tenant_a) == {"both", "bobs"}
 
 
-def test_a_bound_keys_word_makes_no_session_theirs(
+def test_bound_key_cannot_erase_a_session_without_messages_of_its_user(
     tenant_a: Tenant, talk: Callable[..., Message], owner: None
 ) -> None:
     save_session(tenant_a, "began before", None)
@@ -267,7 +267,7 @@ def test_a_bound_keys_word_makes_no_session_theirs(
     assert sessions(tenant_a) == {"began before"}
 
 
-def test_the_command_tells_who_is_linked_and_takes_the_id_exactly(
+def test_command_lists_linked_ids_and_matches_the_id_exactly(
     tenant_a: Tenant, linked: ChannelIdentity, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     erase = ("erase_user", "--tenant", "tenant-a", "--user")

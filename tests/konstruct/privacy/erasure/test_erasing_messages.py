@@ -236,7 +236,7 @@ def test_an_erasure_that_was_interrupted_goes_on(
     assert verify(tenant_a.id, "a").findings == []
 
 
-def test_who_is_erased_takes_the_receipts_along(
+def test_receipts_of_the_person_are_erased(
     tenant_a: Tenant, said: Message, eraser: Program
 ) -> None:
     eraser.request("DELETE", f"{MESSAGES}{said.pk}/")

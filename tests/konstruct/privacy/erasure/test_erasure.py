@@ -161,7 +161,7 @@ def traces_of_maria(text: str, said: Message) -> list[str]:
     return [line for line in text.splitlines() if any(word in line for word in words)]
 
 
-def test_a_table_that_nobody_knows_stops_an_erasure(tenant_a: Tenant, owner: None) -> None:
+def test_table_without_a_declaration_stops_the_erasure(tenant_a: Tenant, owner: None) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {tenant_a.schema_name}.diary (user_id text)")
     try:
@@ -177,7 +177,7 @@ def test_a_table_that_nobody_knows_stops_an_erasure(tenant_a: Tenant, owner: Non
             cursor.execute(f"DROP TABLE {tenant_a.schema_name}.diary")
 
 
-def test_nothing_of_the_person_is_left_and_nothing_of_others_is_gone(
+def test_all_rows_of_the_person_are_deleted_and_none_of_others(
     tenant_a: Tenant, full: Message, agent: Agent, tmp_path: Path, capsys: Any
 ) -> None:
     bobs_window = get_recent_messages(tenant_a.id, agent.id, "bob")
@@ -274,7 +274,7 @@ def test_an_erasure_that_was_interrupted_at_every_step_goes_on(
     assert jobs.ERASE.do_all() == 0
 
 
-def test_what_is_said_meanwhile_goes_in_another_round(
+def test_rows_written_during_an_erasure_are_erased_in_another_round(
     tenant_a: Tenant, agent: Agent, full: Message, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = []
@@ -296,7 +296,7 @@ def test_what_is_said_meanwhile_goes_in_another_round(
     assert not PendingEmbedding.objects.exists()
 
 
-def test_who_mentions_them_is_told_and_stays(
+def test_people_who_mention_the_person_are_reported_and_kept(
     tenant_a: Tenant, talk: Callable[..., Message], owner: None
 ) -> None:
     talk("Hello.", "maria")
@@ -306,7 +306,7 @@ def test_who_mentions_them_is_told_and_stays(
     assert Message.objects.filter(user_id="bob").exists()
 
 
-def test_an_unknown_user_gets_a_receipt_of_nothing(tenant_a: Tenant, owner: None) -> None:
+def test_unknown_user_gets_an_empty_receipt(tenant_a: Tenant, owner: None) -> None:
     request = carry_out(request_erasure("nobody", by=EVA, reason="asked by mail"))
     assert request.receipt["found"] is False
     assert request.receipt["tables"] == {"audit_accessevent": {"changed": 1}}

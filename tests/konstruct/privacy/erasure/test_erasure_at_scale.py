@@ -92,7 +92,7 @@ def test_more_messages_threads_and_keys_take_no_more_round_trips(
     assert max(commands) < 30
 
 
-def test_batches_are_noted_and_told_as_they_go(
+def test_batches_are_recorded_and_reported_in_order(
     tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say(agent, "maria", 40)
@@ -113,7 +113,7 @@ def test_batches_are_noted_and_told_as_they_go(
     assert receipt["tables"]["memory_message"]["removed"] == 40
 
 
-def test_the_digest_is_of_all_ids_in_whatever_batches(
+def test_digest_of_all_ids_is_equal_with_any_batch_size(
     tenant_a: Tenant, agent: Agent, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say(agent, "maria", 40)
@@ -175,7 +175,7 @@ def test_files_of_small_tables_and_of_the_cache_hold_nothing_any_more(
 
 
 @pytest.mark.slow
-def test_rows_that_an_open_transaction_may_read_are_not_said_to_be_gone(
+def test_rows_visible_to_an_open_transaction_are_not_reported_as_erased(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

@@ -76,7 +76,7 @@ def test_ids_of_others_and_words_stay(tenant_a: Tenant, erased: None) -> None:
         assert written(user_id="agent").user_id == "agent"
 
 
-def test_who_comes_back_is_found_and_erased_again(
+def test_returning_person_is_found_and_erased_again(
     tenant_a: Tenant, erased: None, talk: Callable[..., Message]
 ) -> None:
     talk("I am back.", "Maria Lopez", "again")
@@ -90,7 +90,9 @@ def test_who_comes_back_is_found_and_erased_again(
         assert event.detail == {"query": "(erased)"}
 
 
-def test_an_event_is_one_statement_however_many_were_erased(tenant_a: Tenant, erased: None) -> None:
+def test_access_log_entry_takes_one_statement_with_any_number_of_erased_people(
+    tenant_a: Tenant, erased: None
+) -> None:
     with tenant_scope(tenant_a.id), CaptureQueriesContext(connection) as queries:
         written(user_id="bob", query=" ".join(f"word{number}" for number in range(80)))
     assert len(queries) == 2  # with the one that reads it here

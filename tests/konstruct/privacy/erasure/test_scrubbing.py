@@ -49,9 +49,7 @@ def without(
         ({"filters": {"metadata": {"maria": 1}}}, {"filters": {"metadata": {"erased:1": 1}}}),
     ],
 )  # fmt: skip
-def test_an_id_is_replaced_wherever_it_is_written(
-    detail: dict[str, Any], expected: dict[str, Any]
-) -> None:
+def test_id_is_replaced_in_all_places(detail: dict[str, Any], expected: dict[str, Any]) -> None:
     assert without(detail) == expected
 
 
@@ -78,7 +76,7 @@ def test_an_id_of_which_nothing_is_kept_is_replaced_in_fields_of_users_alone() -
     }
 
 
-def test_of_an_event_about_the_person_only_what_is_not_theirs_stays() -> None:
+def test_access_log_entry_of_the_person_keeps_only_data_of_others() -> None:
     detail = {
         "agent": "ada",
         "query": "Is she ill?",

@@ -295,9 +295,7 @@ def test_a_graph_fails_where_it_would_lose_what_it_keeps(tenant_a: Tenant) -> No
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("table", ["checkpoint_blobs", "checkpoint_writes"])
-def test_a_row_that_somebody_wrote_runs_nothing(
-    tenant_a: Tenant, tmp_path: Path, table: str
-) -> None:
+def test_row_with_code_executes_nothing(tenant_a: Tenant, tmp_path: Path, table: str) -> None:
     attack = dict(msgpack_attacks(tmp_path / "made"))["in-a-list"]
     store = SessionStore(tenant_a.id)
     graph = (

@@ -20,7 +20,7 @@ from tests.database import url_of
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_our_migration_makes_what_the_installed_langgraph_wants(tenant_a: Tenant) -> None:
+def test_migration_creates_the_tables_of_the_installed_langgraph(tenant_a: Tenant) -> None:
     with connection_in(tenant_a.id) as lent:
         rows = lent.execute("SELECT v FROM checkpoint_migrations ORDER BY v").fetchall()
 
@@ -68,9 +68,7 @@ class IndexingSaver(TenantPostgresSaver):
     ]
 
 
-def test_an_index_of_langgraph_whose_build_was_cut_off_is_built_anew(
-    make_tenant: Any, as_owner: Any
-) -> None:
+def test_invalid_index_of_langgraph_is_rebuilt(make_tenant: Any, as_owner: Any) -> None:
     tenant = make_tenant()
     table = f"{tenant.schema_name}.checkpoints"
     with psycopg.connect(url_of("owner"), autocommit=True) as owner:

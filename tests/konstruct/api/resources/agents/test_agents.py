@@ -162,7 +162,7 @@ def test_of_several_at_once_with_one_key_one_makes_the_agent(
     assert agents(program_a) == ["ada", "bo"]
 
 
-def test_of_two_at_once_with_one_name_one_is_told_that_it_is_taken(
+def test_second_of_two_concurrent_agents_with_one_name_gets_a_conflict(
     transactional_db: None, program_a: Program
 ) -> None:
     responses: list[Any] = []
@@ -207,7 +207,7 @@ def test_a_change_that_cannot_be_changes_nothing(
     assert program_a.get(made["url"]).json() == made
 
 
-def test_who_was_slower_is_told_so(program_a: Program) -> None:
+def test_update_with_an_old_etag_is_refused(program_a: Program) -> None:
     address = make(program_a).json()["url"]
     etag = program_a.get(address).headers["ETag"]
     first = change(program_a, address, {"persona": "A"}, **{"If-Match": etag})
@@ -222,7 +222,7 @@ def test_who_was_slower_is_told_so(program_a: Program) -> None:
     assert change(program_a, address, {"persona": "E"}, **{"If-Match": "x"}).status_code == 412
 
 
-def test_who_has_the_state_is_not_sent_it_again(program_a: Program) -> None:
+def test_conditional_get_of_the_current_version_is_304(program_a: Program) -> None:
     address = make(program_a).json()["url"]
     etag = program_a.get(address).headers["ETag"]
     response = program_a.get(address, headers={"If-None-Match": etag})

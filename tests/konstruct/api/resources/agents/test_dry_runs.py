@@ -65,9 +65,7 @@ def test_a_conversation_goes_on_as_in_a_channel(program_a: Program) -> None:
     assert second["live"]["steps"] == [HELD_FOR_PERSON]
 
 
-def test_a_draft_answers_beside_the_agent_and_is_not_saved(
-    program_a: Program, model: LLMServer
-) -> None:
+def test_dry_run_of_a_draft_answers_and_saves_nothing(program_a: Program, model: LLMServer) -> None:
     draft = {"persona": "A pirate.", "escalate_on": ["refund"], "model_tier": "fast"}
     answer = dry_run(program_a, "I want a refund", draft=draft).json()
     assert answer["changes"] == ["persona", "escalate_on"]

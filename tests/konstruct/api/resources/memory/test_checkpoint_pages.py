@@ -75,7 +75,7 @@ def test_a_page_ends_before_it_is_too_large(program_a: Program, program_b: Progr
 
 
 @pytest.mark.usefixtures("bounds")
-def test_who_counts_gets_as_many_or_an_error(program_a: Program) -> None:
+def test_page_has_the_requested_number_or_an_error(program_a: Program) -> None:
     """A client from before there was `next` takes a page that is not full for the last."""
     for number in range(5):
         save(program_a, f"1f{number}", LARGE)

@@ -74,7 +74,7 @@ def test_a_context_is_facts_recalled_turns_and_the_window(program_a: Program) ->
     assert context["prompt"][-1] == {"role": "user", "content": "What am I allergic to?"}
 
 
-def test_a_task_with_data_searches_by_its_description_and_tells_all_of_it(
+def test_task_with_data_searches_by_description_and_returns_all_data(
     program_a: Program,
 ) -> None:
     fact = keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
@@ -110,7 +110,7 @@ def test_a_program_may_bring_its_own_turns_prompt_and_tier(program_a: Program) -
     assert said(compiled(program_a, messages=[])) == []
 
 
-def test_without_a_user_nobodys_memory_is_told(program_a: Program) -> None:
+def test_context_without_a_user_contains_no_memories(program_a: Program) -> None:
     remember(program_a, "I am allergic to walnuts, so never order the cake.")
     keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
     keep(program_a, "Guests who are allergic to milk get oat milk.")

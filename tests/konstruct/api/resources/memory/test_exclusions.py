@@ -83,7 +83,7 @@ def test_words_of_a_message_are_excluded_alone(program_a: Program, sent: str) ->
     assert "Rome" not in content
 
 
-def test_nobody_excludes_messages_of_others(
+def test_messages_of_others_cannot_be_excluded(
     program_a: Program, program_b: Program, sent: str, make_program: Callable[..., Program]
 ) -> None:
     assert program_b.post(sent, {}).status_code == 404

@@ -81,7 +81,7 @@ def test_a_page_holds_so_many_bytes_and_one_item_at_least(
     assert len(program_a.get(back).json()["results"]) == 1
 
 
-def test_what_is_said_is_remembered_if_the_transcript_can_hold_it(program_a: Program) -> None:
+def test_item_is_remembered_if_the_transcript_supports_it(program_a: Program) -> None:
     words = ["Porto it is.", "\x00", "x" * 40_000, "\ud83d", " "]
     spoken = [
         {"item": {"n": n}, "said": {"role": "user", "content": w}} for n, w in enumerate(words)
@@ -109,7 +109,7 @@ def test_a_request_sent_again_adds_nothing_and_removes_nothing(program_a: Progra
     assert said(program_a) == ["Yes."]
 
 
-def test_a_cleared_conversation_is_empty_and_still_said(program_a: Program) -> None:
+def test_cleared_conversation_is_empty_and_keeps_its_transcript(program_a: Program) -> None:
     for thread_id in ("monday", "other"):
         words = {"said": {"role": "assistant", "content": f"Of {thread_id}."}}
         add(program_a, {"item": {"of": thread_id}, **words}, thread_id=thread_id)

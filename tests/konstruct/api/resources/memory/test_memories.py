@@ -47,7 +47,7 @@ def search(program: Program, query: str, **fields: Any) -> Any:
     return program.post(SEARCH, body)
 
 
-def test_what_was_said_is_found_best_first(program_a: Program) -> None:
+def test_messages_are_found_by_relevance(program_a: Program) -> None:
     remember(program_a, *SAID)
     response = search(program_a, "What am I allergic to?", gate=False)
     results = response.json()["results"]
@@ -73,7 +73,7 @@ def test_options_of_a_search(program_a: Program) -> None:
     assert vector["results"][0]["content"] == SAID[2]
 
 
-def test_nothing_is_said_where_nothing_is_known(program_a: Program) -> None:
+def test_empty_memory_returns_no_results(program_a: Program) -> None:
     answer = search(program_a, "What am I allergic to?").json()
     assert (answer["results"], answer["abstained"]) == ([], True)
 

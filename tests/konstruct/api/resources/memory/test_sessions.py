@@ -92,7 +92,7 @@ def test_a_list_that_cannot_be_names_the_parameter(program_a: Program, query: st
     assert [error["field"] for error in response.json()["errors"]] == [query.split("=")[0]]
 
 
-def test_a_session_is_told_with_its_newest_messages(program_a: Program) -> None:
+def test_session_is_returned_with_its_newest_messages(program_a: Program) -> None:
     converse(
         program_a,
         "thread",
@@ -131,7 +131,7 @@ def test_a_thread_may_be_called_anything(program_a: Program, thread_id: str) -> 
     assert listed(program_a) == []
 
 
-def test_a_cleared_session_is_gone_and_no_other(program_a: Program) -> None:
+def test_only_the_cleared_session_is_removed(program_a: Program) -> None:
     converse(program_a, "thread", HumanMessage("Hello"))
     converse(program_a, "other", HumanMessage("Hello"))
     assert program_a.request("DELETE", path_of("thread")).status_code == 204
@@ -146,7 +146,7 @@ def test_a_cleared_session_is_gone_and_no_other(program_a: Program) -> None:
     assert listed(program_a) == ["other"]
 
 
-def test_a_session_whose_clearing_cannot_be_recorded_stays(
+def test_session_is_kept_if_its_clearing_cannot_be_recorded(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     converse(program_a, "thread", HumanMessage("Hello"))
@@ -170,7 +170,7 @@ def test_two_tenants_with_the_same_thread_never_meet(
     assert [each["content"] for each in told] == ["Our secret"]
 
 
-def test_a_state_that_cannot_be_read_is_said_to_be_so(program_a: Program) -> None:
+def test_unreadable_state_is_reported_as_unreadable(program_a: Program) -> None:
     graph = (
         StateGraph(Odd)
         .add_node("end", lambda state: {"messages": "none"})
@@ -209,9 +209,7 @@ def test_keys_do_no_more_than_they_are_for(
     assert listed(program_a) == ["thread"]
 
 
-def test_a_session_that_somebody_wrote_code_into_is_told_as_unreadable(
-    program_a: Program, tmp_path: Path
-) -> None:
+def test_session_with_code_is_returned_as_unreadable(program_a: Program, tmp_path: Path) -> None:
     converse(program_a, "thread", HumanMessage("Hello"))
     attack = dict(msgpack_attacks(tmp_path / "made"))["in-a-list"]
     with connection_in(program_a.tenant.id) as lent:

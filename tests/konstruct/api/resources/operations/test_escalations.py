@@ -47,7 +47,7 @@ def bound_key(program: Program, **bound: Any) -> Program:
     return Program(program.tenant, program.agent, str(key))
 
 
-def test_a_program_hands_over_sees_who_answers_and_takes_it_back(
+def test_program_hands_over_reads_the_new_agent_and_reverts(
     program_a: Program, bert: Agent
 ) -> None:
     say(program_a, "Hello")
@@ -154,7 +154,7 @@ def test_an_agents_rules_name_others_by_name_or_id(program_a: Program, bert: Age
         assert (refused.status_code, program_a.get(url).json()) == (400, document)
 
 
-def test_a_program_assigns_an_escalation_to_who_may_answer(
+def test_program_assigns_an_escalation_to_a_user_with_permission(
     program_a: Program, program_b: Program, bert: Agent
 ) -> None:
     say(program_a, "Hello")

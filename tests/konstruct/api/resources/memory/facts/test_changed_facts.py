@@ -72,7 +72,7 @@ def test_a_fact_that_ends_or_expires_is_not_found_any_more(program_a: Program) -
         program_a.request("DELETE", path_of(fact))
 
 
-def test_a_change_into_a_fact_that_stands_is_a_conflict(program_a: Program) -> None:
+def test_change_into_an_existing_fact_is_a_conflict(program_a: Program) -> None:
     standing = keep(program_a, "Maria lives in Rome.")
     fact = keep(program_a, "Maria lives in Bonn.")
     response = change(program_a, fact, content="Maria lives in Rome.")
@@ -103,7 +103,7 @@ def test_a_change_that_cannot_be_is_refused_by_field(
     assert stored(program_a) == 1
 
 
-def test_a_deleted_fact_is_gone_with_its_history(program_a: Program) -> None:
+def test_deleted_fact_is_removed_with_its_history(program_a: Program) -> None:
     fact = keep(program_a, "Tea.")
     change(program_a, fact, content="Coffee.")
     assert program_a.request("DELETE", path_of(fact)).status_code == 204
@@ -135,7 +135,7 @@ def test_a_fact_is_kept_once_for_an_idempotency_key(program_a: Program) -> None:
     assert stored(program_a) == 0
 
 
-def test_a_change_of_what_somebody_has_changed_meanwhile_is_refused(program_a: Program) -> None:
+def test_change_with_an_old_etag_is_refused(program_a: Program) -> None:
     fact = keep(program_a, "Maria lives in Bonn.")
     seen = program_a.get(path_of(fact)).headers["ETag"]
     assert program_a.get(path_of(fact), headers={"If-None-Match": seen}).status_code == 304
@@ -233,7 +233,7 @@ def test_an_agents_key_sees_what_the_agent_knows_and_changes_its_own(
     assert stored(program_a) == 5
 
 
-def test_what_is_sent_with_a_text_that_stands_is_added_and_nothing_is_dropped(
+def test_metadata_sent_with_an_existing_text_is_added_and_none_is_dropped(
     program_a: Program,
 ) -> None:
     def send(**fields: Any) -> Any:

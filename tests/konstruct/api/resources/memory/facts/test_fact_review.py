@@ -149,7 +149,7 @@ def test_a_decision_that_does_not_fit_the_state_is_refused(
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:konstruct:problem:wrong-state")
 
 
-def test_a_value_is_not_restored_beside_another_one(program_a: Program) -> None:
+def test_value_is_not_restored_beside_an_active_one(program_a: Program) -> None:
     old, _ = home(program_a, "Rome", review=""), home(program_a, "Oslo", review="")
     answer = decide(program_a, old.memory_id, "restore")
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:konstruct:problem:slot-taken")

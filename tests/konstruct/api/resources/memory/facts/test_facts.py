@@ -21,7 +21,7 @@ from tests.konstruct.api.resources.memory.facts.keeping import (
 from tests.konstruct.conftest import Program
 
 
-def test_a_kept_fact_is_told_whole_and_has_an_address(program_a: Program) -> None:
+def test_stored_fact_is_returned_with_all_fields_and_its_address(program_a: Program) -> None:
     before = timezone.now()
     response = program_a.post(
         FACTS,
@@ -66,7 +66,7 @@ def test_a_kept_fact_is_told_whole_and_has_an_address(program_a: Program) -> Non
     assert "created" not in told
 
 
-def test_a_fact_of_nobody_in_particular(program_a: Program) -> None:
+def test_fact_without_a_user(program_a: Program) -> None:
     response = program_a.post(FACTS, {"content": "The library closes at six."})
     fact = response.json()
     assert (fact["agent"], fact["agent_id"], fact["user_id"]) == (None, None, None)
