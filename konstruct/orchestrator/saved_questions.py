@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.db.models import Max
 
@@ -23,7 +23,12 @@ MAX_VERSIONS: Final = 20
 
 
 def save_question(
-    agent: Agent, *, content: str, user_id: str | None = None, expected: Sequence[str] = ()
+    agent: Agent,
+    *,
+    content: str,
+    user_id: str | None = None,
+    expected: Sequence[str] = (),
+    question_id: UUID | None = None,
 ) -> SavedQuestion:
     """Save a question to an agent.
 
@@ -32,6 +37,7 @@ def save_question(
         content: the message.
         user_id: the person who asks; None: a person without memories.
         expected: words or phrases that the answer should have.
+        question_id: the id of its row; None: a new one.
 
     Raises:
         TooManyQuestions: the agent has MAX_QUESTIONS.
@@ -43,7 +49,11 @@ def save_question(
                 f"{agent.name} has {MAX_QUESTIONS} saved questions. Delete one first."
             )
         return SavedQuestion.objects.create(
-            agent_id=agent.pk, content=content, user_id=user_id, expected=list(expected)
+            id=question_id or uuid4(),
+            agent_id=agent.pk,
+            content=content,
+            user_id=user_id,
+            expected=list(expected),
         )
 
 

@@ -7,17 +7,17 @@ from django.apps import apps
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Permission
-from django.db.models import Model, QuerySet
+from django.db.models import Model, QuerySet, UUIDField
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import capfirst
 from unfold.admin import ModelAdmin
 
 from tenants import transaction
 from tenants.admin.permissions import PermissionsField
-from tenants.admin.row_forms import row_form
+from tenants.admin.row_forms import NewRowForm, new_row_form, one_at_a_time, row_form
 from tenants.admin.sites import ExtraContext
 from tenants.audit.changes import NOTHING, RowState, row_state
-from tenants.context import execute, reading_replica
+from tenants.context import reading_replica
 
 
 class ReplicaChangeList(ChangeList):
@@ -39,6 +39,8 @@ class RecordedAdmin(ModelAdmin):
     redirects_after_add = False
     """Whether saving a new row opens its page: then the form has one button to save it."""
     change_form_before_template = "konstruct/form_state.html"
+    sent_twice: Any = ""
+    """A sentence for the error of a form of a new row that is sent twice."""
 
     def record(
         self, request: HttpRequest, action: str, row: Model | None = None, **detail: Any
@@ -68,17 +70,21 @@ class RecordedAdmin(ModelAdmin):
         return response
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        """Return the form; of a row that exists, with the check for lost updates."""
+        """Return the form, which refuses a lost update, or a second row of one form."""
+        base: Any = kwargs.get("form", self.form)
         if kwargs.get("change"):
-            base: Any = kwargs.get("form", self.form)
             kwargs["form"] = row_form(base, self.last_change)
+        elif isinstance(self.opts.pk, UUIDField):
+            kwargs["form"] = new_row_form(base, self.model, str(self.sent_twice))
         return super().get_form(request, obj, **kwargs)
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         """Show the form, with the buttons that apply."""
-        context["row_version"] = getattr(context["adminform"].form, "row_version", "")
+        form = context["adminform"].form
+        context["row_version"] = getattr(form, "row_version", "")
+        context["row_id"] = getattr(form, "row_id", "")
         if kwargs.get("add") and self.redirects_after_add:
             context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
         response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
@@ -132,6 +138,13 @@ class RecordedAdmin(ModelAdmin):
         row: Model | None = found
         return row
 
+    def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:
+        """Return the row that is to be saved; a new one has the id of its form."""
+        row = super().save_form(request, form, change)
+        if isinstance(form, NewRowForm):
+            row.pk = form.row_id
+        return row
+
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         """Log the addition, in the form's transaction after its relations are saved."""
         self.record(request, "create", obj, after=self.state_of(_reloaded(obj)))
@@ -180,14 +193,6 @@ class RecordedPeopleAdmin(UserAdmin):
         with transaction.atomic():
             response: HttpResponse = super().user_change_password(request, id, form_url)
         return self.seen(request, response)
-
-
-def one_at_a_time(key: str) -> None:
-    """Wait for other transactions that have called this with the same key.
-
-    Rows are locked later, in the order that each service chooses.
-    """
-    execute("SELECT public.wait_for_tenant_lock(%s)", [f"form {key}"])
 
 
 def _without(listed: list[Any], beginnings: tuple[str, ...]) -> list[Any]:

@@ -1,7 +1,8 @@
-"""Forms of rows that several people save: an update that would be lost is refused once.
+"""Forms of rows: an update that would be lost, and a second row of one form, are refused once.
 
 The form of a row has a hidden field with a digest of each value that it was opened with. When it
-is sent, values that were stored since are compared with those that were entered.
+is sent, values that were stored since are compared with those that were entered. The form of a new
+row has the id that the row gets.
 """
 
 import hashlib
@@ -9,15 +10,20 @@ import json
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Final
+from uuid import UUID, uuid4
 
 from django import forms
 from django.db.models import Model
 from django.utils import timezone
 from django.utils.formats import date_format
+from django.utils.functional import cached_property
 from django.utils.text import Truncator
 from django.utils.translation import gettext
 
+from tenants.context import execute
+
 VERSION: Final = "row_version"
+ROW_ID: Final = "row_id"
 DIGEST_CHARACTERS: Final = 12
 MAX_SHOWN_CHARACTERS: Final = 300
 
@@ -83,6 +89,44 @@ class RowForm(forms.ModelForm):
         return {name: _digest(self._stored(name)) for name in names}
 
 
+class FormWithId(forms.BaseForm):
+    """A form that has an id, by which it is known when it is sent twice."""
+
+    @cached_property
+    def row_id(self) -> UUID:
+        """The id of what the form makes."""
+        try:
+            return UUID(self.data.get(ROW_ID, ""))
+        except ValueError:
+            return uuid4()
+
+
+class NewRowForm(FormWithId):
+    """The form of a new row. If it is sent twice, also at the same time, it makes one row.
+
+    Check it in the transaction that saves the row.
+    """
+
+    row_model: type[Model]
+    sent_twice = ""
+    """A sentence for the error, after the one that names the row."""
+
+    def full_clean(self) -> None:
+        """Check the entries, and that no form with the same id has saved its row."""
+        super().full_clean()
+        if not self.is_bound:
+            return
+        one_at_a_time(f"{self.row_model._meta.label_lower} {self.row_id}")
+        saved = self.row_model._default_manager.filter(pk=self.row_id).first()
+        if saved is not None:
+            self.row_id = uuid4()
+            text = gettext(
+                "This form was sent twice, and %(row)s is saved already. Save again only to add"
+                " another one."
+            )
+            self.add_error(None, " ".join(filter(None, [text % {"row": saved}, self.sent_twice])))
+
+
 def row_form(form: type[forms.ModelForm], last_change: LastChange) -> type[forms.ModelForm]:
     """Return the form with the check of a `RowForm`.
 
@@ -90,13 +134,27 @@ def row_form(form: type[forms.ModelForm], last_change: LastChange) -> type[forms
         form: the form of a model.
         last_change: finds who changed the row last.
     """
+    return _derived(form, RowForm, last_change=staticmethod(last_change))
+
+
+def new_row_form(
+    form: type[forms.ModelForm], row_model: type[Model], sent_twice: str = ""
+) -> type[forms.ModelForm]:
+    """Return the form with the check of a `NewRowForm`, whose attributes the arguments are."""
+    return _derived(form, NewRowForm, row_model=row_model, sent_twice=sent_twice)
+
+
+def one_at_a_time(key: str) -> None:
+    """Wait for other transactions that have called this with the same key.
+
+    Rows are locked later, in the order that each service chooses.
+    """
+    execute("SELECT public.wait_for_tenant_lock(%s)", [f"form {key}"])
+
+
+def _derived(form: Any, check: type[forms.BaseForm], **attributes: Any) -> Any:
     metaclass: Any = type(form)
-    checked: type[forms.ModelForm] = metaclass(
-        form.__name__,
-        (RowForm, form),
-        {"last_change": staticmethod(last_change), "__module__": form.__module__},
-    )
-    return checked
+    return metaclass(form.__name__, (check, form), {"__module__": form.__module__, **attributes})
 
 
 def _digest(value: Any) -> str:

@@ -209,7 +209,7 @@ class AgentAdmin(AuditedAdmin):
             return
         names = [field.attname for field in Agent._meta.concrete_fields if field.editable]
         values = {name: getattr(obj, name) for name in names if name != "tenant_id"}
-        obj.pk = create_agent(tenant_id=required_tenant_id(), author=author, note=note, **values).pk
+        create_agent(tenant_id=required_tenant_id(), id=obj.pk, author=author, note=note, **values)
 
     def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
         """Refuse: memories belong to an agent. An agent is made inactive instead."""

@@ -28,6 +28,7 @@ from memory.browse.people import known_users, name_of_each
 from memory.conversations.names import fold
 from memory.ids import new_id_argument
 from tenants import transaction
+from tenants.admin.row_forms import NewRowForm
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -36,8 +37,10 @@ from tenants.exceptions import KonstructError
 SHOWN_VERSIONS: Final = 5
 
 
-class QuestionForm(PageForm):
+class QuestionForm(NewRowForm, PageForm):
     """A question to save."""
+
+    row_model = SavedQuestion
 
     content = forms.CharField(
         label=_("Question"),
@@ -105,11 +108,12 @@ def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
     agent = get_object_or_404(Agent, pk=agent_id)
     may_find = request.user.has_perm(SEE_PEOPLE)
     form = QuestionForm(request.POST if request.method == "POST" else None, may_find=may_find)
-    if request.method == "POST" and form.is_valid():
+    if request.method == "POST":
         with show_outcome(request, form=form), transaction.atomic():
-            question = save_question(agent, **form.cleaned_data)
-            enqueue_questions(agent.pk)
-            note_row(request, Action.CREATE, question, after=row_state(question))
+            if form.is_valid():
+                question = save_question(agent, question_id=form.row_id, **form.cleaned_data)
+                enqueue_questions(agent.pk)
+                note_row(request, Action.CREATE, question, after=row_state(question))
         if form.is_valid():
             return redirect("admin:agent_questions", agent.pk)
     note(request, Action.LIST, "saved questions", agent_id=agent.pk)
@@ -133,6 +137,7 @@ def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
         title=gettext("Saved questions of %(name)s") % {"name": agent.name},
         agent=agent,
         form=form,
+        row_id=form.row_id,
         versions=[(number, times.get(number), number == current) for number in versions],
         rows=[
             {

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from django import forms
 from django.contrib import admin
@@ -35,6 +35,7 @@ from memory.browse.threads import turns_around
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.badges import Colours
+from tenants.admin.row_forms import FormWithId
 from tenants.admin.sites import tenant_site
 from tenants.audit.changes import row_state
 from tenants.audit.models import Action
@@ -121,7 +122,7 @@ class EscalationAdmin(AgentRowsAdmin):
         return link(text, "escalation", escalation.pk)
 
 
-class AnswerForm(PageForm):
+class AnswerForm(FormWithId, PageForm):
     """The answer of a person to the user."""
 
     content = forms.CharField(
@@ -174,11 +175,14 @@ def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     found, form = _found(escalation_id), AnswerForm(request.POST)
     if not form.is_valid():
         return _page(request, found, form, ResolutionForm())
+    content = form.cleaned_data["content"]
     with show_outcome(request, gettext("The answer is on its way to the user.")):
         answer_as_person(
             found.pk,
-            form.cleaned_data["content"],
+            content,
             name=actor_of(request).name,
+            # The same page sends another text as another answer.
+            idempotency_key=str(uuid5(form.row_id, content)),
             on_change=lambda turn: _note(request, Action.ANSWER, found, message=str(turn.pk)),
         )
     return redirect("admin:escalation", found.pk)
@@ -317,6 +321,7 @@ def _page(
         waiting=len(waiting),
         last=last,
         answering=answering,
+        row_id=answering.row_id,
         ending=ending,
         may_answer=found.resolved_at is None
         and found.to_agent_id is None

@@ -79,6 +79,7 @@ class ApiKeyAdmin(AuditedAdmin):
 
     form = ApiKeyForm
     redirects_after_add = True
+    sent_twice = _("The first answer showed the key. If you have not copied it, roll the key.")
     list_display = (
         "name", "prefix", "state", "change", "may", "agent", "user_id", "creator",
         "last_use", "created_at",
@@ -152,6 +153,7 @@ class ApiKeyAdmin(AuditedAdmin):
         """Create the key with the service that the command uses."""
         key, text = issue_key(
             tenant_id=required_tenant_id(),
+            key_id=obj.pk,
             name=obj.name,
             scopes=obj.scopes,
             agent_id=obj.agent_id,

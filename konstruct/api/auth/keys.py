@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.core.exceptions import ValidationError
 from django.db.models import Q
@@ -105,6 +105,7 @@ def issue_key(
     user_id: str | None = None,
     expires_at: datetime | None = None,
     created_by: str = "",
+    key_id: UUID | None = None,
     spare: int = 0,
 ) -> tuple[ApiKey, KeyText]:
     """Create a key, and return its text, which is not stored.
@@ -114,6 +115,7 @@ def issue_key(
         agent_id: restricts the key to one agent; by default all of them.
         user_id: restricts the key to one end user; by default all of them.
         created_by: the id of the person who creates it; empty: an operator's command.
+        key_id: the id of its row; None: a new one.
         spare: how many keys there may be above the tenant's limit.
 
     Raises:
@@ -123,6 +125,7 @@ def issue_key(
     text = new_key(tenant_id)
     chosen = [str(scope) for scope in scopes]
     key = ApiKey(
+        id=key_id or uuid4(),
         name=name,
         prefix=text.prefix,
         secret_digest=text.digest,

@@ -1,0 +1,126 @@
+"""Forms in a real browser: sent once by a double click, and filled in again after a new login."""
+
+from collections.abc import Callable
+
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from konstruct.api.models import ApiKey
+from konstruct.orchestrator.models import SavedQuestion
+from tenants.context import tenant_scope
+from tests.browser.conftest import PASSWORD, Aurora, Visitor
+
+FILLED_IN = "What you had entered is filled in again."
+
+
+def end_session(page: Page) -> None:
+    """The session expires: its cookie is gone."""
+    page.context.clear_cookies(name="sessionid")
+
+
+def log_in_again(page: Page, username: str = "admin") -> None:
+    expect(page.locator("#login-form")).to_be_visible()
+    page.get_by_label("Username").fill(username)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator("#login-form")).to_have_count(0)
+
+
+def test_a_double_click_sends_a_form_once(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(standing_aurora.host)
+    admin.log_in("admin")
+    page = admin.open("/admin/api/apikey/add/")
+    posted: list[str] = []
+    page.on("request", lambda sent: posted.append(sent.url) if sent.method == "POST" else None)
+    page.get_by_label("Name").fill("clicked twice")
+    page.get_by_role("button", name="Save", exact=True).dblclick()
+    expect(page.get_by_text("Copy the key now").first).to_be_visible()
+    assert len(posted) == 1
+    with tenant_scope(standing_aurora.tenant.id):
+        assert ApiKey.objects.filter(name="clicked twice").count() == 1
+
+
+def test_a_button_says_that_it_works_and_is_usable_after_going_back(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(standing_aurora.host)
+    admin.log_in("admin")
+    page = admin.open("/admin/api/apikey/add/")
+    page.get_by_label("Name").fill("slow")
+    page.route("**/apikey/add/", lambda route: route.fulfill(status=204))  # stays on the page
+    button = page.locator("button[name=_save]")
+    button.click()
+    expect(button).to_be_disabled()
+    expect(button).to_have_text("Working…")
+    page.evaluate("() => dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    expect(button).to_be_enabled()
+    expect(button).to_have_text("Save")
+
+
+def test_entries_outlive_the_session_on_the_page_of_a_row(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(standing_aurora.host)
+    admin.log_in("admin")
+    address = f"/admin/orchestrator/agent/{standing_aurora.agent.pk}/change/"
+    page = admin.open(address)
+    page.get_by_label("Persona").fill("Typed for ten minutes.")
+    page.locator("input[name=tools]").first.check()
+    version = page.locator("input[name=row_version]").input_value()
+    end_session(page)
+    page.get_by_role("button", name="Save", exact=True).click()
+    log_in_again(page)
+    assert page.url == admin.url + address
+    expect(page.get_by_text(FILLED_IN)).to_be_visible()
+    expect(page.get_by_label("Persona")).to_have_value("Typed for ten minutes.")
+    expect(page.locator("input[name=tools]").first).to_be_checked()
+    expect(page.locator("input[name=row_version]")).to_have_value(version)
+    page.reload()
+    expect(page.get_by_text(FILLED_IN)).to_have_count(0)
+
+
+def test_entries_are_for_the_same_person_and_without_passwords(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    with tenant_scope(standing_aurora.tenant.id):
+        User.objects.create_superuser("other", password=PASSWORD)
+    admin = visit(standing_aurora.host)
+    admin.log_in("admin")
+    page = admin.open(f"/admin/agents/{standing_aurora.agent.pk}/questions/")
+    page.get_by_label("Question", exact=True).fill("Of admin alone?")
+    end_session(page)
+    page.get_by_role("button", name="Save and ask").click()
+    log_in_again(page, "other")
+    expect(page.get_by_label("Question", exact=True)).to_have_value("")
+    assert page.evaluate("() => sessionStorage.getItem('k-entries')") is None
+    admin.open("/admin/password_change/")
+    page.get_by_label("Old password").fill(PASSWORD)
+    end_session(page)
+    page.locator("form:has([name=old_password]) [type=submit]").first.click()
+    expect(page.locator("#login-form")).to_be_visible()
+    assert PASSWORD not in (page.evaluate("() => sessionStorage.getItem('k-entries')") or "")
+
+
+def test_a_login_in_another_tab_keeps_entries_too(
+    standing_aurora: Aurora, visit: Callable[..., Visitor]
+) -> None:
+    admin = visit(standing_aurora.host)
+    admin.log_in("admin")
+    address = f"/admin/agents/{standing_aurora.agent.pk}/questions/"
+    page = admin.open(address)
+    page.get_by_label("Question", exact=True).fill("Sent with an old token?")
+    page.context.clear_cookies(name="csrftoken")
+    page.get_by_role("button", name="Save and ask").click()
+    expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
+    assert [text for text in admin.complaints if "403" not in text] == []
+    admin.complaints.clear()
+    admin.open(address)
+    expect(page.get_by_text(FILLED_IN)).to_be_visible()
+    expect(page.get_by_label("Question", exact=True)).to_have_value("Sent with an old token?")
+    page.get_by_role("button", name="Save and ask").click()
+    expect(page.get_by_role("rowheader", name="Sent with an old token?")).to_be_visible()
+    expect(page.get_by_text(FILLED_IN)).to_have_count(0)
+    with tenant_scope(standing_aurora.tenant.id):
+        SavedQuestion.objects.get(content="Sent with an old token?").delete()

@@ -1,0 +1,97 @@
+"""A form that is sent twice, by a double click or again after an outage, makes one row."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connections
+from django.db.models import Model
+from django.test import Client
+
+from konstruct.api.models import ApiKey
+from konstruct.orchestrator.models import Escalation, NotificationRecipient, SavedQuestion
+from memory.models import Message
+from tenants.admin.row_forms import ROW_ID
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests.konstruct.conftest import Program
+
+KEY = {"name": "billing", "scopes": ["read"]}
+RECIPIENT = {
+    "destination": "mail", "email": "desk@example.org", "events": ["erasure_due"],
+    "wait_minutes": "10", "review_threshold": "5", "digest_minutes": "0", "time_zone": "UTC",
+    "is_active": "on",
+}  # fmt: skip
+FORMS: list[tuple[type[Model], str, dict[str, Any], int]] = [
+    (ApiKey, "/admin/api/apikey/add/", KEY, 200),
+    (NotificationRecipient, "/admin/orchestrator/notificationrecipient/add/", RECIPIENT, 302),
+    (SavedQuestion, "/admin/agents/{agent}/questions/", {"content": "Who are you?"}, 302),
+]
+
+
+def made(program: Program, model: type[Model]) -> int:
+    """How many rows there are, but the key of the program itself."""
+    with tenant_scope(program.tenant.id):
+        return model._default_manager.count() - (model is ApiKey)
+
+
+@pytest.mark.parametrize(("model", "address", "entries", "status"), FORMS)
+def test_the_second_one_is_refused_once_with_its_entries(
+    program_a: Program, browser: Callable[..., Client],
+    model: type[Model], address: str, entries: dict[str, Any], status: int,
+) -> None:  # fmt: skip
+    client, page = browser(program_a.tenant), address.format(agent=program_a.agent.pk)
+    row_id = client.get(page).context["row_id"]
+    first = client.post(page, {**entries, ROW_ID: str(row_id)})
+    assert first.status_code == status, first.context["errors"]
+    with tenant_scope(program_a.tenant.id):
+        assert model._default_manager.filter(pk=row_id).exists()
+    second = client.post(page, {**entries, ROW_ID: str(row_id)})
+    assert "This form was sent twice" in second.text
+    assert ("roll the key" in second.text) is (model is ApiKey)
+    assert next(text for text in entries.values() if len(text) > 4) in second.text
+    assert made(program_a, model) == 1
+    another = second.context["row_id"]
+    assert another != row_id
+    assert client.post(page, {**entries, ROW_ID: str(another)}).status_code == status
+    assert made(program_a, model) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("model", "address", "entries", "status"), FORMS)
+def test_of_two_at_the_same_time_one_makes_a_row(
+    program_a: Program, browser: Callable[..., Client],
+    model: type[Model], address: str, entries: dict[str, Any], status: int,
+) -> None:  # fmt: skip
+    clients = [browser(program_a.tenant), browser(program_a.tenant)]
+    page, row_id = address.format(agent=program_a.agent.pk), str(uuid4())
+
+    def send(client: Client) -> bool:
+        try:
+            return "This form was sent twice" in client.post(page, {**entries, ROW_ID: row_id}).text
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(send, clients)) == [False, True]
+    assert made(program_a, model) == 1
+    with tenant_scope(program_a.tenant.id):
+        assert AccessEvent.objects.filter(action="create", subject_id=row_id).count() == 1
+
+
+def test_an_answer_of_a_person_is_sent_once(
+    involved_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(involved_a.tenant)
+    with tenant_scope(involved_a.tenant.id):
+        escalation = Escalation.objects.open().to_people().get()
+    page = f"/admin/escalations/{escalation.pk}/"
+    row_id = str(client.get(page).context["row_id"])
+    for content, count in (("On my way.", 1), ("On my way.", 1), ("It was late.", 2)):
+        sent = client.post(f"{page}answer/", {"content": content, ROW_ID: row_id})
+        assert sent.status_code == 302
+        with tenant_scope(involved_a.tenant.id):
+            answers = Message.objects.filter(content__in=["On my way.", "It was late."])
+            assert answers.count() == count
