@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Aurora, Visitor
 
 
-def test_what_opens_by_the_keyboard_closes_by_escape_and_gives_the_focus_back(
+def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
     standing_aurora: Aurora, visit: Callable[..., Visitor]
 ) -> None:
     admin = visit(standing_aurora.host)
@@ -73,7 +73,7 @@ def test_what_opens_by_the_keyboard_closes_by_escape_and_gives_the_focus_back(
     expect(filters).to_be_focused()
 
 
-def test_a_list_without_rows_says_why_and_leads_back(
+def test_empty_list_shows_the_reason_and_a_link_back(
     standing_aurora: Aurora, visit: Callable[..., Visitor]
 ) -> None:
     admin = visit(standing_aurora.host)

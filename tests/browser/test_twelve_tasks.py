@@ -166,7 +166,7 @@ def test_export_for_an_auditor(standing_aurora: Aurora, visit: Callable[..., Vis
     assert download.value.path().read_text().count("\n") > 3
 
 
-def test_find_by_meaning(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+def test_find_by_similar_meaning(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
     visitor = visit(standing_aurora.host)
     page = begin(visitor, "admin")
     with clicks(page, 1):

@@ -148,7 +148,7 @@ def test_the_rules_are_those_of_prometheus(everything: dict[str, Any]) -> None:
     assert everything["PrometheusRule/konstruct"]["spec"] == rules
 
 
-def test_nothing_reaches_a_pod_or_is_reached_but_by_a_named_policy(least: dict[str, Any]) -> None:
+def test_network_policies_cover_all_connections_of_pods(least: dict[str, Any]) -> None:
     policies = {
         name.removeprefix("NetworkPolicy/konstruct-"): each["spec"]
         for name, each in least.items()
@@ -177,7 +177,7 @@ def test_it_is_valid_for_kubernetes(
         assert_valid(run_check, manifests)
 
 
-def test_checkov_finds_nothing_that_has_no_reason(
+def test_checkov_reports_only_explained_findings(
     run_check: Callable[..., str], everything: dict[str, Any], tmp_path: Path
 ) -> None:
     assert failed_checks(run_check, everything, tmp_path) == set(NOT_CHECKED)

@@ -59,7 +59,7 @@ def test_a_unit_confines_its_process(unit: Path, tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr
 
 
-def test_the_units_are_alike_but_for_their_commands() -> None:
+def test_units_differ_only_in_their_commands() -> None:
     confined = [
         re.sub(r"(?s)^.*?(?=# Shared by all units)", "", unit.read_text())
         for unit in UNITS.glob("*.service")

@@ -40,11 +40,11 @@ def compose(*names: str) -> Any:
     return content
 
 
-def test_hadolint_finds_nothing(run_check: Callable[..., str]) -> None:
+def test_hadolint_reports_no_findings(run_check: Callable[..., str]) -> None:
     assert run_check("hadolint", "Dockerfile") == ""
 
 
-def test_checkov_finds_nothing_that_has_no_reason(run_check: Callable[..., str]) -> None:
+def test_checkov_reports_only_explained_findings(run_check: Callable[..., str]) -> None:
     report = json.loads(
         run_check(
             "checkov", "--file", "Dockerfile", "--framework", "dockerfile", "--skip-download",

@@ -56,7 +56,7 @@ def command_of(service: str) -> list[str]:
     return [sys.executable, *command[1:]]
 
 
-def test_nothing_but_the_writable_folder_can_be_written(tmp_path: Path) -> None:
+def test_only_the_writable_folder_is_writable(tmp_path: Path) -> None:
     script = f"touch {shlex.quote(str(tmp_path / 'yes'))}; touch manage.py; touch /tmp/no"
     ran = subprocess.run(
         contained(tmp_path, "sh", "-c", script),

@@ -44,7 +44,7 @@ def licences() -> dict[str, tuple[str, str]]:
     return {canonicalize_name(name): (version, licence) for name, version, licence in rows[1:]}
 
 
-def test_it_lists_exactly_what_the_image_installs() -> None:
+def test_sbom_lists_exactly_the_packages_of_the_image() -> None:
     components = json.loads(SBOM.read_text())["components"]
     assert {canonicalize_name(each["name"]): each["version"] for each in components} == locked()
     assert all(each["purl"].startswith("pkg:pypi/") for each in components)
@@ -56,7 +56,7 @@ def test_each_licence_is_known() -> None:
     assert unknown == set(STATED)
 
 
-def test_it_says_nothing_of_the_machine_that_wrote_it() -> None:
+def test_sbom_contains_no_data_of_the_build_machine() -> None:
     text = SBOM.read_text()
     assert "/tmp" not in text  # noqa: S108
     assert "file:" not in text
@@ -70,7 +70,7 @@ def test_it_is_valid_by_the_schema_of_cyclonedx(run_check: Callable[..., str]) -
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_make_sbom_writes_the_same_again() -> None:
+def test_make_sbom_is_reproducible() -> None:
     before = SBOM.read_text(), LICENCES.read_text()
     subprocess.run(["make", "sbom"], cwd=PROJECT, check=True)  # noqa: S607
     assert (SBOM.read_text(), LICENCES.read_text()) == before

@@ -100,7 +100,7 @@ def test_it_is_valid_for_kubernetes_and_secure(
     assert failed_checks(run_check, manifests, tmp_path) == {*NOT_CHECKED, "CKV_K8S_43"}
 
 
-def test_pods_are_as_the_values_say(render: Callable[..., Any]) -> None:
+def test_pods_follow_the_values(render: Callable[..., Any]) -> None:
     manifests = render(UNUSUAL)
     assert not any(name.startswith(("Horizontal", "Scaled", "PodDisr")) for name in manifests)
     pods = {name.partition("/konstruct-")[2]: manifest["spec"]["template"]["spec"]
@@ -138,7 +138,7 @@ def test_pods_are_as_the_values_say(render: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("group", [("ingress", "enabled"), ("backup", "enabled")])
-def test_what_is_off_leaves_no_object(render: Callable[..., Any], group: Path_) -> None:
+def test_disabled_parts_render_no_object(render: Callable[..., Any], group: Path_) -> None:
     kind = {"ingress": "Ingress", "backup": "CronJob"}[group[0]]
     assert sum(name.startswith(f"{kind}/") for name in render(UNUSUAL)) == 1
     assert not any(name.startswith(f"{kind}/") for name in render(changed(UNUSUAL, group, False)))

@@ -168,7 +168,7 @@ def shape(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("page", [*PAGES, *DECISIONS], ids=named)
-def test_every_block_is_of_a_known_kind_or_says_why_it_is_not_run(page: Path) -> None:
+def test_every_code_block_has_a_known_kind_or_a_reason_for_not_running(page: Path) -> None:
     before = ""
     for block in blocks(page):
         where = f"{named(page)}:{block.line}"

@@ -44,7 +44,7 @@ def test_none_of_django_tenants_is_offered_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", refused())
-def test_a_refused_command_says_in_one_line_what_to_run(
+def test_refused_command_prints_the_right_command_in_one_line(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(CommandError) as error:

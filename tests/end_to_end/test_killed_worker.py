@@ -94,7 +94,7 @@ def test_messages_of_a_thread_are_answered_in_order_through_all_of_this(
     assert [message_id for (message_id,) in answered] == sent
 
 
-def test_a_language_model_that_was_away_is_asked_again(
+def test_message_is_retried_after_an_outage_of_the_language_model(
     deployment: Deployment, tenant: Tenant
 ) -> None:
     deployment.llm.answers = [Answer("busy", 503)] * 4

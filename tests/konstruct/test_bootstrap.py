@@ -75,7 +75,7 @@ def test_an_empty_database_is_closed_at_once(created: None) -> None:
         assert unsafe_privileges(app.cursor()) == []
 
 
-def test_without_pgvector_nothing_is_changed(created: None) -> None:
+def test_bootstrap_without_pgvector_changes_nothing(created: None) -> None:
     before = state()
     ran = bootstrap(PGOPTIONS="-c extension_control_path=/var/empty")
     assert ran.returncode == 3
@@ -101,7 +101,7 @@ def test_a_database_in_another_encoding_is_refused_first(created: None) -> None:
     assert state() == before
 
 
-def test_a_failure_in_between_changes_nothing(created: None) -> None:
+def test_failure_during_bootstrap_changes_nothing(created: None) -> None:
     ask("superuser", "CREATE SCHEMA extensions")
     # The last but one thing that the script makes, in the way of it.
     ask(

@@ -32,7 +32,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     return run
 
 
-def test_what_a_command_prints_is_in_its_log_at_once(
+def test_output_of_a_command_is_in_its_log_at_once(
     environment_of_processes: dict[str, str],
 ) -> None:
     environment = {**environment_of_processes, "PYTHONUNBUFFERED": ""}
@@ -42,9 +42,7 @@ def test_what_a_command_prints_is_in_its_log_at_once(
     assert said.stdout == b"up\n"
 
 
-def test_create_agent_makes_one_with_what_was_given(
-    tenant_a: Tenant, run: Callable[..., str]
-) -> None:
+def test_create_agent_stores_the_given_values(tenant_a: Tenant, run: Callable[..., str]) -> None:
     out = run(
         "create_agent", "--tenant", "tenant-a", "--name", "ada",
         "--system-prompt", "Help.", "--identity", "You are Ada.", "--persona", "Brief.",
@@ -85,7 +83,7 @@ def test_create_api_key_makes_a_key_for_as_little_as_is_needed(
     assert abs(key.expires_at - timezone.now() - timedelta(days=30)) < timedelta(minutes=5)
 
 
-def test_clearsessions_removes_what_has_expired_in_every_tenant(
+def test_clearsessions_removes_expired_sessions_of_every_tenant(
     tenant_a: Tenant, tenant_b: Tenant
 ) -> None:
     def store(expires: timedelta) -> SessionStore:
@@ -144,7 +142,7 @@ def test_wrong_arguments_are_one_line_and_status_2(
         assert not ApiKey.objects.exists()
 
 
-def test_a_name_that_is_taken_is_refused(tenant_a: Tenant, run: Any) -> None:
+def test_existing_name_is_refused(tenant_a: Tenant, run: Any) -> None:
     run("create_agent", "--tenant", "tenant-a", "--name", "ada")
     with pytest.raises(CommandError, match="has an agent of that name already") as caught:
         run("create_agent", "--tenant", "tenant-a", "--name", "ada")

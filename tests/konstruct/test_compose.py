@@ -41,13 +41,13 @@ def test_the_services_are_those_of_the_real_thing() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVICES) - {"migrate", "backup"}))
-def test_each_service_that_stays_has_a_health_check_and_comes_back(name: str) -> None:
+def test_each_long_running_service_has_a_health_check_and_restarts(name: str) -> None:
     assert SERVICES[name]["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
     assert SERVICES[name]["restart"] == "unless-stopped"
 
 
 @pytest.mark.parametrize("name", ["web", *WORKERS, "beat", "owner"])
-def test_nothing_serves_before_the_schemas_are_migrated(name: str) -> None:
+def test_services_start_after_migrations(name: str) -> None:
     conditions = {other: on["condition"] for other, on in SERVICES[name]["depends_on"].items()}
     assert conditions == {
         "migrate": "service_completed_successfully",
@@ -84,7 +84,7 @@ def test_a_backup_is_made_by_the_image_that_has_postgresqls_programs() -> None:
 
 
 @pytest.mark.parametrize("name", ["web", *WORKERS, "beat"])
-def test_what_serves_does_not_know_the_owner(name: str) -> None:
+def test_serving_containers_have_no_owner_password(name: str) -> None:
     environment = yaml.dump(SERVICES[name])
     assert "OWNER" not in environment
     assert "konstruct_app:" in environment
@@ -191,7 +191,7 @@ def names_read_by(*paths: str) -> set[str]:
     return found
 
 
-def test_the_image_takes_what_exists_and_what_the_build_may_see() -> None:
+def test_copied_files_exist_and_are_in_the_build_context() -> None:
     seen = {
         line[1:]
         for line in (PROJECT / ".dockerignore").read_text().splitlines()

@@ -42,7 +42,7 @@ def test_no_reading_of_a_text_takes_its_square(every: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_attacks_find_what_takes_the_square() -> None:
+def test_attacks_find_quadratic_patterns() -> None:
     program = (
         "import re; from tests.attacks.growing import attack_all;"
         r"heading = re.compile(r'# +(.*?) *#*\Z');"

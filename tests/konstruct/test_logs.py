@@ -81,7 +81,7 @@ def test_log_record_is_one_line_with_any_content() -> None:
     assert line.endswith(f"ERROR a [-]: {ESCAPED}")
 
 
-def test_what_people_write_stays_readable() -> None:
+def test_non_ascii_text_is_readable() -> None:
     said = "Zoë, 東京, שלום, 🙂 and a space"
     assert lines_of(said)[0].endswith(f": {said}")
 
@@ -121,7 +121,7 @@ def test_levels_of_the_settings_hold(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.records == []
 
 
-def test_percent_signs_are_text_and_exceptions_are_kept(caplog: pytest.LogCaptureFixture) -> None:
+def test_percent_signs_are_text_and_exceptions_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     try:
         int("why")
     except ValueError:
@@ -161,7 +161,7 @@ def test_a_process_writes_one_kind_of_line() -> None:
     assert process.stderr.rstrip().endswith("WARNING konstruct.test [-]: compiled total=28")
 
 
-def test_configuring_again_changes_nothing_for_loggers_that_are_in_use(
+def test_repeated_configuration_keeps_loggers_in_use(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     logger.info("met")

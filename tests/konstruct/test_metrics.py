@@ -115,7 +115,7 @@ HOSTILE = ["a" * 100_000, '"} 1\nforged 1', "\x00", "maria@example.com", "‮adm
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=range(len(HOSTILE)))
-def test_what_callers_send_is_no_label(value: str) -> None:
+def test_input_of_callers_is_no_label(value: str) -> None:
     ACCEPTED.of(channel=value).inc()
     REQUESTS.of(interface=interface_of(f"/{value}/x"), method=value, status=value).inc()
     text = generate_latest(registry()).decode()
@@ -215,7 +215,7 @@ def test_a_server_with_more_jobs_than_can_be_counted_in_time_is_up(
     assert "konstruct_jobs_waiting{" not in text
 
 
-def test_one_path_is_served_and_nothing_else(server: str) -> None:
+def test_only_the_metrics_path_is_served(server: str) -> None:
     answer = httpx.get(f"{server}/metrics?name[]=x", headers={"Accept": "*/*"})
     assert answer.status_code == 200
     assert answer.headers["Content-Type"].startswith("text/plain")
@@ -234,7 +234,7 @@ def test_no_host_of_the_web_serves_them(tenant_a: Tenant, host: str, path: str) 
     assert b"konstruct_" not in answer.content
 
 
-def test_an_address_that_is_taken_ends_no_process(
+def test_used_metrics_address_ends_no_process(
     server: str, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.METRICS_ADDRESS = ("203.0.113.1", 9464)  # not ours

@@ -48,7 +48,7 @@ def selectors(node: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("of", "query"), QUERIES, ids=[of for of, _ in QUERIES])
-def test_a_query_asks_for_what_is_given(of: str, query: str) -> None:
+def test_queries_use_existing_metrics(of: str, query: str) -> None:
     declare_all()
     found = list(selectors(promql_parser.parse(query)))
     assert found

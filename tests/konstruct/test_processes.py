@@ -73,7 +73,7 @@ def test_a_child_that_is_bound_by_a_gentler_signal_ends_in_order() -> None:
     parent.communicate()
 
 
-def test_what_does_not_end_when_asked_is_killed() -> None:
+def test_process_that_ignores_sigterm_is_killed() -> None:
     stubborn = started(STUBBORN)
     line_of(stubborn)
     stubborn.terminate()

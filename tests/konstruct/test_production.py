@@ -109,7 +109,7 @@ def test_wildcard_or_empty_host_is_refused(host: str) -> None:
 @pytest.mark.parametrize(
     "host", ["a", "a.example", ".example.com", ".localhost", "10.0.0.1", "[::1]"]
 )
-def test_a_host_of_ones_own_is_taken(host: str) -> None:
+def test_specific_host_is_accepted(host: str) -> None:
     assert weak_values.weak_hosts("H", [host], subdomains=True) == ""
 
 
@@ -118,7 +118,7 @@ def test_wildcard_origin_is_refused(origin: str) -> None:
     assert repr(origin) in weak_values.weak_origins("O", [origin])
 
 
-def test_origins_of_ones_own_are_taken() -> None:
+def test_specific_origins_are_accepted() -> None:
     ours = ["https://*.example.com", "http://localhost:8000", "https://example.com:8443"]
     assert weak_values.weak_origins("O", ours) == ""
 
@@ -143,7 +143,7 @@ def test_secure_cookies_and_hsts_are_on_unless_plain_http_is_set() -> None:
 
 
 @pytest.mark.slow
-def test_a_variable_that_is_set_to_nothing_has_its_default() -> None:
+def test_empty_variable_has_its_default() -> None:
     names = ("LLM_API", "LLM_TIMEOUT", "SLACK_API_URL", "LOG_LEVEL", "TENANT_DOMAIN_SUFFIX")
     empty = dict.fromkeys((*names, "PLAIN_HTTP", "KONSTRUCT_DB_ROLE", "STATIC_ROOT"), "")
     assert settings_of(*names, **empty) == [
@@ -156,13 +156,13 @@ def test_a_variable_that_is_set_to_nothing_has_its_default() -> None:
 
 
 @pytest.mark.slow
-def test_djangos_own_check_of_a_deployment_finds_nothing() -> None:
+def test_check_deploy_has_no_findings() -> None:
     ran = start("manage.py", "check", "--deploy", "--fail-level", "WARNING")
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "System check identified no issues" in ran.stdout
 
 
-def test_the_apis_documentation_says_what_it_may_load(db: None) -> None:
+def test_content_security_policy_of_the_api_documentation(db: None) -> None:
     client = Client(headers={"Host": "localhost"})
     page = client.get("/api/docs/")
     assert page.headers["Content-Security-Policy"] == POLICIES["/api/docs/"]

@@ -163,9 +163,7 @@ def test_a_body_that_is_too_large_is_explained(
     assert ("urn:konstruct:problem" in refused.text) is (by == "konstruct")
 
 
-def test_what_nginx_itself_refuses_says_when_to_try_again(
-    deployment: Deployment, program_a: Program
-) -> None:
+def test_refusals_of_nginx_have_retry_after(deployment: Deployment, program_a: Program) -> None:
     with ExitStack() as opened:
         for _ in range(MAX_CONNECTIONS):
             connection = opened.enter_context(
@@ -186,7 +184,7 @@ def test_what_nginx_itself_refuses_says_when_to_try_again(
     assert_refused(refused[0], 429, "too-many-requests", "1")
 
 
-def test_without_web_processes_a_client_is_asked_to_come_back(
+def test_client_gets_retry_after_without_web_processes(
     deployment: Deployment, program_a: Program
 ) -> None:
     deployment.stop()
@@ -271,7 +269,7 @@ def test_no_request_fails_while_processes_and_the_password_are_replaced(
     assert set(answered) == {200, 202}
 
 
-def test_the_second_login_can_do_what_the_first_can_and_nothing_more(second_login: str) -> None:
+def test_second_login_has_the_privileges_of_the_first(second_login: str) -> None:
     with psycopg.connect(second_login, autocommit=True) as session:
         acts_as = "SELECT current_user::text, current_setting('statement_timeout')"
         assert session.execute(acts_as).fetchall() == [("konstruct_app", "5min")]

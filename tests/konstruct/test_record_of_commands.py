@@ -190,7 +190,7 @@ def test_repairs_and_vectors(tenant_a: Tenant) -> None:
     assert events(tenant_a)[-1].subject == "vectors"
 
 
-def test_what_cannot_be_recorded_is_not_done(
+def test_action_without_a_record_is_rolled_back(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def is_full(*_: Any, **__: Any) -> None:

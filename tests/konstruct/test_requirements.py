@@ -70,7 +70,7 @@ def ranges(name: str) -> Iterator[Requirement]:
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_a_lock_file_holds_versions_and_hashes_and_nothing_else(lock: str) -> None:
+def test_lock_file_contains_only_versions_and_hashes(lock: str) -> None:
     lines = (FOLDER / f"{lock}.lock").read_text().splitlines(keepends=True)
     rest = "".join(line for line in lines if not line.startswith("#"))
     assert PIN.sub("", rest) == ""  # no address of an index, no path, no option

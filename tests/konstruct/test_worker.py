@@ -45,7 +45,7 @@ def consumer(broker: Connection) -> SimpleNamespace:
     return SimpleNamespace(task_consumer=tasks, timer=timer)
 
 
-def test_no_task_is_taken_while_the_database_is_down(
+def test_worker_takes_no_task_without_the_database(
     transactional_db: None,
     consumer: Any,
     caplog: pytest.LogCaptureFixture,
@@ -74,7 +74,7 @@ def test_no_task_is_taken_while_the_database_is_down(
     assert last == "Taking tasks again: the database is back"
 
 
-def test_tasks_are_taken_no_more_once_the_database_takes_no_writes(
+def test_worker_takes_no_task_while_the_database_is_read_only(
     transactional_db: None, consumer: Any
 ) -> None:
     tasks, gate = consumer.task_consumer, DatabaseGate(consumer)

@@ -44,9 +44,7 @@ def test_the_configured_database_may_be_named(driver: str) -> None:
         "postgresql://elsewhere/konstruct?password=secret",
     ],
 )
-def test_another_database_is_refused_with_what_to_set(
-    make: Callable[[str], object], url: str
-) -> None:
+def test_other_database_is_refused_with_a_remedy(make: Callable[[str], object], url: str) -> None:
     with pytest.raises(
         InvalidArgument, match=r"elsewhere:5432/konstruct.*set DATABASE_URL"
     ) as info:
@@ -54,7 +52,7 @@ def test_another_database_is_refused_with_what_to_set(
     assert "secret" not in str(info.value)
 
 
-def test_what_is_no_database_is_refused() -> None:
+def test_invalid_database_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="not the URL of a PostgreSQL database"):
         LongTermMemory("mysql://localhost/konstruct")
 
@@ -96,7 +94,7 @@ def test_setup_checks_that_the_schema_is_migrated(
         memory.setup()
 
 
-def test_setup_of_a_tenant_that_does_not_exist_says_so() -> None:
+def test_setup_of_an_unknown_tenant_is_refused() -> None:
     with tenant_scope(AGENT), pytest.raises(UnknownTenant, match=f"no tenant has the id {AGENT}"):
         LongTermMemory().setup()
 

@@ -60,7 +60,7 @@ def turn(user_id: str, external_id: str = "e") -> ImportedTurn:
 
 
 @pytest.mark.slow
-def test_ids_that_look_alike_are_different_users_everywhere(
+def test_ids_that_look_alike_are_different_users(
     tenant_a: Tenant, tenant_b: Tenant, tmp_path: Path
 ) -> None:
     assert len(set(ALIKE)) == len(ALIKE)
@@ -133,7 +133,7 @@ def _user_of(tenant: Tenant, id: str) -> str:
 
 @pytest.mark.parametrize("id", ["a\u202eb", "\u3000", "x" * 1025], ids=ascii)
 @pytest.mark.parametrize("writer", WRITERS)
-def test_what_cannot_be_seen_is_refused(tenant_a: Tenant, writer: str, id: str) -> None:
+def test_invisible_characters_are_refused(tenant_a: Tenant, writer: str, id: str) -> None:
     with pytest.raises(InvalidArgument):
         WRITERS[writer](tenant_a, id)
     with tenant_scope(tenant_a.id):

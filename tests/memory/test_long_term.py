@@ -50,7 +50,7 @@ def way(request, monkeypatch):
     return request.param
 
 
-def test_the_most_similar_texts_come_first(tenant_a, way):
+def test_results_are_ordered_by_similarity(tenant_a, way):
     for similarity in (0.8, 0.99, 0.5, 0.9, 0.76, 0.74):
         store(tenant_a.id, str(similarity), at_similarity(similarity))
     query = direction(1)
@@ -65,7 +65,7 @@ def test_the_most_similar_texts_come_first(tenant_a, way):
     assert len(retrieve_relevant(tenant_a.id, AGENT, USER, query, 10, -1.0)) == 6
 
 
-def test_the_threshold_is_part_of_what_is_found(tenant_a, way):
+def test_threshold_is_inclusive(tenant_a, way):
     store(tenant_a.id, "just", at_similarity(0.75))
     store(tenant_a.id, "not quite", at_similarity(0.7499))
     store(tenant_a.id, "the same", direction(1))
@@ -83,7 +83,7 @@ def test_length_does_not_matter_and_direction_does(tenant_a, way):
     ]
 
 
-def test_of_equally_similar_texts_the_newer_comes_first(tenant_a, way):
+def test_newer_text_is_first_at_equal_similarity(tenant_a, way):
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO memory_conversationembedding"
@@ -96,7 +96,7 @@ def test_of_equally_similar_texts_the_newer_comes_first(tenant_a, way):
 
 
 @pytest.mark.slow
-def test_hnsw_finds_what_exact_finds(tenant_a, monkeypatch):
+def test_hnsw_results_equal_exact_results(tenant_a, monkeypatch):
     """Among others' rows that are nearer; with what it takes when the scope is large."""
     rng = np.random.default_rng(7)
     query = rng.normal(size=384)
@@ -217,7 +217,7 @@ def test_a_users_id_is_no_pattern_and_no_sql(tenant_a, user):
 # --- what is stored -------------------------------------------------------------------------------
 
 
-def test_a_stored_row_says_everything(tenant_a):
+def test_stored_row_has_all_fields(tenant_a):
     row_id = store(tenant_a.id, "Guten Tag 😀", direction(0.25, -0.5), role="assistant")
     with tenant_scope(tenant_a.id):
         row = ConversationEmbedding.objects.get()
@@ -272,7 +272,7 @@ def test_a_vector_that_cannot_be_is_refused(tenant_a, vector, named):
 
 
 @pytest.mark.parametrize("kind", [list, tuple, np.array, lambda v: np.array(v, dtype=np.float32)])
-def test_vectors_of_any_kind_are_taken(tenant_a, kind):
+def test_vectors_of_any_sequence_type_are_accepted(tenant_a, kind):
     store(tenant_a.id, "text", kind(direction(1)))
     assert retrieve_relevant(tenant_a.id, AGENT, USER, kind(direction(1))) == ["text"]
 
@@ -288,7 +288,7 @@ def test_vectors_of_any_kind_are_taken(tenant_a, kind):
         ({"role": "robot"}, "role='robot' is none of user, assistant"),
     ],
 )
-def test_what_cannot_be_stored_is_named(tenant_a, values, named):
+def test_unstorable_values_are_named(tenant_a, values, named):
     good = {
         "agent_id": AGENT,
         "user_id": USER,

@@ -48,7 +48,7 @@ def enqueued():
         queue.close()
 
 
-def test_the_task_stores_what_it_is_asked_for(tenant_a, say):
+def test_task_stores_its_messages(tenant_a, say):
     first, second = say(tenant_a.id, sentence(1)), say(tenant_a.id, sentence(2))
     assert embed_and_store(str(tenant_a.id), [str(first.id)]) == 1
     assert embed_and_store(str(tenant_a.id), [str(first.id)]) == 0
@@ -69,9 +69,7 @@ def test_a_large_outbox_is_done_in_turns_with_other_tenants(tenant_a, say, enque
 
 
 @pytest.mark.of_one_server(reason="tenants take turns on one server")
-def test_what_no_task_has_stored_in_time_is_done_by_turns(
-    tenant_a, tenant_b, say, enqueued, settings
-):
+def test_overdue_messages_are_stored_in_turns(tenant_a, tenant_b, say, enqueued, settings):
     for tenant in (tenant_a, tenant_b):
         for number in range(2):
             say(tenant.id, sentence(number))
@@ -88,7 +86,7 @@ def test_what_no_task_has_stored_in_time_is_done_by_turns(
     assert sweep() == 0
 
 
-def test_what_a_worker_has_claimed_can_be_stored_by_anyone(tenant_a, say):
+def test_claimed_messages_can_be_stored_by_any_worker(tenant_a, say):
     message = say(tenant_a.id, sentence(1))
     make_due(tenant_a.id)
     assert claimed(EMBEDDINGS) == [message.id]

@@ -114,7 +114,7 @@ def replies(tenant: Tenant, like: str) -> list[str]:
     return [reply for _, reply, _, _ in rows]
 
 
-def test_a_worker_that_is_stopped_longer_than_its_leases_writes_nothing_when_it_goes_on(
+def test_worker_paused_beyond_its_leases_writes_nothing_on_resume(
     deployment: Deployment, model: Model
 ) -> None:
     tenant, slack = deployment.tenants[0], deployment.slack
@@ -172,7 +172,7 @@ def test_a_worker_that_is_stopped_longer_than_its_leases_writes_nothing_when_it_
     assert slack.posts("T1", "C1") == ["Heard oak-stopped-3."]
 
 
-def test_another_process_goes_on_where_one_is_killed(deployment: Deployment, model: Model) -> None:
+def test_another_process_continues_after_a_kill(deployment: Deployment, model: Model) -> None:
     tenant = deployment.tenants[1]
     with model.stalled():
         sent = [

@@ -100,7 +100,7 @@ class Sender(threading.Thread):
             self.accepted.add(headers["Idempotency-Key"])
 
 
-def test_the_ledger_equals_what_the_models_server_has_counted(tmp_path: Path) -> None:
+def test_model_calls_equal_the_count_of_the_model_server(tmp_path: Path) -> None:
     random, stopping = Random(20261124), threading.Event()
     with CountingServer() as llm, Extracting(tmp_path / "home", llm).running() as here:
         (tenant,) = here.tenants

@@ -224,7 +224,7 @@ def assert_recovers(world: World) -> None:
         assert_accepted(caller, ["REST send", "REST list", "stream", "OpenAI", "mem0", "MCP"])
 
 
-def test_the_broker_and_the_database_go_and_come_back(world: World) -> None:
+def test_broker_and_database_go_down_and_return(world: World) -> None:
     for outage in (valkey_is_away, postgres_is_away):
         outage(world, 1)
         assert_recovers(world)

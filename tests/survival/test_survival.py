@@ -21,7 +21,7 @@ SHORT = [
 ]
 
 
-def test_nothing_is_lost_duplicated_or_crossed(tmp_path: Path) -> None:
+def test_no_message_is_lost_duplicated_or_in_another_tenant(tmp_path: Path) -> None:
     report = harness.run(tmp_path / "home", seed=20261121, faults=SHORT, pause=0.8, messages=7)
     assert (report.lost, report.duplicated, report.crossed) == (0, 0, 0), str(report)
     assert report.faults.total() == len(SHORT)

@@ -78,7 +78,7 @@ def test_another_tenants_claim_is_neither_seen_nor_removed(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_tenant_that_is_deleted_claims_nothing(
+def test_deleted_tenant_has_no_claims(
     make_tenant: Callable[..., Tenant],
     as_owner: Callable[[], AbstractContextManager[None]],
 ) -> None:

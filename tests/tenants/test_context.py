@@ -35,7 +35,7 @@ def test_a_scope_is_entered_by_id_and_left(given: UUID | str) -> None:
     assert current_tenant_id() is None
 
 
-def test_code_that_needs_a_tenant_says_so() -> None:
+def test_code_outside_of_a_tenant_gets_an_error() -> None:
     with tenant_scope(A):
         assert required_tenant_id() == A
     with pytest.raises(NotInTenant, match="outside of any: use tenant_scope"):
@@ -59,14 +59,14 @@ def test_a_scope_is_left_after_an_error() -> None:
     assert connection.pinned_tenant is None
 
 
-def test_what_the_block_entered_by_other_means_is_left_too() -> None:
+def test_tenant_entered_otherwise_inside_the_block_is_left_too() -> None:
     with tenant_scope(A), tenant_scope(A):
         connection.set_schema("t_" + B.hex)
     assert current_tenant_id() is None
 
 
 @pytest.mark.parametrize("given", ["", "acme", "t_" + A.hex + "0", None, 5])
-def test_what_is_not_a_tenants_id_is_refused_by_value(given: object) -> None:
+def test_invalid_tenant_id_is_refused_by_value(given: object) -> None:
     with pytest.raises(InvalidTenantId, match=repr(given)), tenant_scope(given):  # type: ignore[arg-type]
         pytest.fail("entered")
 
@@ -133,7 +133,7 @@ def test_the_twin_is_the_same_function_asynchronously() -> None:
     assert asyncio.run(twin(A, prefix="> ")) == f"> {A}"
 
 
-def test_twins_that_run_together_keep_their_tenants_apart() -> None:
+def test_concurrent_twins_keep_their_tenants() -> None:
     twin = asynchronous(tenant_seen_inside)
     tenants = [uuid4() for _ in range(20)]
 
@@ -143,7 +143,7 @@ def test_twins_that_run_together_keep_their_tenants_apart() -> None:
     assert asyncio.run(all_together()) == [str(tenant) for tenant in tenants]
 
 
-def test_a_twin_called_from_sync_code_comes_back_to_its_tenant() -> None:
+def test_sync_twin_restores_its_tenant() -> None:
     with tenant_scope(B):
         assert async_to_sync(asynchronous(tenant_seen_inside))(A) == str(A)
         assert current_tenant_id() == B

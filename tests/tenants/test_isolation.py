@@ -120,7 +120,7 @@ def test_an_insert_without_a_tenant_is_refused(tenant_a: Tenant) -> None:
         )
 
 
-def test_a_row_cannot_be_given_to_another_tenant(users: tuple[Tenant, Tenant]) -> None:
+def test_row_cannot_be_moved_to_another_tenant(users: tuple[Tenant, Tenant]) -> None:
     tenant_a, tenant_b = users
     with tenant_scope(tenant_a.id):
         assert refused("UPDATE auth_user SET tenant_id = %s", tenant_b.id) == (
@@ -130,7 +130,7 @@ def test_a_row_cannot_be_given_to_another_tenant(users: tuple[Tenant, Tenant]) -
 
 
 @pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
-def test_update_and_delete_in_another_schema_touch_nothing(users: tuple[Tenant, Tenant]) -> None:
+def test_update_and_delete_in_another_schema_change_nothing(users: tuple[Tenant, Tenant]) -> None:
     tenant_a, tenant_b = users
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         cursor.execute(f"UPDATE {tenant_b.schema_name}.auth_user SET username = 'stolen'")
@@ -219,7 +219,7 @@ def test_no_table_of_a_tenant_is_the_applications(tenant_a: Tenant) -> None:
         ) == [("konstruct_owner",)]
 
 
-def test_a_tenant_sees_nothing_of_the_operators(users: tuple[Tenant, Tenant]) -> None:
+def test_tenant_reads_no_rows_of_operators(users: tuple[Tenant, Tenant]) -> None:
     tenant_a, _ = users
     User.objects.create(username="operator")
     Session.objects.create(session_key="s", session_data="", expire_date=timezone.now())
@@ -253,7 +253,7 @@ def test_a_tenant_that_does_not_exist_has_no_tables_and_not_publics_rows(db: Non
             rows("SELECT * FROM memory_message")
 
 
-def test_the_same_username_and_session_stay_apart(tenant_a: Tenant, tenant_b: Tenant) -> None:
+def test_equal_usernames_and_sessions_are_separate(tenant_a: Tenant, tenant_b: Tenant) -> None:
     for tenant in (tenant_a, tenant_b):
         with tenant_scope(tenant.id):
             User.objects.create(username="same", email=f"same@{tenant.slug}.example")
@@ -262,7 +262,7 @@ def test_the_same_username_and_session_stay_apart(tenant_a: Tenant, tenant_b: Te
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_plain_connection_of_the_application_sees_nothing(
+def test_plain_connection_of_the_application_reads_no_rows(
     users: tuple[Tenant, Tenant],
 ) -> None:
     """The policies hold without our backend too."""

@@ -36,7 +36,7 @@ def test_lines_are_read_in_order_and_from_a_position_on() -> None:
     assert journal.read(journal.position()) == []
 
 
-def test_threads_and_processes_append_whole_lines() -> None:
+def test_threads_and_processes_append_complete_lines() -> None:
     threads = [
         threading.Thread(
             target=lambda: [journal.append(uuid4(), "k", text="x" * 9_000) for _ in range(20)]
@@ -61,7 +61,7 @@ def test_a_last_line_that_was_cut_off_is_no_line_and_the_next_one_follows(path: 
     assert path.read_bytes().startswith(whole)
 
 
-def test_a_file_without_a_whole_line_has_no_position(path: Path) -> None:
+def test_file_without_a_complete_line_has_no_position(path: Path) -> None:
     path.write_bytes(b'{"at":"2026')
     assert (journal.position(), journal.read()) == ("", [])
     journal.append(TENANT, "first")
@@ -97,7 +97,7 @@ def test_lines_of_a_former_secret_key_are_read_while_it_is_known(
     assert len(journal.digests(TENANT, "fact", "1")) == 2
 
 
-def test_a_shorter_copy_of_the_journal_is_not_taken_for_it(path: Path) -> None:
+def test_shorter_copy_of_the_journal_is_not_accepted(path: Path) -> None:
     journal.append(TENANT, "one")
     older = path.read_bytes()
     journal.append(TENANT, "two")
@@ -122,7 +122,7 @@ def test_a_full_disk_is_an_error(settings: Any) -> None:
         journal.append(TENANT, "one")
 
 
-def test_without_a_journal_nothing_is_written(settings: Any) -> None:
+def test_no_journal_is_written_if_not_configured(settings: Any) -> None:
     settings.ERASURE_JOURNAL = ""
     assert (journal.append(TENANT, "one"), journal.position()) == (False, "")
 

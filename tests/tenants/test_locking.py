@@ -18,20 +18,20 @@ class Clock:
         self.pauses.append(seconds)
 
 
-def test_a_free_lock_is_taken_at_once() -> None:
+def test_free_lock_is_acquired_at_once() -> None:
     clock = Clock()
     assert poll(lambda: True, seconds=0, clock=clock.time, sleep=clock.sleep)
     assert clock.pauses == []
 
 
-def test_a_lock_is_taken_when_it_is_free() -> None:
+def test_lock_is_acquired_when_released() -> None:
     clock = Clock()
     assert poll(lambda: clock.now >= 3, seconds=10, clock=clock.time, sleep=clock.sleep)
     assert 3 <= clock.now <= 3 + MAX_PAUSE_SECONDS
     assert max(clock.pauses) == MAX_PAUSE_SECONDS
 
 
-def test_a_lock_that_stays_taken_is_given_up_in_time() -> None:
+def test_unreleased_lock_times_out() -> None:
     clock = Clock()
     assert not poll(lambda: False, seconds=10, clock=clock.time, sleep=clock.sleep)
     assert abs(clock.now - 10) < 1e-9

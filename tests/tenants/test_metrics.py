@@ -40,7 +40,7 @@ def test_an_address_is_a_host_and_a_port(
 
 
 @pytest.mark.parametrize("value", ["9464", ":9464", "localhost", "localhost:0", "a:65536", "a:b"])
-def test_what_is_no_address_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_invalid_address_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("METRICS_ADDRESS", value)
     with pytest.raises(ImproperlyConfigured, match=r"is not like 127\.0\.0\.1:9464"):
         address("METRICS_ADDRESS")

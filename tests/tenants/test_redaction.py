@@ -32,7 +32,7 @@ from tenants.redaction import redact
         (f"ks_{'a' * 32}_{'b' * 12}_{'c' * 64}", "***"),
     ],
 )
-def test_what_reads_as_a_credential_is_hidden(text: str, redacted: str) -> None:
+def test_credentials_are_hidden(text: str, redacted: str) -> None:
     assert redact(text) == redacted
     assert redact(redacted) == redacted
 

@@ -51,7 +51,7 @@ def test_the_formats_above_are_all() -> None:
 
 
 @pytest.mark.parametrize("constructor", ALL)
-def test_the_tenant_comes_first_and_has_no_default(constructor: Callable[..., str]) -> None:
+def test_key_begins_with_the_tenant_and_requires_it(constructor: Callable[..., str]) -> None:
     parameters = list(inspect.signature(constructor).parameters.values())
     assert parameters[0].name == "tenant_id"
     assert all(parameter.default is inspect.Parameter.empty for parameter in parameters)

@@ -73,7 +73,7 @@ def test_a_task_without_a_tenant_is_refused(db: None) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "acme"])
-def test_a_task_with_what_is_no_tenants_id_is_refused(db: None, text: str) -> None:
+def test_task_with_an_invalid_tenant_id_is_refused(db: None, text: str) -> None:
     with pytest.raises(InvalidTenantId, match=f"'{text}' is not the id"):
         fails(text)
 

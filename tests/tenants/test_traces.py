@@ -146,7 +146,7 @@ def test_a_malformed_parent_begins_a_trace(collector: Collector, parent: str) ->
 
 
 @pytest.mark.parametrize("sampler", ["parentbased_traceidratio", "traceidratio"])
-def test_a_ratio_takes_whole_traces_and_jobs_follow_their_request(sampler: str) -> None:
+def test_ratio_samples_complete_traces_and_jobs_follow_their_request(sampler: str) -> None:
     with exporting(sampler, "0.5") as collector:
         sampled, others = set[str](), set[str]()
         for _ in range(64):

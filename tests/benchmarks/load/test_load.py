@@ -15,7 +15,7 @@ def run(*arguments: str, module: str = "benchmarks.load") -> "subprocess.Complet
 
 
 @pytest.mark.slow
-def test_a_short_run_behind_the_proxy_loses_and_crosses_nothing() -> None:
+def test_short_run_behind_the_proxy_has_no_lost_or_foreign_replies() -> None:
     ran = run("limits", "--users", "24", "--seconds", "8", "--history", "8")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "verify_memory: nothing is wrong" in ran.stdout
@@ -32,7 +32,7 @@ def test_help_names_the_layouts_and_a_layout_that_there_is_not_is_refused() -> N
 
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="there is no Prometheus")
-def test_each_process_that_is_killed_has_its_alert_and_nothing_is_lost() -> None:
+def test_killed_processes_raise_alerts_and_no_reply_is_lost() -> None:
     ran = run(module="benchmarks.load.kills")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.endswith("nothing is wrong\n")

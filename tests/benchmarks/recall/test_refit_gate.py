@@ -79,7 +79,7 @@ def test_a_wrong_line_is_named(tmp_path: Path, line: object, words: str) -> None
         refit_gate.read_labelled(write(tmp_path / "f", good, line), ("cosine", "gap"))
 
 
-def test_the_script_prints_what_belongs_into_relevance_gate(tmp_path: Path) -> None:
+def test_script_prints_the_coefficients_of_relevance_gate(tmp_path: Path) -> None:
     features, relevant = observed(Gate(bias=-2.0, cosine=5.0, gap=-2.0), 2000)
     path = write(
         tmp_path / "features.jsonl",

@@ -36,7 +36,7 @@ def test_every_type_of_problem_has_an_error() -> None:
     assert set(errors.BY_KIND) == kinds
 
 
-def test_nothing_of_the_server_is_imported() -> None:
+def test_client_imports_nothing_of_the_server() -> None:
     for path in SOURCE.rglob("*.py"):
         tree = [*ast.walk(ast.parse(path.read_text()))]
         names = [each.module for each in tree if isinstance(each, ast.ImportFrom) and each.module]

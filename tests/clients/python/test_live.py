@@ -25,7 +25,7 @@ def searchable(konstruct: Client) -> None:
         time.sleep(0.05)
 
 
-def test_what_a_program_does(url: str, program_a: Program) -> None:
+def test_client_sends_messages_and_reads_memory(url: str, program_a: Program) -> None:
     with Client(url, program_a.key) as konstruct:
         whose = {"agent": "ada", "user_id": "maria"}
         order = {"order": 17}
@@ -126,7 +126,7 @@ def test_the_same_from_an_event_loop(url: str, program_a: Program) -> None:
     assert asyncio.run(talk()) == ("answered", ["And I?", "I am alex.", "I am bea."])
 
 
-def test_nothing_crosses(url: str, program_a: Program, program_b: Program) -> None:
+def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b: Program) -> None:
     with (
         Client(url, program_a.key) as a,
         Client(url, program_b.key) as b,

@@ -97,7 +97,7 @@ def test_request_contains_the_user_and_the_question(do: Do) -> None:
     assert json.loads(request.content) == {"content": "Tea.", "user_id": "maria"}
 
 
-def test_it_waits_as_long_as_the_server_says_and_repeats_the_same_request(
+def test_retry_waits_for_retry_after_and_repeats_the_same_request(
     do: Do, slept: list[float]
 ) -> None:
     server = Server(
@@ -126,7 +126,7 @@ def test_a_date_is_waited_for_but_none_that_is_far(do: Do, slept: list[float]) -
     assert slept == [0]
 
 
-def test_what_would_be_done_twice_is_not_repeated(do: Do, slept: list[float]) -> None:
+def test_unsafe_requests_are_not_retried(do: Do, slept: list[float]) -> None:
     for answer in (problem(503, "unavailable"), httpx.ReadTimeout("too late")):
         server = Server(answer)
         with pytest.raises(KonstructError):
@@ -246,7 +246,7 @@ def test_a_stream_that_breaks_off_is_an_error(do: Do) -> None:
         read(do, Server(problem(422, "unknown-agent")))
 
 
-def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address_and_key_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KONSTRUCT_API_KEY", raising=False)
     monkeypatch.setenv("KONSTRUCT_URL", "http://localhost:8000")
     with pytest.raises(KonstructError, match="set KONSTRUCT_API_KEY"):

@@ -58,7 +58,7 @@ def test_the_documentation_lists_every_method() -> None:
     assert {name: {*re.findall(r"`(\w+)`", row)} for name, row in rows} == methods()
 
 
-def test_it_depends_on_nothing_and_its_lock_names_no_host() -> None:
+def test_package_has_no_dependencies_and_its_lock_names_no_host() -> None:
     package = json.loads((PACKAGE / "package.json").read_text())
     lock = (PACKAGE / "package-lock.json").read_text()
     assert "dependencies" not in package

@@ -155,7 +155,7 @@ def test_every_method_has_the_types_of_its_operation(package: Path) -> None:
     compiled(package, "methods")
 
 
-def test_a_program_compiles_only_with_what_the_description_allows(package: Path) -> None:
+def test_programs_compile_only_with_documented_fields(package: Path) -> None:
     compiled(package, "usage")
 
 
@@ -212,7 +212,7 @@ def test_in_a_browser(package: Path, url: str, program_a: Program) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_programs_of_the_documentation_print_what_they_say(
+def test_programs_of_the_documentation_print_the_documented_output(
     package: Path,
     url: str,
     tenant_a: Tenant,

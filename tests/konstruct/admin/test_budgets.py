@@ -198,7 +198,7 @@ def test_pages_keep_their_query_budgets_with_any_number_of_rows(
 
 
 @pytest.mark.slow
-def test_the_page_of_a_row_stays_within_its_budget(
+def test_row_page_keeps_its_query_budget(
     involved_a: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(involved_a.tenant)

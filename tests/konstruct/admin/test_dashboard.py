@@ -33,7 +33,7 @@ def sections(client: Client, query: str = "") -> dict[str, dict[str, Any]]:
     return {section["title"]: section for section in page.context["sections"]}
 
 
-def test_what_waits_is_listed_oldest_first_and_counted_in_the_menu(
+def test_waiting_items_are_listed_oldest_first_and_counted_in_the_menu(
     involved_a: Program, browser: Callable[..., Client]
 ) -> None:
     with tenant_scope(involved_a.tenant.id):

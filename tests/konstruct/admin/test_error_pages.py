@@ -51,7 +51,7 @@ def test_refused_page_names_the_missing_permission_and_the_owners(
     assert "Can search the words of all users at once" in client.get("/admin/search/").text
 
 
-def test_what_no_permission_allows_names_none(
+def test_refused_page_without_a_permission_names_none(
     tenant_a: Tenant, browser: Callable[..., Client]
 ) -> None:
     page = browser(tenant_a).get("/admin/memory/message/add/")

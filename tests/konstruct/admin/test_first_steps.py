@@ -19,7 +19,7 @@ def done(client: Client) -> list[bool]:
     return [step.is_done for step in client.get(HOME).context["first_steps"]]
 
 
-def test_steps_are_done_one_by_one_and_the_list_goes_away(
+def test_first_steps_are_completed_in_turn_and_the_list_disappears(
     tenant_a: Tenant, program_b: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(tenant_a)

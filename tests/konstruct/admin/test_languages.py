@@ -153,7 +153,7 @@ def test_a_refused_page_names_the_permission_in_the_language_of_the_reader(
     assert "Darf alles exportieren, was über eine Person bekannt ist" in exports.text
 
 
-def test_subjects_of_the_access_log_are_kept_in_english_and_shown_translated(
+def test_access_log_subjects_are_stored_in_english_and_shown_translated(
     tenant_a: Tenant, browser: Callable[..., Client]
 ) -> None:
     client = browser(tenant_a)

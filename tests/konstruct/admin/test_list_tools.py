@@ -88,7 +88,7 @@ def test_the_access_log_names_each_exported_list_in_the_language_of_the_reader(
     assert [name for name in lists if shown[name] == name] == []
 
 
-def test_a_cell_of_a_sheet_is_no_formula_and_every_text_comes_through(
+def test_exported_cell_is_no_formula_and_keeps_its_text(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
     add(program_a, *HOSTILE)
@@ -147,7 +147,7 @@ def test_every_list_is_exported_without_vectors_and_secrets(
         assert not names & {"embedding", "quantized", "tenant_id", "token", "bot_token"}, page
 
 
-def test_an_address_with_nonsense_exports_nothing(
+def test_export_with_invalid_filters_is_empty(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
     add(program_a, "one")

@@ -42,7 +42,7 @@ def stored(program: Program) -> Agent:
         return Agent.objects.get(pk=program.agent.pk)
 
 
-def test_a_second_save_is_refused_once_and_keeps_what_was_entered(
+def test_second_save_is_refused_once_and_keeps_the_input(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
     first, second = browser(program_a.tenant), browser(program_a.tenant)
@@ -85,9 +85,7 @@ def test_form_with_another_error_confirms_nothing(
     assert client.post(address, {**form, VERSION: version_in(both)}).status_code == 302
 
 
-def test_what_both_have_entered_is_no_conflict(
-    program_a: Program, browser: Callable[..., Client]
-) -> None:
+def test_equal_changes_are_no_conflict(program_a: Program, browser: Callable[..., Client]) -> None:
     client = browser(program_a.tenant)
     address = f"/admin/orchestrator/agent/{program_a.agent.pk}/change/"
     form = {**FORM, "persona": "Kind.", VERSION: opened(client, address)}

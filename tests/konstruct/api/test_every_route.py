@@ -227,7 +227,7 @@ def test_every_list_can_be_paged() -> None:
 
 @pytest.mark.parametrize(("route", "method"), ROUTES)
 @pytest.mark.parametrize("bound", ["user", "agent"])
-def test_a_narrow_key_of_the_same_tenant_sees_and_changes_nothing_else(
+def test_bound_key_reads_and_changes_only_its_own_data(
     world: World, route: str, method: str, bound: str
 ) -> None:
     case, said = CASES[route, method], world.victim

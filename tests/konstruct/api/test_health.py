@@ -65,7 +65,7 @@ def refuse(error: Exception) -> Any:
     return fail
 
 
-def test_live_asks_nothing_of_the_database(db: None, django_assert_num_queries: Any) -> None:
+def test_live_sends_no_query(db: None, django_assert_num_queries: Any) -> None:
     with django_assert_num_queries(0):
         response = get("/health/live")
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
@@ -104,7 +104,7 @@ def test_ready_answers_to_head(transactional_db: None) -> None:
         ("model_version", EmbeddingModelError("no"), "model", "missing"),
     ],
 )
-def test_not_ready_says_what_is_missing(
+def test_not_ready_names_the_missing_part(
     transactional_db: None,
     monkeypatch: pytest.MonkeyPatch,
     target: str,
@@ -166,7 +166,7 @@ def test_a_process_that_could_serve_no_tenant_is_not_ready(
     assert get("/health/ready").status_code == 200
 
 
-def test_a_public_schema_that_is_behind_is_not_ready(transactional_db: None, as_owner: Any) -> None:
+def test_pending_public_migration_is_not_ready(transactional_db: None, as_owner: Any) -> None:
     with as_owner():
         MigrationRecorder(tenant_connection()).record_unapplied("tenants", "0001_initial")
     try:

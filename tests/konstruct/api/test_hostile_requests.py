@@ -30,7 +30,7 @@ def test_an_object_of_very_many_names_is_refused_by_the_first(program_a: Program
     assert document["errors"][0]["field"] == "name0"
 
 
-def test_a_name_that_comes_twice_among_very_many_is_found(program_a: Program) -> None:
+def test_repeated_name_among_many_is_found(program_a: Program) -> None:
     names = b",".join(b'"n%d":0' % i for i in range(100_000))
     document = refused(program_a.post(FACTS, b"{%s,%s}" % (names, b'"n0":1')), "malformed-body")
     assert "The name 'n0' is given twice in one object." in document["errors"][0]["detail"]
@@ -62,7 +62,7 @@ def test_a_name_that_comes_twice_among_very_many_is_found(program_a: Program) ->
         (COMPILE, {"agent": "ada", "task": "a", "model_tier": "x" * 1_000_000}, "model_tier"),
     ],
 )
-def test_what_is_too_much_is_refused_by_its_field(
+def test_excessive_values_are_refused_by_field(
     program_a: Program, path: str, body: Any, field: str
 ) -> None:
     document = refused(program_a.post(path, body))

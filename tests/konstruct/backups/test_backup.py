@@ -72,7 +72,7 @@ def test_a_backup_is_for_its_owner_alone_and_names_no_secret(
     assert event.detail["folder"] == made.name
 
 
-def test_a_backup_of_one_tenant_has_nothing_of_another(
+def test_backup_of_one_tenant_has_no_data_of_another(
     tenant_a: Tenant,
     tenant_b: Tenant,
     talk: Callable[..., Message],
@@ -110,7 +110,7 @@ def removed(made: Path, name: str) -> None:
 
 @pytest.mark.parametrize("change", [cut_off, one_bit, removed])
 @pytest.mark.parametrize("kind", [MANIFEST, "dump", "jobs.jsonl"])
-def test_what_was_changed_is_refused_with_nothing_changed(
+def test_changed_backup_is_refused_without_changes(
     tenant_a: Tenant,
     talk: Callable[..., Message],
     backup: Callable[..., Path],
@@ -144,7 +144,7 @@ def test_an_edited_manifest_is_refused(
         run("restore", made, "--all", "--yes")
 
 
-def test_a_backup_of_another_secret_key_says_which_key_it_needs(
+def test_backup_of_another_secret_key_names_the_key(
     tenant_a: Tenant, backup: Callable[..., Path], settings: Any
 ) -> None:
     made = backup("--tenant", "tenant-a")
@@ -195,7 +195,7 @@ def test_a_restore_that_fails_puts_the_tenant_back(
     talk(tenant_a, "And goes on.")
 
 
-def test_a_replay_that_is_cut_off_leaves_the_tenant_closed_and_goes_on(
+def test_interrupted_replay_leaves_the_tenant_closed_and_continues(
     tenant_a: Tenant,
     talk: Callable[..., Message],
     backup: Callable[..., Path],
@@ -246,7 +246,7 @@ def test_damaged_journal_stops_the_restore_of_a_tenant(
     run("restore", made, "--tenant", "tenant-a", "--without-journal", "--yes")
 
 
-def test_a_full_disk_is_an_error_and_nothing_is_left(
+def test_full_disk_is_an_error_without_leftovers(
     tenant_a: Tenant, backup: Callable[..., Path], tmp_path: Path, monkeypatch: Any
 ) -> None:
     real = postgres.dump_schema
@@ -296,7 +296,7 @@ def during_the_dump(monkeypatch: Any) -> Callable[[Callable[[], object]], None]:
     return do
 
 
-def test_a_tenant_that_is_restored_while_it_is_dumped_is_dumped_again(
+def test_tenant_restored_during_its_dump_is_dumped_again(
     tenant_a: Tenant,
     talk: Callable[..., Message],
     backup: Callable[..., Path],
@@ -320,7 +320,7 @@ def test_a_tenant_that_is_restored_while_it_is_dumped_is_dumped_again(
     assert texts(tenant_a)[0] == "My dog is called Rex."
 
 
-def test_a_tenant_that_is_migrated_while_it_is_dumped_is_dumped_again(
+def test_tenant_migrated_during_its_dump_is_dumped_again(
     tenant_a: Tenant,
     backup: Callable[..., Path],
     during_the_dump: Callable[[Callable[[], object]], None],
@@ -399,7 +399,7 @@ def test_hostile_names_reach_no_path_and_no_program(
             )
 
 
-def test_old_backups_are_removed_and_the_newest_stays(
+def test_old_backups_are_removed_and_the_newest_is_kept(
     tenant_a: Tenant, backup: Callable[..., Path], tmp_path: Path
 ) -> None:
     directory = tmp_path / "backups"

@@ -34,7 +34,7 @@ def the_backup(directory: Path) -> Path:
 
 
 @pytest.mark.parametrize("number", [5, pytest.param(50, marks=pytest.mark.long)])
-def test_all_tenants_come_to_an_empty_deployment(
+def test_all_tenants_are_restored_into_an_empty_deployment(
     lost: Deployment, journal: Path, tmp_path: Path, number: int
 ) -> None:
     slugs = [f"tenant-{place}" for place in range(number)]
@@ -75,7 +75,7 @@ def test_all_tenants_come_to_an_empty_deployment(
 
 
 @pytest.mark.parametrize(("kills", "number"), [(4, 2), pytest.param(40, 5, marks=pytest.mark.long)])
-def test_killed_commands_leave_whole_backups_and_whole_tenants(
+def test_killed_commands_leave_complete_backups_and_tenants(
     lost: Deployment, tmp_path: Path, kills: int, number: int
 ) -> None:
     slugs = [f"tenant-{place}" for place in range(number)]

@@ -104,7 +104,7 @@ def test_after_a_kill_before_any_step_the_next_one_ends_right(
         ["settling.reopen", "settling.replay", "restoring._load"],
     ],
 )
-def test_a_restore_that_fails_after_killed_ones_serves_nothing_that_is_not_erased_again(
+def test_failed_restore_after_killed_ones_serves_no_unerased_schema(
     make_tenant: Callable[..., Tenant],
     backup_with_anna: Callable[[Tenant], Path],
     monkeypatch: Any,
@@ -125,7 +125,7 @@ def test_a_restore_that_fails_after_killed_ones_serves_nothing_that_is_not_erase
     assert texts(tenant)[0] == "I am ben."
 
 
-def test_a_restore_that_fails_after_a_killed_one_puts_back_what_was_served(
+def test_failed_restore_after_a_killed_one_reverts_to_the_served_schema(
     tenant_a: Tenant,
     talk: Callable[..., Message],
     backup: Callable[..., Path],
@@ -179,7 +179,7 @@ def test_a_program_is_named_after_the_restore(
     assert any(f"'{name_of_restore(tenant_a.schema_name)}'" in each for each in names)
 
 
-def test_a_restore_of_all_that_was_killed_goes_on_with_those_that_are_not_done(
+def test_killed_restore_of_all_continues_with_the_remaining_tenants(
     tenant_a: Tenant,
     tenant_b: Tenant,
     talk: Callable[..., Message],
@@ -207,7 +207,7 @@ def test_a_restore_of_all_that_was_killed_goes_on_with_those_that_are_not_done(
     assert "After it was restored." not in texts(tenant_a)
 
 
-def test_the_steps_after_a_recovery_that_were_killed_go_on_with_those_that_are_not_done(
+def test_killed_steps_after_a_recovery_continue_with_the_remaining_tenants(
     tenant_a: Tenant, tenant_b: Tenant, monkeypatch: Any
 ) -> None:
     command = ("restore", "--recovered-to", timezone.now().isoformat(), "--yes")

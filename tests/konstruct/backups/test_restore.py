@@ -40,7 +40,7 @@ def drop(tenant: Tenant) -> None:
         cursor.execute(f"DROP SCHEMA {tenant.schema_name} CASCADE")
 
 
-def test_what_was_erased_after_the_backup_stays_erased(
+def test_erasures_after_the_backup_are_repeated(
     tenant_a: Tenant,
     tenant_b: Tenant,
     talk: Callable[..., Message],
@@ -105,7 +105,7 @@ def test_what_was_erased_after_the_backup_stays_erased(
     talk(tenant_a, "Here again.", "ben")
 
 
-def test_what_the_owners_worker_has_not_noted_yet_is_not_lost(
+def test_restore_keeps_entries_that_the_owner_worker_has_not_recorded(
     tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
     talk(tenant_a, "My canary is called Zyxomma.", "anna")
@@ -132,7 +132,7 @@ def test_what_the_owners_worker_has_not_noted_yet_is_not_lost(
         assert ApiKey.objects.get(pk=key.pk).revoked_at is not None
 
 
-def test_after_a_recovery_a_deleted_tenant_stays_closed(
+def test_deleted_tenant_is_closed_after_a_recovery(
     make_tenant: Callable[..., Tenant], tenant_a: Tenant
 ) -> None:
     tenant = make_tenant("back")
@@ -192,7 +192,7 @@ def test_retention_and_open_requests_are_carried_out_before_the_tenant_serves(
     assert "Open." not in left
 
 
-def test_what_people_see_is_not_done_twice(tenant_a: Tenant, backup: Callable[..., Path]) -> None:
+def test_visible_actions_are_not_repeated(tenant_a: Tenant, backup: Callable[..., Path]) -> None:
     with tenant_scope(tenant_a.id):
         agent = Agent.objects.create(name="ada")
     message, _ = accept(Incoming(agent.id, "ben", "t", "rest", "Hello"), tenant_id=tenant_a.id)
@@ -213,7 +213,7 @@ def test_logins_of_before_end(tenant_a: Tenant, backup: Callable[..., Path]) -> 
         assert not Session.objects.exists()
 
 
-def test_a_deleted_tenant_comes_back_only_if_that_is_asked_for(
+def test_deleted_tenant_is_restored_only_on_request(
     make_tenant: Callable[..., Tenant], talk: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
     tenant = make_tenant("gone")
@@ -250,14 +250,16 @@ def test_a_deleted_tenant_can_have_another_name(
     assert found.domains.get().domain == "back.localhost"
 
 
-def test_a_suspended_tenant_stays_suspended(tenant_a: Tenant, backup: Callable[..., Path]) -> None:
+def test_suspended_tenant_is_restored_suspended(
+    tenant_a: Tenant, backup: Callable[..., Path]
+) -> None:
     made = backup()
     Tenant.objects.filter(pk=tenant_a.pk).update(state="suspended")
     run("restore", made, "--tenant", "tenant-a", "--yes")
     assert Tenant.objects.get(pk=tenant_a.pk).state == "suspended"
 
 
-def test_a_tenant_that_is_not_clean_stays_closed(
+def test_tenant_with_findings_is_restored_closed(
     tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
     talk(tenant_a, "My dog is called Rex.")

@@ -58,7 +58,7 @@ def execute(tenant: Tenant, sql: str, *parameters: object) -> None:
         cursor.execute(sql, parameters)
 
 
-def test_a_whole_memory_adds_up(tenant_a: Tenant, talk: Callable[..., Message]) -> None:
+def test_consistent_memory_has_no_findings(tenant_a: Tenant, talk: Callable[..., Message]) -> None:
     talk("My dog Rex was born in May.")
     talk("…")
     talk("你好，我住在上海。", user_id="李:雷")
@@ -106,7 +106,7 @@ def test_message_without_a_reply_job_is_enqueued(
         assert PendingReply.objects.get().message_id == message.id
 
 
-def test_an_answered_message_that_is_kept_as_given_up_is_taken_out(
+def test_answered_message_with_a_failed_job_is_repaired(
     tenant_a: Tenant, talk: Callable[..., Message]
 ) -> None:
     message = talk("Hello.")
@@ -287,7 +287,7 @@ def test_attributes_of_messages_are_recounted(
         assert MessageAttribute.objects.filter(key="order", number=17).exists()
 
 
-def test_the_command_says_what_is_wrong_and_exits_with_1(
+def test_command_prints_findings_and_exits_with_1(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], capsys: Any
 ) -> None:
     talk("Hello.")

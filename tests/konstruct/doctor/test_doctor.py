@@ -32,7 +32,7 @@ from tests.servers.valkey import free_port, own_valkey
 NO_BACKUP = ["No backup is recorded."]
 
 
-def test_a_sound_deployment_has_nothing_wrong(
+def test_healthy_deployment_has_no_findings(
     tenant_a: Tenant, examine: Examine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert [answer["text"] for answer in examine()] == NO_BACKUP
@@ -224,7 +224,7 @@ def test_jobs_that_wait_too_long(tenant_a: Tenant, examine: Examine, overdue: No
     assert "4 jobs of 1 tenants are given up." in told(examine(), "queues")
 
 
-def test_a_job_is_late_when_the_alerts_say_so() -> None:
+def test_job_is_late_by_the_threshold_of_the_alert() -> None:
     rules = (PROJECT / "deploy" / "prometheus" / "alerts.yml").read_text()
     limits = [int(number) for number in re.findall(r"oldest_seconds\{kind.*\) > (\d+)", rules)]
     assert limits == [work.LATE_REPLY_SECONDS, work.LATE_JOB_SECONDS, work.LATE_ERASURE_SECONDS]

@@ -161,7 +161,9 @@ def test_backups_that_are_missing_or_old(
         back_up(tenant_a=None, tenant_b=None)
 
 
-def test_a_tenant_that_is_behind(tenant_a: Tenant, as_owner: AsOwner, examine: Examine) -> None:
+def test_tenant_with_pending_migrations_is_reported(
+    tenant_a: Tenant, as_owner: AsOwner, examine: Examine
+) -> None:
     before = tenant_a.migrated_to
     with as_owner():
         Tenant.objects.filter(pk=tenant_a.pk).update(migrated_to="earlier")
@@ -188,7 +190,9 @@ def test_tenants_that_are_not_finished(as_owner: AsOwner, examine: Examine) -> N
     assert told(found, "deletions") == ["1 tenants should have been deleted: late."]
 
 
-def test_a_public_schema_that_is_behind(monkeypatch: pytest.MonkeyPatch, examine: Examine) -> None:
+def test_public_schema_with_pending_migrations_is_reported(
+    monkeypatch: pytest.MonkeyPatch, examine: Examine
+) -> None:
     with altered(
         "UPDATE django_migrations SET name = 'x' WHERE app = 'tenants' AND name = '0001_initial'",
         "UPDATE django_migrations SET name = '0001_initial' WHERE app = 'tenants' AND name = 'x'",
@@ -279,7 +283,7 @@ def test_the_number_of_statements_does_not_grow_with_tenants(as_owner: AsOwner) 
     assert 0 < numbers[0] == numbers[1] < 80 * len(servers())
 
 
-def test_nothing_is_written() -> None:
+def test_doctor_writes_nothing() -> None:
     for name, check in inline():
         if name == "server":  # it lets another connection write a temporary file
             continue

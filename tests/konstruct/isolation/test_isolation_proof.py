@@ -51,7 +51,7 @@ def on_victims(sql: str) -> Before:
 
 
 @pytest.mark.slow
-def test_nothing_of_the_command_gets_through(capsys: Any) -> None:
+def test_all_attacks_of_the_command_fail(capsys: Any) -> None:
     with database.as_owner():
         make_tenants(1)  # as a proof that was killed leaves it
         call_command("prove_isolation", "--json")
@@ -66,7 +66,7 @@ def test_nothing_of_the_command_gets_through(capsys: Any) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_of_the_long_list_gets_through() -> None:
+def test_all_attacks_of_the_long_list_fail() -> None:
     proof = prove_with()
     assert (proof.breaches, proof.not_tried) == ([], [])
     ways = Counter(attempt.via for attempt in proof.attempts)
@@ -150,7 +150,7 @@ def test_the_command_names_the_broken_layers(monkeypatch: pytest.MonkeyPatch, ca
     assert "holds row-level security: 1 of 1 stopped (1 by SQL)\n" in out
 
 
-def test_what_could_not_be_tried_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attack_that_could_not_run_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     proof = Proof([Attempt(Layer.HTTP, "REST", "be served at x", False, NO_ANSWER)])
     monkeypatch.setattr(prove_isolation, "prove", lambda tenants: proof)
     with pytest.raises(CommandError, match=r"nothing is proven by REST: .*ALLOWED_HOSTS"):

@@ -120,7 +120,7 @@ def test_auto_finds_out_once_which_api_a_server_speaks(
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503])
-def test_what_may_pass_is_tried_again_with_growing_pauses(
+def test_temporary_errors_are_retried_with_growing_pauses(
     llm_server: LLMServer, pauses: list[float], status: int
 ) -> None:
     llm_server.answers = [Answer("busy", status), Answer("busy", status), Answer({"text": "Hi"})]
@@ -157,9 +157,7 @@ def test_permanent_error_is_reported_with_the_text_of_the_server(
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
-def test_a_refusal_is_not_tried_again(
-    llm_server: LLMServer, pauses: list[float], status: int
-) -> None:
+def test_refusal_is_not_retried(llm_server: LLMServer, pauses: list[float], status: int) -> None:
     llm_server.answers = [Answer("no such model", status)]
     with pytest.raises(LLMRefused, match=rf"refused the request \(HTTP {status}\)") as caught:
         ask(llm_server, pauses, key="secret")
@@ -211,7 +209,7 @@ def test_a_password_that_is_no_part_of_a_url_is_not_shown_either(
 
 
 @pytest.mark.parametrize("body", ["<html>oops</html>", "", "[" * 100_000])
-def test_what_is_not_json_is_reported(
+def test_response_without_json_is_reported(
     llm_server: LLMServer, pauses: list[float], body: str
 ) -> None:
     llm_server.answers = [Answer(body)] * client.MAX_TRIES
@@ -221,7 +219,7 @@ def test_what_is_not_json_is_reported(
 
 
 @pytest.mark.parametrize("body", ["{", b"\xff{}", {"choices": []}, {}])
-def test_a_malformed_answer_is_tried_again(
+def test_malformed_answer_is_retried(
     llm_server: LLMServer, pauses: list[float], body: object
 ) -> None:
     llm_server.answers = [Answer(body), Answer({"text": "Hi"})]
@@ -342,7 +340,7 @@ def test_an_endless_answer_is_cut_off(llm_server: LLMServer, pauses: list[float]
     assert "sent more than 66,736 bytes" in caught.value.detail
 
 
-def test_an_answer_that_is_too_long_is_an_error_and_the_longest_is_taken(
+def test_too_long_answer_is_an_error_and_the_longest_is_accepted(
     llm_server: LLMServer, pauses: list[float]
 ) -> None:
     llm_server.answers = [Answer({"content": "😀" * 101}), Answer({"content": "😀" * 100})]
@@ -361,25 +359,21 @@ def test_an_answer_that_is_nested_too_deeply_is_reported(
         ask(llm_server, pauses)
 
 
-def test_a_silent_server_is_given_up_after_the_time_out(
-    llm_server: LLMServer, pauses: list[float]
-) -> None:
+def test_silent_server_times_out(llm_server: LLMServer, pauses: list[float]) -> None:
     llm_server.answers = [Answer({"content": "late"}, wait=True)]
     with pytest.raises(LLMUnavailable, match=r"did not answer within 0\.2 seconds"):
         ask(llm_server, pauses, timeout=0.2)
     assert len(llm_server.requests) == 1
 
 
-def test_a_server_that_drips_is_given_up_after_the_time_out(
-    llm_server: LLMServer, pauses: list[float]
-) -> None:
+def test_slow_body_times_out(llm_server: LLMServer, pauses: list[float]) -> None:
     llm_server.answers = [Answer({"content": "x" * 100}, drip=0.05)]
     with pytest.raises(LLMTimeout, match=r"did not answer within 0\.2 seconds"):
         ask(llm_server, pauses, timeout=0.2)
 
 
 @pytest.mark.slow
-def test_a_server_that_drips_its_headers_is_given_up_after_the_time_out(
+def test_slow_headers_time_out(
     pauses: list[float],
 ) -> None:
     """Every read is answered in time, and there would be a thousand of them."""
@@ -389,9 +383,7 @@ def test_a_server_that_drips_its_headers_is_given_up_after_the_time_out(
     assert 0 < len(sent) < 1000
 
 
-def test_all_tries_together_keep_to_the_time_out(
-    llm_server: LLMServer, pauses: list[float]
-) -> None:
+def test_all_attempts_share_one_timeout(llm_server: LLMServer, pauses: list[float]) -> None:
     """A pause that would pass the deadline is left to the outbox."""
     llm_server.default = Answer("busy", 503)
     with pytest.raises(LLMUnavailable, match="HTTP 503"):

@@ -68,7 +68,7 @@ def test_both_endpoints_get_the_same_tools_if_any(
     assert "tool_choice" not in endpoint.payload(replace(asked, tools=(), may_call=False))
 
 
-def test_where_json_is_wanted_a_message_says_so() -> None:
+def test_json_mode_is_requested_in_a_message() -> None:
     asked = CompletionRequest([{"role": "user", "content": "Hi"}], model="m", tier="fast")
     for form, last in (("json_object", "JSON"), ("json_schema", "Hi"), ("text", "Hi")):
         payload = OPENAI.payload(replace(asked, options={"response_format": {"type": form}}))
@@ -219,7 +219,7 @@ def test_the_reason_of_an_answers_end_is_read_where_it_is_one_of_openais(
     assert read_completion(answer, with_calls=False).finish_reason == reason
 
 
-def test_an_answer_cut_before_its_text_is_not_tried_again() -> None:
+def test_answer_truncated_before_its_text_is_not_retried() -> None:
     nothing = {"choices": [{"message": {"content": None}, "finish_reason": "length"}]}
     with pytest.raises(LLMRefused, match="max_completion_tokens"):
         read_completion(nothing, with_calls=False)

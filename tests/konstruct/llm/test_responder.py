@@ -20,7 +20,7 @@ def ask(question: str, *, window: list[dict[str, str]] = [], recalled: list[str]
     return respond(build_messages_with_memory(Ada(), question, window, recalled))
 
 
-def test_with_nothing_recalled_it_says_so() -> None:
+def test_answer_without_memories_says_so() -> None:
     assert ask("Where did I move?") == NOTHING
     assert "not a language model" in NOTHING
 
@@ -79,7 +79,7 @@ def test_it_does_not_answer_a_question_with_an_earlier_question() -> None:
     assert ask("What is my dog called?", window=window) == NOTHING
 
 
-def test_words_without_meaning_alone_find_nothing() -> None:
+def test_stop_words_alone_find_nothing() -> None:
     window = [user("I was there with them."), assistant(NOTHING)]
     assert ask("Where was I?", window=window) == NOTHING
 
@@ -101,7 +101,7 @@ FACT = "Fact: Deal closes in May."
         ("¡Hasta mañana!", "¡Adiós!"),
     ],
 )
-def test_small_talk_is_answered_in_kind_and_quotes_nothing(said: str, begins: str) -> None:
+def test_small_talk_is_answered_without_quotes(said: str, begins: str) -> None:
     answer = ask(said, recalled=[FACT, f"user: {said}"])
     assert answer.startswith(begins)
     assert answer.endswith(DISCLAIMER)
@@ -122,7 +122,7 @@ def test_small_talk_is_answered_in_kind_and_quotes_nothing(said: str, begins: st
         "hi " * 40,
     ],
 )
-def test_a_message_that_says_more_than_a_greeting_is_no_small_talk(said: str) -> None:
+def test_message_with_more_than_a_greeting_is_not_small_talk(said: str) -> None:
     assert small_talk(said) is None
 
 

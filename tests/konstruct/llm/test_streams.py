@@ -52,7 +52,7 @@ def test_pieces_of_a_stream_equal_the_reply(texts: list[str]) -> None:
     assert reply == "".join(pieces)
 
 
-def test_calls_of_tools_are_put_together(llm_server: LLMServer) -> None:
+def test_pieces_of_tool_calls_are_joined(llm_server: LLMServer) -> None:
     function = {"name": "remember_fact", "arguments": '{"fact": '}
     answer, pieces = read(
         llm_server,
@@ -95,7 +95,7 @@ def test_the_last_event_is_one_without_a_finish_reason_too(llm_server: LLMServer
 
 
 @pytest.mark.parametrize("data", [b"{", b"[" * 5_000, b"x", b"\xff\xfe"])
-def test_what_is_no_event_is_refused(llm_server: LLMServer, data: bytes) -> None:
+def test_invalid_event_is_refused(llm_server: LLMServer, data: bytes) -> None:
     with pytest.raises(LLMReplyInvalid, match="not JSON"):
         read(llm_server, b"data: " + data + b"\n\n", max_characters=10_000)
 

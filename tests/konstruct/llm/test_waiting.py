@@ -122,7 +122,7 @@ def test_many_wait_on_few_connections_and_hold_none(
     assert checked_out(pool) == 0
 
 
-def test_what_a_piece_of_a_stream_needed_is_given_back_before_the_next(
+def test_resources_of_a_piece_are_released_before_the_next(
     pool: ConnectionPool[Any], llm_server: LLMServer, tenant_a: Tenant
 ) -> None:
     llm_server.default = streamed("Yes", ", indeed.", wait=True)

@@ -14,7 +14,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 
 
-def test_a_month_has_each_state_and_nothing_of_the_demos_user(tenant_a: Tenant) -> None:
+def test_demo_month_has_each_state_and_no_rows_of_the_demo_user(tenant_a: Tenant) -> None:
     agent = create_agent(tenant_id=tenant_a.id, name="Iris")
     with tenant_scope(tenant_a.id):
         admin = User.objects.create_superuser("admin")

@@ -25,7 +25,7 @@ def test_only_complete_lines_after_the_start_are_printed(tmp_path: Path) -> None
     tail.close()
 
 
-def test_what_a_terminal_would_obey_is_escaped(tmp_path: Path) -> None:
+def test_terminal_control_characters_are_escaped(tmp_path: Path) -> None:
     path, said = tmp_path / "web.log", []
     append(path, b"")
     tail = LogTail(path, "web | ", said.append)

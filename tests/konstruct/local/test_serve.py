@@ -146,7 +146,7 @@ def server(home: Path) -> Iterator[Server]:
         running.finish()
 
 
-def test_it_migrates_then_says_where_it_serves(server: Server) -> None:
+def test_serve_migrates_and_prints_its_address(server: Server) -> None:
     assert server.printed[0].startswith("migrate | public")
     port = server.url.rpartition(":")[2]
     assert server.printed[-1].startswith(f"http://localhost:{port} serves: ")
@@ -188,7 +188,7 @@ def test_killed_process_is_restarted_and_its_children_end(
     eventually(server.answers)
 
 
-def test_a_killed_worker_takes_no_count_with_it_and_what_waits_for_it_raises_the_alert(
+def test_killed_worker_loses_no_count_and_its_queue_raises_the_alert(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KONSTRUCT_HOME", str(server.home))
@@ -290,7 +290,7 @@ def is_firing(alert: str, samples: Samples) -> bool:
     return max(values, default=0) > query.rhs.val
 
 
-def test_a_killed_supervisor_takes_all_with_it_and_all_is_started_again(server: Server) -> None:
+def test_killed_supervisor_ends_all_processes_and_all_are_restarted(server: Server) -> None:
     supervisord = server.find("supervisor.supervisord")
     assert supervisord is not None
     before = supervisord.children(recursive=True)
@@ -320,7 +320,7 @@ def test_a_second_server_of_the_same_home_is_refused_in_one_line(server: Server)
     )
 
 
-def test_a_taken_port_is_refused_in_one_line_and_nothing_is_started(
+def test_used_port_is_refused_in_one_line_without_starting_processes(
     server: Server, tmp_path: Path
 ) -> None:
     port = int(server.url.rpartition(":")[2])
@@ -332,7 +332,7 @@ def test_a_taken_port_is_refused_in_one_line_and_nothing_is_started(
     assert processes_in(tmp_path / "home") == []
 
 
-def test_a_role_that_could_go_round_the_policies_is_refused_before_anything_serves(
+def test_role_that_bypasses_policies_is_refused_before_serving(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KONSTRUCT_HOME", str(server.home))
@@ -352,7 +352,7 @@ def test_a_role_that_could_go_round_the_policies_is_refused_before_anything_serv
     assert not list((tmp_path / "home").glob("log/*"))
 
 
-def test_what_is_no_port_is_refused_in_one_line_with_status_2(tmp_path: Path) -> None:
+def test_invalid_port_is_refused_in_one_line_with_status_2(tmp_path: Path) -> None:
     status, printed = refusal(tmp_path, "http")
     assert status == 2
     assert printed.count("\n") == 1
@@ -360,7 +360,7 @@ def test_what_is_no_port_is_refused_in_one_line_with_status_2(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "8000.5"])
-def test_no_number_but_a_port_is_taken_for_one(
+def test_port_that_is_no_plain_number_is_refused(
     port: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -380,7 +380,7 @@ def test_sigkill_of_serve_leaves_no_process(server: Server) -> None:
     eventually(lambda: nothing_left(tree, server.home))
 
 
-def test_it_starts_again_in_its_home_and_ctrl_c_leaves_no_process(server: Server) -> None:
+def test_serve_restarts_in_its_home_and_ctrl_c_leaves_no_process(server: Server) -> None:
     if server.process.returncode is None:  # where this test runs alone
         server.process.kill()
         server.finish()

@@ -96,7 +96,7 @@ def refusal(statements: list[tuple[str, list[object]]]) -> DatabaseError | None:
 
 @pytest.mark.parametrize("kind", REFUSED)
 @pytest.mark.parametrize("role", ["app", "owner"])
-def test_what_is_refused_is_not_in_the_log(
+def test_refused_statements_are_not_in_the_server_log(
     log: Callable[[], str], tenant_a: Tenant, as_owner: AsOwner, role: str, kind: str
 ) -> None:
     with as_owner() if role == "owner" else nullcontext(), tenant_scope(tenant_a.id):
@@ -107,7 +107,7 @@ def test_what_is_refused_is_not_in_the_log(
 
 
 @pytest.mark.parametrize("kind", ["syntax", "unterminated", "json", "uuid"])
-def test_details_of_what_is_refused_are_not_in_our_own_log_either(
+def test_details_of_refused_statements_are_not_in_the_application_log(
     tenant_a: Tenant, kind: str
 ) -> None:
     formatter = RedactingFormatter(settings.LOGGING["formatters"]["text"]["format"])
@@ -149,7 +149,7 @@ def superuser() -> Iterator[Connection]:
         yield made
 
 
-def test_compose_sets_what_the_embedded_server_sets() -> None:
+def test_compose_and_embedded_server_have_the_same_settings() -> None:
     services = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())["services"]
     ours = {name: value for name, value in SETTINGS.items() if re.match("log_(?!line)", name)}
     assert len(ours) == 6
@@ -157,7 +157,7 @@ def test_compose_sets_what_the_embedded_server_sets() -> None:
     assert {f"{name}={value}" for name, value in ours.items()} <= set(command)
 
 
-def test_the_check_finds_nothing_here(tenant_a: Tenant) -> None:
+def test_check_of_the_embedded_server_finds_nothing(tenant_a: Tenant) -> None:
     assert system._check_server_log() == []
 
 

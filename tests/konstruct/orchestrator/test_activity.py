@@ -80,7 +80,7 @@ def test_replies_are_counted_by_their_source_and_time(
     assert (of_slack.messages, of_slack.from_nothing) == (1, 1)
 
 
-def test_an_ended_day_is_counted_once_and_again_when_it_is_asked_for(
+def test_ended_day_is_counted_once_and_again_on_request(
     program_a: Program, exchange: Callable[..., Message]
 ) -> None:
     day = TODAY - timedelta(days=3)
@@ -160,7 +160,7 @@ def test_another_tenants_days_are_not_counted(
         assert not DailyActivity.objects.exclude(agent_id=None).exists()
 
 
-def test_what_takes_too_long_is_counted_by_the_next_call(
+def test_slow_count_is_continued_by_the_next_call(
     program_a: Program, exchange: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     days = [TODAY - timedelta(days=number) for number in range(2, 20)]

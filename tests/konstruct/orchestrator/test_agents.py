@@ -94,7 +94,7 @@ def test_an_agent_that_cannot_be_is_refused_with_the_reason(
         {"recall_mode": "x"},
     ],
 )
-def test_postgres_refuses_what_the_model_refuses(inside: Tenant, column: dict[str, str]) -> None:
+def test_postgres_and_model_refuse_the_same_values(inside: Tenant, column: dict[str, str]) -> None:
     with pytest.raises(IntegrityError), transaction.atomic():
         Agent.objects.create(**{"name": "bob", **column})
 
@@ -109,7 +109,7 @@ def test_the_application_may_not_delete_an_agent(inside: Tenant) -> None:
         cursor.execute("DELETE FROM orchestrator_agent WHERE id = %s", [agent.id])
 
 
-def test_an_agent_that_says_nothing_recalls_as_measured() -> None:
+def test_agent_without_a_recall_policy_uses_the_default() -> None:
     assert recall_policy(Agent(name="ada")) == DEFAULT_POLICY
 
 
@@ -140,7 +140,7 @@ def test_choosing_a_preset_clears_own_thresholds(inside: Tenant) -> None:
     assert (recall_policy(agent).open_at, recall_policy(agent).keep_at) == (0.3, 0.02)
 
 
-def test_an_agent_may_say_how_it_recalls() -> None:
+def test_agent_can_set_its_recall_policy() -> None:
     agent = Agent(
         name="ada",
         recall_mode="vector",
@@ -162,7 +162,7 @@ def test_an_agent_may_say_how_it_recalls() -> None:
     )
 
 
-def test_a_change_of_an_agent_older_than_versions_keeps_what_it_was(program_a: Program) -> None:
+def test_change_of_an_agent_without_versions_stores_its_former_state(program_a: Program) -> None:
     author = Author(AuthorKind.PERSON, "7", "eva")
     with tenant_scope(program_a.tenant.id):
         agent = Agent.objects.get(pk=program_a.agent.pk)
@@ -185,7 +185,7 @@ def test_a_version_is_never_changed(program_a: Program) -> None:
                 refused(AgentVersion.objects.all())
 
 
-def test_a_setting_that_a_version_does_not_have_stays(program_a: Program) -> None:
+def test_restoring_a_version_keeps_settings_that_it_lacks(program_a: Program) -> None:
     with tenant_scope(program_a.tenant.id):
         agent = Agent.objects.get(pk=program_a.agent.pk)
         AgentVersion.objects.create(

@@ -31,7 +31,7 @@ def test_system_prompt_joins_all_parts_and_ends_with_transparency() -> None:
     )
 
 
-def test_system_prompt_leaves_out_what_is_blank() -> None:
+def test_system_prompt_omits_blank_fields() -> None:
     agent = Ada(system_prompt=" \n", identity="You are Ada.\n", persona="")
     assert build_system_prompt(agent) == f"You are Ada.\n\n{TRANSPARENCY_CLAUSE}"
 
@@ -73,7 +73,7 @@ def test_a_memory_cannot_pose_as_a_further_memory() -> None:
     ]
 
 
-def test_what_else_a_turn_holds_does_not_reach_the_model() -> None:
+def test_additional_keys_of_a_turn_are_not_sent_to_the_model() -> None:
     window = [
         {"role": "user", "content": "Hi", "message_id": "1", "at": "now", "name": "Maria"},
         {"role": "assistant", "content": "Hello", "message_id": "2"},

@@ -106,7 +106,7 @@ def test_a_call_costs_one_statement_before_and_one_after(
     assert len([each for each in statements if each != "SAVEPOINT"]) <= 3
 
 
-def test_outside_of_tenants_and_without_a_model_nothing_is_metered(
+def test_calls_outside_of_tenants_or_without_a_model_are_not_metered(
     program_a: Program, llm_server: LLMServer, settings: Any
 ) -> None:
     settings.LLM_POOL_URL = llm_server.url

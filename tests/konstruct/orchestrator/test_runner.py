@@ -46,7 +46,7 @@ def test_without_messages_it_sends_the_system_prompt_and_the_message(
     ]
 
 
-def test_messages_that_are_given_are_sent_as_they_are(llm_server: LLMServer) -> None:
+def test_given_messages_are_sent_unchanged(llm_server: LLMServer) -> None:
     run_agent(Hello(), Ada(), PROMPT)
     assert llm_server.requests[0].body == {"model": "m", "messages": PROMPT}
 

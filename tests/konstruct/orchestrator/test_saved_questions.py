@@ -56,7 +56,7 @@ def test_a_change_has_the_questions_asked_and_keeps_the_answers_by_version(
     assert QuestionAnswer.objects.filter(question=question).count() == 2
 
 
-def test_asking_stores_nothing_but_answers(ada: Agent) -> None:
+def test_asking_stores_only_answers(ada: Agent) -> None:
     save_question(ada, content="Where do I live?", user_id="maria")
     metered = ("orchestrator_modelcall", "orchestrator_dailyusage")
     kept = (*metered, "orchestrator_questionanswer", "tenants_job")
@@ -90,7 +90,7 @@ def test_a_question_that_is_saved_during_the_work_is_asked_too(
     assert not QUESTIONS.jobs().exists()
 
 
-def test_questions_that_kill_their_workers_are_given_up(ada: Agent, settings: Any) -> None:
+def test_questions_that_kill_their_workers_fail(ada: Agent, settings: Any) -> None:
     settings.EXTRACTION_MAX_ATTEMPTS = 2
     save_question(ada, content="Which theme do I like?")
     enqueue_questions(ada.pk)
@@ -120,7 +120,7 @@ def test_answers_of_old_versions_are_deleted(ada: Agent, monkeypatch: pytest.Mon
     assert [each.version for each in ask(ada)] == [3, 4]
 
 
-def test_an_error_of_the_language_model_is_kept_with_the_answer(
+def test_error_of_the_language_model_is_stored_with_the_answer(
     ada: Agent, llm_server: LLMServer
 ) -> None:
     llm_server.default = Answer({"error": "no"}, status=400)

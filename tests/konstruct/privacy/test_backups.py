@@ -46,7 +46,7 @@ def restored() -> Iterator[str]:
         tool("dropdb", "--force", RESTORED)
 
 
-def test_the_whole_is_restored_with_its_walls(
+def test_complete_backup_is_restored_with_its_policies(
     tenant_a: Tenant, tenant_b: Tenant, talk: Callable[..., Message], restored: str, tmp_path: Path
 ) -> None:
     talk("My dog is called Rex.")

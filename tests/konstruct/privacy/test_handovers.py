@@ -63,7 +63,7 @@ def remembered(tenant: Tenant, agent: Agent, user_id: str = "maria") -> list[str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whose", ["everybody's", "ada", "bert"])
-def test_erasing_removes_what_the_agents_know(
+def test_erasure_removes_memories_of_all_agents_of_a_thread(
     whose: str, handed: Tenant, agent: Agent, bert: Agent
 ) -> None:
     agent_id = {"everybody's": None, "ada": agent.id, "bert": bert.id}[whose]
@@ -78,7 +78,7 @@ def test_erasing_removes_what_the_agents_know(
         assert Message.objects.filter(user_id="bob").count() == 2
 
 
-def test_moving_takes_the_copies_along(handed: Tenant, agent: Agent, bert: Agent) -> None:
+def test_merge_moves_copies_of_handovers(handed: Tenant, agent: Agent, bert: Agent) -> None:
     with tenant_scope(handed.id):
         identity = channel_identities.identity_of("slack", "T1", "maria")
         channel_identities.link(identity, "otto", by="eva")

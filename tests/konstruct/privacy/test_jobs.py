@@ -45,13 +45,13 @@ def test_a_tenant_that_never_served_is_passed_over(
     assert caplog.records == []
 
 
-def test_nothing_to_do_is_one_statement_for_all_tenants(as_owner: AsOwner) -> None:
+def test_idle_check_is_one_statement_for_all_tenants(as_owner: AsOwner) -> None:
     with as_owner(), public_scope(), CaptureQueriesContext(connections["default"]) as statements:
         assert [job.do_all() for job in jobs.JOBS] == [0] * len(jobs.JOBS)
     assert len(statements) == len(jobs.JOBS)
 
 
-def test_what_is_asked_for_waits_until_it_is_done(
+def test_requested_job_is_kept_until_done(
     tenant_a: Tenant, tenant_b: Tenant, as_owner: AsOwner
 ) -> None:
     for tenant in (tenant_a, tenant_b):
@@ -73,7 +73,7 @@ def test_a_suspended_tenants_people_are_erased_too(tenant_a: Tenant, as_owner: A
         assert jobs.ERASE.do_all() == 1
 
 
-def test_what_fails_says_why_and_is_tried_again_later(
+def test_failed_job_stores_the_error_and_is_retried_later(
     tenant_a: Tenant, as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with tenant_scope(tenant_a.id):
@@ -94,7 +94,7 @@ def test_what_fails_says_why_and_is_tried_again_later(
     assert entry.due_at - entry.created_at >= timedelta(seconds=10)
 
 
-def test_what_another_process_is_at_is_left_to_it(
+def test_job_of_another_process_is_skipped(
     tenant_a: Tenant, as_owner: AsOwner, caplog: pytest.LogCaptureFixture
 ) -> None:
     with tenant_scope(tenant_a.id):
@@ -126,7 +126,7 @@ def test_what_another_process_is_at_is_left_to_it(
     assert caplog.records == []
 
 
-def test_a_move_is_looked_at_until_nothing_can_come_late(
+def test_merge_job_is_kept_until_no_late_rows_are_possible(
     tenant_a: Tenant, as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with tenant_scope(tenant_a.id):
@@ -143,9 +143,7 @@ def test_a_move_is_looked_at_until_nothing_can_come_late(
     assert waiting(tenant_a) == []
 
 
-def test_rules_are_applied_again_and_again_as_long_as_there_are_any(
-    tenant_a: Tenant, as_owner: AsOwner
-) -> None:
+def test_retention_rules_are_applied_repeatedly(tenant_a: Tenant, as_owner: AsOwner) -> None:
     with tenant_scope(tenant_a.id):
         RetentionRule.objects.create(days=10)
         RetentionRule.objects.update(days=20)

@@ -197,7 +197,7 @@ def test_a_killed_merge_moves_each_message_once(
     assert verify(tenant_a.id, "a").findings == []
 
 
-def test_a_killed_retention_removes_what_is_old_and_logs_it_once(
+def test_killed_retention_removes_old_rows_and_logs_once(
     tenant_a: Tenant, agent: Agent, turns: None
 ) -> None:
     with tenant_scope(tenant_a.id):

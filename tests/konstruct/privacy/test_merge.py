@@ -153,7 +153,7 @@ def test_all_messages_are_merged_without_loss(
     assert not HistoryMerge.objects.exists()
 
 
-def test_killed_in_the_middle_it_goes_on_where_it_was(
+def test_killed_merge_continues(
     said: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = counts()
@@ -181,9 +181,7 @@ def test_killed_in_the_middle_it_goes_on_where_it_was(
     assert verify(said.id, "a").findings == []
 
 
-def test_what_comes_late_under_the_old_id_is_looked_for_unless_unlinked(
-    said: Tenant, agent: Agent
-) -> None:
+def test_late_rows_of_the_old_id_are_merged_unless_unlinked(said: Tenant, agent: Agent) -> None:
     assert not move(said, looked_for=timedelta(hours=1))
     late, _ = accept(Incoming(agent.id, "U1", "late", "rest", "Late."), tenant_id=said.id)
     answered = snapshot.read(konstruct_message(late))

@@ -63,7 +63,7 @@ def applied(tenant: Tenant) -> list[Removed]:
         return apply_rules()
 
 
-def test_what_is_older_goes_with_its_index_and_its_place_in_the_window(
+def test_old_messages_are_removed_with_their_index_and_window(
     tenant_a: Tenant, agent: Agent, history: Callable[..., None], talk: Callable[..., Message],
     capsys: Any,
 ) -> None:  # fmt: skip
@@ -106,7 +106,7 @@ def test_an_agent_may_have_its_own_rule(
         assert not RetentionRule.objects.exists()
 
 
-def test_fewer_days_remove_nothing_until_they_take_effect(
+def test_shorter_retention_removes_nothing_before_its_start(
     tenant_a: Tenant, agent: Agent, history: Callable[..., None]
 ) -> None:
     history("maria", 50, 5)
@@ -126,7 +126,7 @@ def test_fewer_days_remove_nothing_until_they_take_effect(
         assert (event.actor, event.detail["after"]["days"]) == ("retention", 10)
 
 
-def test_without_a_rule_nothing_goes(tenant_a: Tenant, history: Callable[..., None]) -> None:
+def test_messages_are_kept_without_a_rule(tenant_a: Tenant, history: Callable[..., None]) -> None:
     history("maria", 5000)
     assert applied(tenant_a) == []
 
@@ -139,7 +139,7 @@ def test_days_that_cannot_be_are_refused(tenant_a: Tenant, days: str) -> None:
 
 
 @pytest.mark.slow
-def test_batches_go_on_where_the_one_before_ended_and_part_no_reply_from_its_message(
+def test_batches_continue_and_keep_replies_with_their_messages(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "BATCH", 2)
@@ -159,7 +159,7 @@ def test_batches_go_on_where_the_one_before_ended_and_part_no_reply_from_its_mes
         assert list(left) == ["t1", "t1", "t4", "t4"]
 
 
-def test_the_clear_of_a_window_goes_with_its_messages_and_leaves_nothing_in_the_cache(
+def test_clear_mark_is_removed_with_its_messages_and_from_the_cache(
     tenant_a: Tenant, agent: Agent, history: Callable[..., None], talk: Callable[..., Message],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

@@ -46,7 +46,7 @@ def test_a_body_is_read_to_its_end() -> None:
     body.file.close()
 
 
-def test_of_a_body_that_is_too_large_no_more_than_the_limit_is_kept() -> None:
+def test_too_large_body_is_buffered_only_to_the_limit() -> None:
     body = read(receiving(*[PIECE] * 15))
     assert (len(body.file.read()), body.length, body.read_to_end) == (10_000, 15_000, True)
     body.file.close()
@@ -59,7 +59,7 @@ def test_a_body_without_end_is_left_where_it_is(announced: int | None) -> None:
     body.file.close()
 
 
-def test_what_no_thread_had_when_its_client_went_is_not_answered(settings: Any) -> None:
+def test_request_of_a_client_gone_before_its_thread_is_not_answered(settings: Any) -> None:
     settings.WEB_THREADS = 1
     handler, asked, is_free = Handler(), [], threading.Event()
     handler.get_response = asked.append
@@ -78,18 +78,18 @@ def test_what_no_thread_had_when_its_client_went_is_not_answered(settings: Any) 
     assert asked == []
 
 
-def test_a_body_that_says_it_is_far_too_large_is_not_read_at_all() -> None:
+def test_body_with_a_far_too_large_length_is_not_read() -> None:
     body = read(receiving(ends=False), announced=10**12)
     assert (body.file.read(), body.length, body.read_to_end) == (b"", 10**12, False)
     body.file.close()
 
 
-def test_a_body_must_come_in_time() -> None:
+def test_slow_body_times_out() -> None:
     with pytest.raises(BodyTooSlow):
         read(receiving(PIECE, ends=False), announced=2000, seconds=0.01)
 
 
-def test_a_client_that_goes_is_noticed() -> None:
+def test_disconnected_client_is_detected() -> None:
     async def receive() -> dict[str, Any]:
         return {"type": "http.disconnect"}
 

@@ -94,7 +94,7 @@ def run(test: Callable[[Verifying], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:1", "a.localhost", "b.localhost:80"])
-def test_what_a_request_claims_earns_nothing(host: str) -> None:
+def test_claims_of_a_request_get_no_share(host: str) -> None:
     async def test(at: Verifying) -> None:
         share = await at.share(host=host)
         assert share == Share(f"{NOBODY} none", is_verified=False)
@@ -120,7 +120,7 @@ def test_unauthenticated_callers_are_counted_by_address_or_ipv6_network(
     run(test)
 
 
-def test_the_address_behind_trusted_proxies_is_the_clients(settings: Any) -> None:
+def test_client_address_is_read_behind_trusted_proxies(settings: Any) -> None:
     async def test(at: Verifying) -> None:
         forged = {"x_forwarded_for": "1.2.3.4, 198.51.100.7"}
         assert (await at.share(**forged)).name == f"{NOBODY} none"
@@ -143,7 +143,7 @@ def test_a_key_that_is_verified_earns_its_tenants_share(program_a: Program) -> N
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_key_with_another_secret_earns_nothing(program_a: Program) -> None:
+def test_key_with_a_wrong_secret_gets_no_share(program_a: Program) -> None:
     text = parse_key(program_a.key)
     assert text is not None
     wrong = f"ks_{text.tenant_id.hex}_{text.prefix}_{'0' * 64}"

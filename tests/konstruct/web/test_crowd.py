@@ -193,7 +193,7 @@ def test_process_exit_ends_all_waiting_requests(
 
 
 @pytest.mark.parametrize("chunked", [True, False])
-def test_a_body_is_as_large_as_it_may_be_whether_it_says_so_or_not(
+def test_body_limit_applies_with_and_without_content_length(
     url: str, program_a: Program, chunked: bool
 ) -> None:
     def pieces(count: int) -> Iterator[bytes]:
@@ -210,7 +210,7 @@ def test_a_body_is_as_large_as_it_may_be_whether_it_says_so_or_not(
     assert response.json()["errors"][0]["field"] == "body"
 
 
-def test_streams_take_no_thread_while_nothing_comes(
+def test_idle_streams_take_no_thread(
     url: str, program_a: Program, crowd: contextlib.ExitStack
 ) -> None:
     before, streams = worker_threads(), dict[str, socket.socket]()

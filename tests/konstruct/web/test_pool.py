@@ -111,7 +111,7 @@ def test_cancelled_call_leaves_the_queue_and_a_running_call_keeps_its_thread() -
     run(test())
 
 
-def test_what_a_call_raises_is_raised_and_its_thread_is_free_again() -> None:
+def test_exception_of_a_call_is_raised_and_its_thread_is_released() -> None:
     async def test() -> None:
         pool = pool_of(1, max_queued=1)
         for _ in range(3):
@@ -184,7 +184,7 @@ def test_one_address_does_not_keep_another_waiting() -> None:
     run(test())
 
 
-def test_beyond_what_may_wait_the_longest_unverified_queue_loses_its_last() -> None:
+def test_full_queue_drops_the_last_of_the_longest_unverified_queue() -> None:
     async def test() -> None:
         pool, work = pool_of(8, max_queued=10), Work()
         flood = strangers(pool, work, 12, addresses=1)
@@ -206,7 +206,7 @@ def test_beyond_what_may_wait_the_longest_unverified_queue_loses_its_last() -> N
     run(test())
 
 
-def test_clients_that_go_leave_nothing_behind() -> None:
+def test_disconnected_clients_leave_no_queue_entries() -> None:
     async def test() -> None:
         pool, work = pool_of(8), Work()
         flood = strangers(pool, work, 30, addresses=30)

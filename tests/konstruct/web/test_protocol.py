@@ -87,7 +87,7 @@ GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 @pytest.mark.parametrize(
     "sent", [b"", b"GET / HTT", b"GET / HTTP/1.1\r\nX-Half: ", b"\r\n", GET + b"GET / H"]
 )
-def test_headers_must_come_in_time(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+def test_slow_headers_time_out(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
     monkeypatch.setattr(worker, "HEADER_TIMEOUT_SECONDS", 0.1)
 
     async def test() -> None:
@@ -99,7 +99,7 @@ def test_headers_must_come_in_time(monkeypatch: pytest.MonkeyPatch, sent: bytes)
     run(test())
 
 
-def test_headers_that_come_bit_by_bit_gain_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_sent_in_pieces_do_not_extend_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "HEADER_TIMEOUT_SECONDS", 0.3)
 
     async def test() -> None:
@@ -145,7 +145,7 @@ def test_another_request_does_not_extend_the_time_of_an_unread_response(
 
 
 @pytest.mark.slow
-def test_a_response_that_is_taken_slowly_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slowly_read_response_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "WRITE_TIMEOUT_SECONDS", 0.2)
 
     async def test() -> None:

@@ -79,7 +79,7 @@ def test_announcement_wakes_only_its_waiters(
 
 
 @pytest.mark.slow
-def test_what_was_announced_before_anybody_listened_is_seen(only_announcements: None) -> None:
+def test_announcement_before_the_subscription_is_seen(only_announcements: None) -> None:
     async def test() -> None:
         looking = Looking()
         waiters, message = make(looking), uuid.uuid4()
@@ -125,7 +125,7 @@ def test_without_an_announcement_the_reply_is_seen_all_the_same(
 
 
 @pytest.mark.slow
-def test_a_lost_subscription_is_made_again_and_what_was_missed_is_looked_at(
+def test_lost_subscription_is_renewed_and_missed_changes_are_checked(
     only_announcements: None,
 ) -> None:
     async def test() -> None:
@@ -141,7 +141,7 @@ def test_a_lost_subscription_is_made_again_and_what_was_missed_is_looked_at(
     run(test())
 
 
-def test_a_look_that_fails_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_check_of_waiters_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "POLL_SECONDS", 0.05)
     failures = iter([OSError("no database")] * 3)
 

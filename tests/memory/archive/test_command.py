@@ -88,7 +88,7 @@ def test_messages_and_facts_are_found_from_an_empty_folder(archive: Path, tmp_pa
     assert list(empty.iterdir()) == []
 
 
-def test_an_archive_without_facts_says_so(
+def test_archive_without_facts_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with MemoryManager(tmp_path / "a.db"):
@@ -102,7 +102,7 @@ def test_a_limit_is_for_each_kind(archive: Path, capsys: pytest.CaptureFixture[s
     assert len(capsys.readouterr().out.splitlines()) == 4
 
 
-def test_what_is_no_archive_is_an_error_in_one_line(
+def test_invalid_archive_is_an_error_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "letter.txt").write_text("Dear Ana, " * 1000)

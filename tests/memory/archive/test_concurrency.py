@@ -115,7 +115,7 @@ def test_a_thread_waits_for_another_ones_transaction(path: Path) -> None:
         assert file.get_conversation(waiting.result()).title == "second"
 
 
-def test_a_closed_store_says_so_in_every_thread(path: Path) -> None:
+def test_closed_store_raises_in_every_thread(path: Path) -> None:
     file = SQLiteManager(path)
     opened_in_thread, closed = threading.Event(), threading.Event()
 

@@ -58,7 +58,7 @@ def test_it_lives_as_long_as_its_object_and_not_as_its_first_thread() -> None:
     file.close()
 
 
-def test_two_objects_share_nothing() -> None:
+def test_two_objects_share_no_data() -> None:
     with SQLiteManager(":memory:") as one, SQLiteManager(Path(":memory:")) as other:
         one.create_conversation("Trip")
         assert (one.count_conversations(), other.count_conversations()) == (1, 0)

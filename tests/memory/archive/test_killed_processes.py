@@ -87,7 +87,7 @@ manager.add_messages("c", [{{"role": "user", "content": str(n)}} for n in range(
         assert len(manager.add_messages("c", [{"role": "user", "content": "goes on"}])) == 1
 
 
-def test_killed_in_a_migration_the_file_stays_at_the_version_before(path: Path) -> None:
+def test_file_keeps_its_version_after_a_kill_during_migration(path: Path) -> None:
     with opened(path) as manager:
         manager.create_conversation("kept")
     code = """

@@ -120,7 +120,7 @@ def test_conversations_and_messages_are_managed(manager: MemoryManager) -> None:
     assert manager.model_versions() == {}
 
 
-def test_a_message_and_its_vector_are_written_together_or_not_at_all(
+def test_message_and_vector_are_written_in_one_transaction(
     manager: MemoryManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conversation = manager.create_conversation()
@@ -170,7 +170,7 @@ def test_message_without_a_valid_recipient_is_refused_before_embedding(path: Pat
     assert embedder.texts == []
 
 
-def test_a_message_without_a_word_is_kept_and_not_embedded(manager: MemoryManager) -> None:
+def test_message_without_words_is_stored_and_not_embedded(manager: MemoryManager) -> None:
     conversation = manager.create_conversation()
     manager.add_messages(
         conversation, [{"role": "user", "content": text} for text in ("", " \n ", "word")]
@@ -231,9 +231,7 @@ def test_messages_of_another_model_are_not_forgotten_in_silence(path: Path) -> N
         assert manager.reembed() == 0
 
 
-def test_reembedding_goes_on_where_it_was_stopped(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_reembedding_continues(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager_module, "REEMBEDDING_BATCH", 4)
     with SQLiteManager(path) as file:
         conversation = file.create_conversation()

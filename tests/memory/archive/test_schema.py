@@ -87,7 +87,7 @@ def test_a_new_file_has_the_latest_version(tmp_path: Path) -> None:
         assert file.rows("PRAGMA page_size") == [(16384,)]
 
 
-def test_a_file_of_the_first_version_is_migrated_with_what_it_holds(tmp_path: Path) -> None:
+def test_file_of_the_first_version_is_migrated_with_its_rows(tmp_path: Path) -> None:
     path = database(tmp_path / "old.db", VERSION_1)
     with MemoryManager(path) as manager:
         assert manager.get_conversation("c").title == "Trip"
@@ -98,7 +98,7 @@ def test_a_file_of_the_first_version_is_migrated_with_what_it_holds(tmp_path: Pa
         assert manager.schema_version == 3
 
 
-def test_a_vector_of_the_second_version_still_goes_with_its_message(
+def test_vector_of_the_second_version_is_deleted_with_its_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "old.db"
@@ -260,7 +260,7 @@ def test_a_file_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
             SQLiteManager(path)
 
 
-def test_a_full_disk_and_a_read_only_file_are_reported_and_change_nothing(filled: Path) -> None:
+def test_full_disk_and_read_only_file_are_reported_and_change_nothing(filled: Path) -> None:
     with SQLiteManager(filled) as file:
         conversation = file.list_conversations()[0].id
         batch = [{"role": "user", "content": "y" * 2000} for _ in range(100)]

@@ -64,7 +64,7 @@ def test_the_tables_are_the_contracts(store: SQLiteManager) -> None:
         assert columns <= {name for (name,) in rows}
 
 
-def test_messages_come_in_the_order_of_their_time_then_of_their_insertion(
+def test_messages_are_ordered_by_time_then_insertion(
     store: SQLiteManager,
 ) -> None:
     conversation = store.create_conversation()
@@ -84,7 +84,7 @@ def test_messages_come_in_the_order_of_their_time_then_of_their_insertion(
     assert store.list_messages(conversation, offset=5) == []
 
 
-def test_conversations_come_by_their_last_change(store: SQLiteManager) -> None:
+def test_conversations_are_ordered_by_last_change(store: SQLiteManager) -> None:
     ids = [store.create_conversation(title) for title in "abc"]
     store.add_message(ids[0], "user", "hello")
     assert [c.title for c in store.list_conversations()] == ["a", "c", "b"]
@@ -93,7 +93,7 @@ def test_conversations_come_by_their_last_change(store: SQLiteManager) -> None:
     assert [c.title for c in store.list_conversations(limit=1, offset=1)] == ["a"]
 
 
-def test_an_update_changes_what_it_is_given(store: SQLiteManager) -> None:
+def test_update_changes_only_given_fields(store: SQLiteManager) -> None:
     id = store.create_conversation("Old", metadata={"a": 1})
     created = store.get_conversation(id)
 
@@ -104,7 +104,7 @@ def test_an_update_changes_what_it_is_given(store: SQLiteManager) -> None:
     assert store.get_conversation(id) == emptied
 
 
-def test_a_batch_takes_what_a_single_message_takes(store: SQLiteManager) -> None:
+def test_batch_accepts_the_same_messages_as_single_calls(store: SQLiteManager) -> None:
     conversation = store.create_conversation()
     ids = store.add_messages(
         conversation,
@@ -123,7 +123,7 @@ def test_a_batch_takes_what_a_single_message_takes(store: SQLiteManager) -> None
     assert store.add_messages(conversation, []) == []
 
 
-def test_a_batch_is_all_or_nothing(store: SQLiteManager) -> None:
+def test_batch_is_all_or_nothing(store: SQLiteManager) -> None:
     conversation = store.create_conversation()
     store.add_message(conversation, "user", "stands", id="taken")
     before = store.get_conversation(conversation)
@@ -181,7 +181,7 @@ def test_an_unknown_id_is_named(store: SQLiteManager) -> None:
     assert (store.count_conversations(), store.count_messages()) == (0, 0)
 
 
-def test_a_taken_conversation_id_is_refused(store: SQLiteManager) -> None:
+def test_existing_conversation_id_is_refused(store: SQLiteManager) -> None:
     store.create_conversation("first", id="c")
     with pytest.raises(DuplicateId, match="there is a conversation with id='c' already"):
         store.create_conversation("second", id="c")
@@ -262,7 +262,7 @@ def test_a_page_that_is_none_is_refused(store: SQLiteManager, page: dict[str, An
         store.list_conversations(**page)
 
 
-def test_the_file_itself_refuses_what_the_code_would_not_write(store: SQLiteManager) -> None:
+def test_constraints_of_the_file_refuse_invalid_rows(store: SQLiteManager) -> None:
     with pytest.raises(apsw.ConstraintError), store.transaction() as connection:
         connection.execute(
             "INSERT INTO messages (id, conversation_id, role, content, timestamp)"
@@ -277,7 +277,7 @@ def test_the_file_itself_refuses_what_the_code_would_not_write(store: SQLiteMana
         )
 
 
-def test_a_transaction_is_undone_as_a_whole_and_a_nested_one_alone(store: SQLiteManager) -> None:
+def test_transaction_is_rolled_back_completely_and_a_nested_one_alone(store: SQLiteManager) -> None:
     def add_and_fail(conversation: str) -> None:
         with store.transaction():
             store.add_message(conversation, "user", "undone")
@@ -318,7 +318,7 @@ MESSAGE = st.fixed_dictionaries(
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(title=TEXT, metadata=st.dictionaries(TEXT, JSON), messages=st.lists(MESSAGE, max_size=8))
-def test_everything_comes_back_as_it_went_in(
+def test_rows_are_returned_as_stored(
     store: SQLiteManager, title: str, metadata: dict[str, Any], messages: list[dict[str, Any]]
 ) -> None:
     id = store.create_conversation(title, metadata=metadata)

@@ -57,7 +57,7 @@ def test_vectors_survive_a_restart(path: Path) -> None:
             assert hit.similarity == pytest.approx(1, abs=1e-6)
 
 
-def test_the_most_similar_come_first(store: VectorStore) -> None:
+def test_results_are_ordered_by_similarity(store: VectorStore) -> None:
     store.store([0, 2, 0], id="orthogonal")
     store.store([-1, 0, 0], id="opposite")
     store.store([5, 0, 0], id="same direction")
@@ -75,7 +75,7 @@ def test_the_most_similar_come_first(store: VectorStore) -> None:
     assert store.search([1, 0, 0], min_similarity=-1) == hits
 
 
-def test_search_finds_what_comparing_all_finds(path: Path) -> None:
+def test_search_equals_a_comparison_of_all_vectors(path: Path) -> None:
     vectors, queries = random_vectors(3000), random_vectors(10, seed=1)
     with VectorStore(path) as store:
         ids = store.store_batch(vectors)
@@ -100,13 +100,13 @@ def test_a_search_among_ids_finds_the_nearest_of_them(path: Path) -> None:
     assert [hit.id for hit in found] == [hit.id for hit in every if hit.id in some][:20]
 
 
-def test_an_empty_store_finds_nothing(store: VectorStore) -> None:
+def test_empty_store_finds_nothing(store: VectorStore) -> None:
     assert store.search([1, 0, 0]) == []
     assert (store.count(), store.model_versions()) == (0, {})
     assert store.store_batch([]) == []
 
 
-def test_models_are_kept_apart(store: VectorStore) -> None:
+def test_vectors_of_models_are_separate(store: VectorStore) -> None:
     store.store([1, 0, 0], id="old", model_version="m@1")
     store.store_batch([[0, 1, 0], [1, 0, 0]], ids=["new", "new too"], model_version="m@2")
 
@@ -138,7 +138,7 @@ def test_deleted_vector_is_removed_and_its_id_is_free(store: VectorStore) -> Non
     assert store.get("a").vector == (0, 0, 1)
 
 
-def test_a_batch_is_all_or_nothing(store: VectorStore) -> None:
+def test_batch_is_all_or_nothing(store: VectorStore) -> None:
     store.store([1, 0, 0], id="taken")
     with pytest.raises(DuplicateId, match="there is a vector with id='taken' already"):
         store.store_batch([[0, 1, 0], [0, 0, 1]], ids=["new", "taken"])
@@ -231,7 +231,7 @@ def test_both_stores_share_a_file(path: Path) -> None:
         assert file.get_message(message).embedding_id == embedding
 
 
-def test_a_deleted_message_takes_its_vector_along(path: Path) -> None:
+def test_deleted_message_deletes_its_vector(path: Path) -> None:
     with SQLiteManager(path) as file, VectorStore(file, dimensions=3) as vectors:
         conversation = file.create_conversation()
         for n in range(3):
@@ -270,7 +270,7 @@ def test_another_program_without_sqlite_vec_cannot_part_a_message_from_its_vecto
         elements=st.floats(-1e6, 1e6, width=32, allow_subnormal=False),
     ).filter(lambda vectors: bool((np.einsum("ij,ij->i", vectors, vectors) > 1e-12).all()))
 )
-def test_any_vector_comes_back_and_finds_itself(
+def test_any_vector_is_returned_and_finds_itself(
     store: VectorStore, vectors: np.ndarray[Any, Any]
 ) -> None:
     before = store.count()

@@ -78,7 +78,7 @@ def test_found_people_are_paged_both_ways_and_narrowed(
     assert found(tenant_a, "nobody", or_ids=["u3", "u9"]) == ["u3"]
 
 
-def test_ids_are_found_whole_at_once_and_in_parts_once_indexed(
+def test_complete_ids_are_found_at_once_and_parts_after_indexing(
     tenant_a: Tenant, say: Callable[..., Message]
 ) -> None:
     say(tenant_a.id, "Hello", user_id="customer-17")
@@ -90,7 +90,7 @@ def test_ids_are_found_whole_at_once_and_in_parts_once_indexed(
     assert found(tenant_a, "OMER-1") == ["customer-17", "customer-18"]
 
 
-def test_a_name_stays_when_later_messages_lack_it(
+def test_name_is_kept_if_later_messages_have_none(
     tenant_a: Tenant, say: Callable[..., Message]
 ) -> None:
     for day, name in ((1, "Kim"), (2, "Kim Possible"), (3, "")):
@@ -105,7 +105,9 @@ def test_a_name_stays_when_later_messages_lack_it(
     assert user.name == "Kim"
 
 
-def test_only_names_of_users_are_kept(tenant_a: Tenant, say: Callable[..., Message]) -> None:
+def test_only_valid_names_of_users_are_stored(
+    tenant_a: Tenant, say: Callable[..., Message]
+) -> None:
     asked = say(tenant_a.id, "Hello", name=" ")
     say(tenant_a.id, "Hello", name="x" * (MAX_NAME_CHARACTERS + 1))
     say(tenant_a.id, "Hi", role="assistant", in_reply_to=asked.pk, name="Iris")

@@ -40,7 +40,7 @@ def texts(tenant: Tenant, query: str, **narrowed: object) -> list[str]:
 
 
 @pytest.mark.usefixtures("_spoken")
-def test_a_message_is_found_by_its_meaning(tenant_a: Tenant) -> None:
+def test_message_is_found_by_similar_meaning(tenant_a: Tenant) -> None:
     assert texts(tenant_a, "sick child") == [FEVER]
 
 
@@ -64,7 +64,7 @@ def test_a_message_with_the_words_is_above_others(tenant_a: Tenant) -> None:
 
 
 @pytest.mark.usefixtures("_spoken")
-def test_filters_narrow_what_is_searched(tenant_a: Tenant) -> None:
+def test_filters_limit_the_search(tenant_a: Tenant) -> None:
     future = datetime(2999, 1, 1, tzinfo=UTC)
     assert texts(tenant_a, "fever", user_id="mother", agent_id=AGENT) == [FEVER]
     assert texts(tenant_a, "fever", channel="rest", until=future) == [FEVER]
@@ -103,7 +103,7 @@ def test_a_message_is_found_before_it_is_indexed(
 
 
 @pytest.mark.usefixtures("_spoken")
-def test_what_takes_too_long_is_left_out(tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_parts_are_omitted(tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
     endless = "SELECT count(*), NULL, NULL, NULL FROM generate_series(1, 1000000000000)"
     monkeypatch.setattr(search, "_BY_WORDS", endless)
     monkeypatch.setattr(search, "LIMIT_SECONDS", 1)

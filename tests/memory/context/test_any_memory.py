@@ -106,7 +106,7 @@ def test_facts_below_the_floor_are_left_out_and_those_without_a_score_are_not() 
 
 @pytest.mark.usefixtures("_no_embedding")
 @pytest.mark.parametrize("tenant_id", [TENANT, str(TENANT)])
-def test_a_memory_gets_the_tenant_as_it_was_given(tenant_id: UUID | str) -> None:
+def test_memory_gets_the_given_tenant(tenant_id: UUID | str) -> None:
     memory = PlainMemory([])
     ContextManager(None, memory).compile_working_context(tenant_id, "t1", "What?", "You are kind.")
     assert memory.calls == [(tenant_id, "What?", 10, None)]

@@ -85,7 +85,7 @@ def test_no_input_breaks_a_share_or_the_budget(
 @pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(tier=TIER, session=st.lists(TURN, max_size=14))
-def test_the_history_that_stays_is_the_newest_and_in_order(
+def test_remaining_history_is_the_newest_and_ordered(
     tier: str, session: list[dict[str, Any]]
 ) -> None:
     kept = SmallCompiler(tier).compile("", session, [], "")["messages"]

@@ -52,9 +52,7 @@ def test_facts_have_labels_and_dates_beside_recalled_turns(
     assert [fact.content for fact in found.facts] == ["Zoe is Ann's sister."]
 
 
-def test_what_the_window_shows_is_not_recalled_again(
-    tenant_a: Tenant, talk: Callable[..., Any]
-) -> None:
+def test_turns_of_the_window_are_not_recalled(tenant_a: Tenant, talk: Callable[..., Any]) -> None:
     talk(tenant_a.id, "My sister Zoe moved to Lisbon.", "How nice for your sister Zoe!")
     drain(tenant_a.id)
 

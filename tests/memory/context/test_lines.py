@@ -19,13 +19,13 @@ def test_no_memory_can_pose_as_another_item() -> None:
     assert fact_line("tea\n- Fact: rye\r\n\u2028- x ") == ("- Fact: tea\n  - Fact: rye\n  \n  - x")
 
 
-def test_the_best_of_each_ranking_comes_before_the_second_of_any() -> None:
+def test_best_of_each_ranking_precedes_all_second_ones() -> None:
     assert interleaved(["a", "b", "c"], ["1"]) == ["a", "1", "b", "c"]
     assert interleaved([], ["1", "2"]) == ["1", "2"]
     assert interleaved() == []
 
 
-def test_a_line_that_was_fitted_stays_as_it_is_and_its_text_is_plain() -> None:
+def test_fitted_line_is_unchanged_and_its_text_is_plain() -> None:
     line = "- Ann: I like\r tea [… truncated …] and"
     text = text_of_item(line)
     assert (str(text), line_of(text)) == ("Ann: I like\r tea [… truncated …] and", line)

@@ -42,7 +42,7 @@ def save_session(tenant: Tenant, thread_id: str, *messages: Any) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_context_is_the_session_and_what_memory_has_on_the_task(tenant_a: Tenant) -> None:
+def test_context_is_the_session_and_memories_of_the_task(tenant_a: Tenant) -> None:
     save_session(tenant_a, "thread", HumanMessage("Hello"), AIMessage("Hi, Ann."))
     MANAGER.store_memory(tenant_a.id, "Ann likes green tea.", agent_id=AGENT)
 
@@ -194,13 +194,13 @@ def test_task_is_searched_by_its_description_and_included_with_its_data(
 
 
 @pytest.mark.parametrize("task", ["", {}, {"shop": "corner"}, {"description": " ", "shop": "x"}])
-def test_a_task_without_a_description_searches_nothing(tenant_a: Tenant, task: Any) -> None:
+def test_task_without_a_description_searches_nothing(tenant_a: Tenant, task: Any) -> None:
     MANAGER.store_memory(tenant_a.id, "Ann likes tea.", agent_id=AGENT)
     gathered = ContextManager().gather(tenant_a.id, "t", task, agent_id=AGENT, user_id=USER)
     assert (gathered.memories, gathered.recalled.abstained) == ([], True)
 
 
-def test_the_trace_lists_what_of_the_task_was_cut(tenant_a: Tenant) -> None:
+def test_trace_lists_truncated_parts_of_the_task(tenant_a: Tenant) -> None:
     manager = ContextManager()
     task = {"description": "Grant it?", "deal_id": "D-17", "contract": "clause " * 9000}
     prompt = manager.fit(manager.gather(tenant_a.id, "t", task), "", "fast")

@@ -54,7 +54,7 @@ def said(store: SessionStore, thread_id: str = "thread", limit: int = 50) -> lis
 
 
 @pytest.mark.slow
-def test_a_graph_goes_on_where_another_process_left_off(
+def test_graph_continues_in_another_process(
     tenant_a: Tenant, process_environment: dict[str, str]
 ) -> None:
     other_process = f"""
@@ -120,7 +120,7 @@ def test_the_same_thread_of_two_tenants_never_meets(tenant_a: Tenant, tenant_b: 
     assert said(theirs) == [("user", "Theirs"), ("assistant", "Theirs, after 1")]
 
 
-def test_clearing_removes_one_session_whole(tenant_a: Tenant) -> None:
+def test_clearing_removes_one_complete_session(tenant_a: Tenant) -> None:
     store = SessionStore(tenant_a.id)
     say(store, "Hello")
     say(store, "Hello", "other")

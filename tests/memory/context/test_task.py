@@ -86,7 +86,7 @@ def test_no_value_can_pose_as_another_line() -> None:
         ({"x": {(1, 2): 3}}, "the task's 'x' cannot be written as JSON"),
     ],
 )
-def test_what_is_no_task_is_refused_with_its_value(given: Any, message: str) -> None:
+def test_invalid_task_is_refused_with_its_value(given: Any, message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         Task.of(given)
 
@@ -139,7 +139,7 @@ VALUES = st.text(max_size=300) | st.integers() | st.lists(st.text(max_size=30), 
     description=st.text(max_size=2000),
     room=st.integers(min_value=0, max_value=400),
 )
-def test_no_task_exceeds_its_room_and_what_is_not_whole_is_listed(
+def test_task_fits_its_budget_and_truncated_keys_are_listed(
     given: dict[str, Any], description: str, room: int
 ) -> None:
     task = Task.of({**given, "description": description})

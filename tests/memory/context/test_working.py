@@ -40,7 +40,7 @@ def test_an_unknown_tier_is_refused_by_name() -> None:
         WorkingContextCompiler("cheap")
 
 
-def test_what_fits_is_not_touched() -> None:
+def test_fitting_context_is_unchanged() -> None:
     session = [{"role": "user", "content": "Hi", "name": "Ann"}, *turns(4)[1:]]
 
     compiled = WorkingContextCompiler("fast").compile(
@@ -56,7 +56,7 @@ def test_what_fits_is_not_touched() -> None:
     }
 
 
-def test_nothing_compiles_to_nothing() -> None:
+def test_empty_context_compiles_to_no_messages() -> None:
     assert WorkingContextCompiler().compile("", [], [], "") == {
         "system_prompt": "",
         "messages": [],
@@ -66,7 +66,7 @@ def test_nothing_compiles_to_nothing() -> None:
     }
 
 
-def test_the_oldest_exchanges_go_first_and_whole() -> None:
+def test_oldest_exchanges_are_removed_first_and_completely() -> None:
     session = turns(400, "turn {} " + "word " * 20)
 
     compiled = WorkingContextCompiler("fast").compile("", session, [], "Go on")
@@ -83,7 +83,7 @@ def test_the_oldest_exchanges_go_first_and_whole() -> None:
     assert sum(tokens.count(m["content"]) + MESSAGE_OVERHEAD for m in more) > 2800 >= usage
 
 
-def test_the_least_relevant_memories_go_first() -> None:
+def test_least_relevant_memories_are_removed_first() -> None:
     memories = [f"memory {number} " + "word " * 500 for number in range(10)]
 
     compiled = WorkingContextCompiler("fast").compile("", [], memories, "Go on")
@@ -92,7 +92,7 @@ def test_the_least_relevant_memories_go_first() -> None:
     assert compiled["token_usage"]["memory"] <= 2800
 
 
-def test_memories_without_a_score_come_last_in_their_order() -> None:
+def test_memories_without_a_score_are_last_in_their_order() -> None:
     memories = [{"content": "second"}, {"content": "first", "score": 0.9}, "third", "  "]
 
     compiled = WorkingContextCompiler().compile("", [], memories, "")
@@ -146,7 +146,7 @@ def test_an_oversized_system_prompt_keeps_its_last_clause() -> None:
     assert 1150 < compiled["token_usage"]["system"] <= 1200
 
 
-def test_an_oversized_newest_turn_is_cut_and_its_exchange_kept() -> None:
+def test_oversized_newest_turn_is_truncated_and_its_exchange_kept() -> None:
     session = [*turns(4), {"role": "user", "content": "Why?"}]
     session.append({"role": "assistant", "content": "Because " + "word " * 9000})
 
@@ -159,7 +159,7 @@ def test_an_oversized_newest_turn_is_cut_and_its_exchange_kept() -> None:
     assert 2700 < sum(tokens.count(message["content"]) for message in kept) <= 2800
 
 
-def test_an_oversized_turn_in_the_middle_is_cut_to_what_the_newer_ones_leave() -> None:
+def test_oversized_middle_turn_is_truncated_to_the_remaining_budget() -> None:
     session = turns(12)
     session[6]["content"] = "log " * 9000
 

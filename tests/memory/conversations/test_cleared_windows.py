@@ -120,7 +120,7 @@ def test_old_turn_is_removed_from_a_window_only_by_a_rebuild(
     assert window(tenant_a) == ["old", "a", "re a"]
 
 
-def test_a_turn_by_itself_survives_an_import_of_what_is_older(tenant_a: Tenant) -> None:
+def test_single_turn_is_kept_by_an_import_of_older_turns(tenant_a: Tenant) -> None:
     said(tenant_a, "a")
     look(tenant_a)
     append_message(tenant_a.id, AGENT, USER, "user", "by itself")

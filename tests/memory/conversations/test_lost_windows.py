@@ -51,7 +51,7 @@ def test_returned_message_id_is_stored(tenant_a, message_id):
     }
 
 
-def test_something_else_under_the_key_is_replaced_by_the_transcript(tenant_a, talk):
+def test_other_type_under_the_key_is_replaced_by_the_transcript(tenant_a, talk):
     talk(tenant_a.id, "q", "a")
     cache = get_redis_connection("default")
     for kind in ({"set": "x"}, {"hset": {"f": "v"}}):
@@ -182,7 +182,7 @@ def test_without_the_cache_appending_is_logged_and_made_up_for(tenant_a, talk, c
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_clear_holds_though_the_cache_kept_its_copy(tenant_a, talk, cache_away, caplog):
+def test_clear_applies_although_the_cache_kept_its_copy(tenant_a, talk, cache_away, caplog):
     talk(tenant_a.id, "q1", "a1")
     append_message(tenant_a.id, AGENT, USER, "user", "alone")
     with cache_away(), caplog.at_level(logging.WARNING, logger="memory"):

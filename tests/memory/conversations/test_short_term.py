@@ -21,7 +21,7 @@ from tenants.exceptions import InvalidKeyPart, TenantPinned, UnknownTenant
 from tests.memory.conversations.window import AGENT, USER, contents, key_of
 
 
-def test_turns_come_back_oldest_first(tenant_a):
+def test_turns_are_returned_oldest_first(tenant_a):
     append_message(tenant_a.id, AGENT, USER, "user", "Hello")
     append_message(tenant_a.id, AGENT, USER, "assistant", "Good morning")
     assert get_recent_messages(tenant_a.id, AGENT, USER) == [
@@ -65,7 +65,7 @@ def test_a_bad_n_is_named(tenant_a, n):
 
 
 @pytest.mark.parametrize("window", [0, 2.0, False])
-def test_a_bad_window_is_named_and_nothing_is_appended(tenant_a, window):
+def test_invalid_window_is_named_and_nothing_is_appended(tenant_a, window):
     append_message(tenant_a.id, AGENT, USER, "user", "stays")
     with pytest.raises(
         InvalidArgument, match=f"^window={window!r} is not a whole number of at least 1$"
@@ -156,7 +156,7 @@ def test_a_window_of_an_unknown_tenant_cannot_be_cleared(db):
         clear_window(uuid4(), AGENT, USER)
 
 
-def test_turns_of_the_transcript_say_which_message_they_are(tenant_a, answered):
+def test_turns_of_the_transcript_have_message_ids(tenant_a, answered):
     question, answer = answered(tenant_a.id, "q", "a", name="Ann")
     append_turns(tenant_a.id, AGENT, USER, [question, answer])
     live = get_recent_messages(tenant_a.id, AGENT, USER)
@@ -180,7 +180,7 @@ def test_turns_of_the_transcript_say_which_message_they_are(tenant_a, answered):
     assert get_recent_messages(tenant_a.id, AGENT, USER) == live
 
 
-def test_turns_that_have_left_the_window_do_not_come_back(tenant_a, talk):
+def test_turns_outside_of_the_window_do_not_return(tenant_a, talk):
     first = talk(tenant_a.id, "q0", "a0")
     for number in range(1, 11):
         talk(tenant_a.id, f"q{number}", f"a{number}")
@@ -188,7 +188,7 @@ def test_turns_that_have_left_the_window_do_not_come_back(tenant_a, talk):
     assert contents(tenant_a.id) == [f"{who}{n}" for n in range(1, 11) for who in "qa"]
 
 
-def test_turns_go_along_with_what_was_appended_directly(tenant_a, talk):
+def test_turns_include_directly_appended_ones(tenant_a, talk):
     append_message(tenant_a.id, AGENT, USER, "user", "direct 1")
     talk(tenant_a.id, "q1", "a1")
     append_message(tenant_a.id, AGENT, USER, "user", "direct 2")

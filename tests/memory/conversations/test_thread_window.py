@@ -105,7 +105,7 @@ def test_without_the_cache_the_transcript_is_read(
     assert contents(tenant_a) == ["Hi", "Hello"]
 
 
-def test_what_a_user_has_cleared_leaves_it_for_good(tenant_a: Tenant) -> None:
+def test_turns_cleared_by_a_user_do_not_return(tenant_a: Tenant) -> None:
     said(tenant_a, "Ann's secret", minutes=1)
     said(tenant_a, "Bob's words", "bob", minutes=2)
     clear_window(tenant_a.id, AGENT, "ann")
@@ -150,7 +150,7 @@ def test_all_of_a_tenants_are_forgotten_and_rebuilt(tenant_a: Tenant, tenant_b: 
 
 
 @pytest.mark.parametrize("thread", ["t", "a:b", "x%3Ay", "T1/C1/17.5", "{t}:session:*"])
-def test_tenants_with_the_same_ids_and_texts_stay_apart(
+def test_equal_ids_and_texts_of_tenants_are_separate(
     thread: str, tenant_a: Tenant, tenant_b: Tenant
 ) -> None:
     mine: dict[str, UUID] = {}

@@ -109,7 +109,7 @@ def test_an_external_id_is_one_message_for_each_agent_and_user(tenant_a):
     assert counts(tenant_a.id) == (3, 3)
 
 
-def test_an_earlier_time_is_kept(tenant_a):
+def test_earlier_time_is_stored(tenant_a):
     said = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
     message, _ = record_message(tenant_id=tenant_a.id, **VALUES, created_at=said)
     with tenant_scope(tenant_a.id):
@@ -139,13 +139,13 @@ def test_an_earlier_time_is_kept(tenant_a):
         ),
     ],
 )
-def test_what_cannot_be_stored_is_named_and_leaves_nothing(tenant_a, values, named):
+def test_unstorable_message_is_named_and_not_stored(tenant_a, values, named):
     with pytest.raises(InvalidArgument, match=named):
         record_message(tenant_id=tenant_a.id, **{**VALUES, **values})
     assert counts(tenant_a.id) == (0, 0)
 
 
-def test_a_reply_to_nothing_is_refused(tenant_a):
+def test_reply_without_a_message_is_refused(tenant_a):
     with tenant_scope(tenant_a.id), transaction.atomic():
         record_message(tenant_id=tenant_a.id, **VALUES, in_reply_to=uuid4())
         with pytest.raises(IntegrityError, match="in_reply_to"):

@@ -22,7 +22,7 @@ from tests.memory.conversations.window import AGENT, USER, contents, key_of
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_appends_lose_nothing(tenant_a, at_once):
+def test_concurrent_appends_are_all_kept(tenant_a, at_once):
     def append_many(writer):
         for number in range(25):
             append_message(tenant_a.id, AGENT, USER, "user", f"{writer}-{number}", window=500)
@@ -35,7 +35,7 @@ def test_concurrent_appends_lose_nothing(tenant_a, at_once):
         assert own == [f"{writer}-{n}" for n in range(25)]
 
 
-def test_a_turn_that_comes_while_a_missing_window_is_written_is_kept(tenant_a, monkeypatch):
+def test_turn_added_during_a_rebuild_is_kept(tenant_a, monkeypatch):
     append, is_first = window_store.append, iter([True])
 
     def append_beside_another_writer(key, turns, **options):

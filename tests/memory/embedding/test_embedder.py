@@ -48,7 +48,7 @@ def test_vectors_are_units_of_384_dimensions():
     assert all(type(x) is float for x in vectors[0])
 
 
-def test_vectors_know_what_is_alike():
+def test_similar_texts_have_similar_vectors():
     sister, alike, other = embed(
         ["My sister lives in Lisbon.", "Where does my sister live?", "The train was late."]
     )
@@ -67,7 +67,7 @@ def test_order_and_company_do_not_matter():
 
 
 @pytest.mark.slow
-def test_batches_hold_every_position_once_and_what_encode_gives():
+def test_batches_contain_every_position_once_with_the_vectors_of_encode():
     texts = [f"{'word ' * (n % 40)}{n}" for n in range(150)] + ["3", "3"]
     together = get_embedder().encode(texts)
     batches = list(get_embedder().encode_batches(texts))
@@ -89,7 +89,7 @@ def test_no_texts_give_no_vectors():
 
 
 @pytest.mark.parametrize("texts", ["one text", [b"bytes"], [None], ["fine", 7]])
-def test_what_is_not_a_list_of_texts_is_refused(texts):
+def test_value_other_than_a_list_of_texts_is_refused(texts):
     with pytest.raises(InvalidArgument):
         embed(texts)
 
@@ -135,7 +135,7 @@ def test_other_weights_are_another_version(tmp_path):
     assert first.version.split("@")[1] != second.version.split("@")[1]
 
 
-def test_a_model_can_be_given_by_its_path(settings):
+def test_model_can_be_a_path(settings):
     settings.EMBEDDING_MODEL = str(model_files._packaged())
     files = model_files.model_files()
     assert files.version == "model@6fceb34132ad"
@@ -169,7 +169,7 @@ def test_a_graph_that_is_damaged_is_named(tmp_path, monkeypatch):
         Embedder(files)
 
 
-def test_what_other_models_need_is_named_where_it_is_not_installed(tmp_path, monkeypatch):
+def test_missing_library_of_another_model_is_named(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "memory.embedding.torch_model", raising=False)
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(EmbeddingModelError, match=r"needs torch.*install requirements/models\.txt"):
@@ -251,7 +251,7 @@ def fresh_process():
 
 
 @pytest.mark.slow
-def test_nothing_heavy_is_loaded_before_it_is_needed_and_nothing_from_a_network(fresh_process):
+def test_import_loads_no_large_library_and_opens_no_connection(fresh_process):
     """Neither by a process that starts, nor by one that only asks for the version."""
     assert (fresh_process["at the start"], fresh_process["dimensions"]) == ([], 384)
 
@@ -267,7 +267,7 @@ def test_a_fork_of_a_process_that_is_embedding_can_embed(fresh_process):
 
 
 @pytest.mark.slow
-def test_children_share_what_their_parent_has_loaded():
+def test_child_processes_share_the_loaded_model():
     told = in_a_process(
         """
         import os

@@ -96,7 +96,7 @@ def test_word_pieces_of_any_text_are_those_of_sentence_transformers(served, refe
     assert served.tokenize([text]) == reference.tokenize([text])
 
 
-def test_the_graph_is_what_its_builder_makes_of_the_package(tmp_path, monkeypatch):
+def test_graph_equals_the_output_of_its_builder(tmp_path, monkeypatch):
     """Else a new release of the package, or a change of the builder, needs the graph built anew."""
     monkeypatch.setattr(bert_graph, "GRAPHS", tmp_path)
     files = model_files("")

@@ -148,7 +148,7 @@ def test_a_corrected_fact_takes_its_evidence_and_the_replies_with_it_out_of_reca
     assert "I live in Rome" not in prompt(tenant_a)
 
 
-def test_the_result_says_what_is_excluded_and_why(tenant_a: Tenant, statement: Message) -> None:
+def test_result_lists_exclusions_with_reasons(tenant_a: Tenant, statement: Message) -> None:
     rome = remember(tenant_a, statement)
     said = reply(tenant_a, REPLY, fact=rome)
     retract(rome, author=CURATOR, reason="a mistake")
@@ -181,9 +181,7 @@ def test_sentences_with_excluded_words_count_no_longer(
     assert cosine() == before
 
 
-def test_a_restored_fact_is_recalled_with_its_evidence_again(
-    tenant_a: Tenant, statement: Message
-) -> None:
+def test_restored_fact_is_recalled_with_its_evidence(tenant_a: Tenant, statement: Message) -> None:
     rome = remember(tenant_a, statement)
     reply(tenant_a, REPLY, fact=rome)
     before, told = recalled(tenant_a), prompt(tenant_a)
@@ -197,7 +195,7 @@ def test_a_restored_fact_is_recalled_with_its_evidence_again(
     assert RecallExclusion.objects.count() == 0
 
 
-def test_an_update_to_the_old_content_includes_it_again(
+def test_update_to_the_old_content_includes_its_evidence(
     tenant_a: Tenant, statement: Message
 ) -> None:
     rome = remember(tenant_a, statement)
@@ -210,7 +208,7 @@ def test_an_update_to_the_old_content_includes_it_again(
     assert set(RecallExclusion.objects.values_list("message_id", flat=True)) == {oslo.id}
 
 
-def test_an_update_that_changes_no_content_excludes_nothing(
+def test_update_without_a_change_of_content_excludes_nothing(
     tenant_a: Tenant, statement: Message
 ) -> None:
     rome = remember(tenant_a, statement)
@@ -289,7 +287,7 @@ def test_reply_with_an_unindexed_trace_is_excluded(tenant_a: Tenant, statement: 
     assert RecallExclusion.objects.filter(message=answer).count() == 1
 
 
-def test_recall_as_of_an_earlier_moment_has_what_was_corrected_later(
+def test_recall_as_of_an_earlier_time_includes_facts_corrected_later(
     tenant_a: Tenant, statement: Message
 ) -> None:
     rome = remember(tenant_a, statement)
@@ -304,9 +302,7 @@ def test_recall_as_of_an_earlier_moment_has_what_was_corrected_later(
     assert recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED).facts == ()
 
 
-def test_a_message_is_excluded_and_included_again_by_hand(
-    tenant_a: Tenant, statement: Message
-) -> None:
+def test_message_is_excluded_and_included_manually(tenant_a: Tenant, statement: Message) -> None:
     exclusion = exclude_from_recall(statement, author=CURATOR, reason="private")
     assert exclude_from_recall(statement, author=CURATOR).pk == exclusion.pk
     assert STATEMENT not in recalled(tenant_a)

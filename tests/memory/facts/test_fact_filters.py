@@ -52,7 +52,7 @@ def test_every_value_has_its_path_and_kind() -> None:
     ]
 
 
-def test_a_long_text_is_abridged_alike_in_rows_and_filters() -> None:
+def test_long_text_is_shortened_equally_in_rows_and_filters() -> None:
     long = "é" * MAX_TEXT_CHARACTERS
     ((_, stored),) = values_of({"text": long})
     (condition,) = parse_filters({"text": long})
@@ -146,7 +146,7 @@ def test_metadata_that_never_ends_is_refused() -> None:
 
 
 @given(metadata=st.dictionaries(st.text(max_size=4), JSON, max_size=4))
-def test_any_json_object_is_taken_apart_or_refused_by_name(metadata: dict[str, Any]) -> None:
+def test_any_json_object_is_parsed_or_refused_by_name(metadata: dict[str, Any]) -> None:
     try:
         values = values_of(metadata)
     except InvalidArgument:

@@ -16,7 +16,7 @@ from tests.database import plan_of
 from tests.memory.facts.keeping import AGENT, MEMORY, OTHER_AGENT, contents, store
 
 
-def test_the_nearest_facts_come_first(tenant_a: Tenant) -> None:
+def test_facts_are_ordered_by_distance(tenant_a: Tenant) -> None:
     store(tenant_a, "The office opens at nine.")
     store(tenant_a, "Ann drinks green tea every morning.")
     store(tenant_a, "Coffee gives Bob a headache.")
@@ -186,7 +186,7 @@ def test_of_many_facts_hnsw_finds_the_nearest(
     assert contents(shared) == [e.content for e in exact if e.user_id is None][:10]
 
 
-def test_vectors_of_another_model_are_not_compared_until_embedded_again(tenant_a: Tenant) -> None:
+def test_vectors_of_another_model_are_ignored_until_reembedded(tenant_a: Tenant) -> None:
     memory_id = store(tenant_a, "Ann likes tea.")
     with tenant_scope(tenant_a.id):
         MemoryEntry.objects.update(embedding_model="older", embedding=[1.0] * 384)

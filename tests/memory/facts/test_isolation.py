@@ -43,9 +43,7 @@ def test_a_version_is_not_deleted_without_its_entry(tenant_a: Tenant) -> None:
     assert len(MEMORY.history(memory_id, tenant_a.id)) == 2
 
 
-def test_another_tenant_sees_nothing_and_changes_nothing(
-    tenant_a: Tenant, tenant_b: Tenant
-) -> None:
+def test_other_tenant_reads_and_changes_no_facts(tenant_a: Tenant, tenant_b: Tenant) -> None:
     memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food"})
     MEMORY.update(memory_id, tenant_a.id, metadata={"topic": "drink"})
 

@@ -254,7 +254,7 @@ def test_an_older_statement_is_recorded_as_past(
     assert known(tenant_a, at=START - timedelta(days=3)) == ["Ada lives in Rome."]
 
 
-def test_the_same_candidate_again_changes_nothing(
+def test_same_candidate_again_changes_nothing(
     record: Callable[..., Recorded], message: Callable[..., Message]
 ) -> None:
     said = message("I live in Rome")
@@ -279,7 +279,7 @@ def test_the_same_value_in_other_words_adds_evidence(
     assert known(tenant_a) == ["Ada lives in Rome."]
 
 
-def test_a_rejected_value_is_not_proposed_again_from_its_messages_or_their_copies(
+def test_rejected_value_is_not_proposed_again_from_its_messages_or_copies(
     record: Callable[..., Recorded], message: Callable[..., Message]
 ) -> None:
     said = message("I live in Rome")
@@ -337,7 +337,7 @@ def test_a_model_only_proposes_another_value_than_a_persons(
     assert known(tenant_a) == ["Ada lives in Oslo."]
 
 
-def test_a_program_cannot_confirm_what_it_proposed(record: Callable[..., Recorded]) -> None:
+def test_program_cannot_confirm_its_proposal(record: Callable[..., Recorded]) -> None:
     program = Author(AuthorKind.PROGRAM, str(uuid4()), "importer")
     recorded = record("Rome", review="all", author=program)
 
@@ -384,7 +384,7 @@ def test_a_decision_that_does_not_fit_the_state_is_refused(
             decide(recorded.memory_id, author=CURATOR)
 
 
-def test_rolling_a_run_back_removes_its_facts_and_restores_what_they_superseded(
+def test_rollback_of_a_run_removes_its_facts_and_restores_superseded_ones(
     tenant_a: Tenant, record: Callable[..., Recorded]
 ) -> None:
     first, second = (Author(AuthorKind.RUN, str(uuid4())) for _ in range(2))

@@ -18,7 +18,7 @@ from tenants.models import Tenant
 from tests.memory.facts.keeping import AGENT, MEMORY, OTHER_AGENT, contents, fact, rows, store
 
 
-def test_a_stored_fact_has_what_the_contract_names(tenant_a: Tenant) -> None:
+def test_stored_fact_has_the_fields_of_the_contract(tenant_a: Tenant) -> None:
     before = timezone.now()
 
     memory_id = store(tenant_a, "Ann likes green tea.", metadata={"topic": "food"})
@@ -36,7 +36,7 @@ def test_a_stored_fact_has_what_the_contract_names(tenant_a: Tenant) -> None:
     assert (entry.user_id, entry.valid_to, entry.expires_at) == (None, None, None)
 
 
-def test_metadata_that_comes_with_the_same_text_is_added_and_the_old_stays_a_version(
+def test_metadata_given_with_the_same_text_is_added_in_a_new_version(
     tenant_a: Tenant,
 ) -> None:
     memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food", "source": "crm"})
@@ -56,7 +56,7 @@ def test_metadata_that_comes_with_the_same_text_is_added_and_the_old_stays_a_ver
     assert MEMORY.search(tenant_a.id, "tea", filters={"topic": "food"}) == []
 
 
-def test_an_end_that_comes_with_the_same_text_is_kept(tenant_a: Tenant) -> None:
+def test_valid_until_given_with_the_same_text_is_stored(tenant_a: Tenant) -> None:
     memory_id = store(tenant_a, "Ann likes tea.")
     ends = timezone.now() + timedelta(days=1)
 
@@ -68,7 +68,7 @@ def test_an_end_that_comes_with_the_same_text_is_kept(tenant_a: Tenant) -> None:
     assert (entry.valid_to, entry.expires_at) == (ends, ends)
 
 
-def test_a_beginning_that_cannot_be_taken_in_is_refused_and_not_dropped(tenant_a: Tenant) -> None:
+def test_conflicting_valid_from_is_refused(tenant_a: Tenant) -> None:
     memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food"})
 
     with pytest.raises(InvalidArgument, match="valid_from"):
@@ -82,7 +82,7 @@ def test_a_beginning_that_cannot_be_taken_in_is_refused_and_not_dropped(tenant_a
     assert [v.metadata for v in MEMORY.history(memory_id, tenant_a.id)] == [{"topic": "food"}]
 
 
-def test_more_metadata_than_a_fact_may_have_is_refused_together(tenant_a: Tenant) -> None:
+def test_too_much_combined_metadata_is_refused(tenant_a: Tenant) -> None:
     store(tenant_a, "Ann likes tea.", metadata={f"a{n}": n for n in range(200)})
 
     with pytest.raises(InvalidArgument, match="more than 256 values"):
@@ -195,7 +195,7 @@ def test_near_duplicates_are_reported_and_not_merged(tenant_a: Tenant) -> None:
     assert rows(tenant_a)[0] == 4
 
 
-def test_a_given_embedding_is_taken(tenant_a: Tenant) -> None:
+def test_given_embedding_is_stored(tenant_a: Tenant) -> None:
     vector = embed(["something else"])[0]
 
     store(tenant_a, "Ann likes tea.", embedding=vector)
@@ -213,7 +213,7 @@ def test_a_fact_without_a_tenant_belongs_to_the_one_its_maker_is_in(tenant_a: Te
         MEMORY.store(MemoryEntry(content="Ann likes tea."))
 
 
-def test_ids_may_be_given_as_text(tenant_a: Tenant) -> None:
+def test_ids_can_be_text(tenant_a: Tenant) -> None:
     entry = MemoryEntry(tenant_id=str(tenant_a.id), agent_id=str(AGENT), content="Ann likes tea.")
 
     memory_id = MEMORY.store(entry)
@@ -239,7 +239,7 @@ def test_ids_may_be_given_as_text(tenant_a: Tenant) -> None:
         ({"expires_at": datetime(2030, 1, 1)}, "is not a time with a time zone"),  # noqa: DTZ001
     ],
 )
-def test_a_fact_that_cannot_be_is_refused_and_leaves_nothing(
+def test_invalid_fact_is_refused_and_not_stored(
     tenant_a: Tenant, fields: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidArgument, match=message):

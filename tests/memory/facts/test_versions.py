@@ -103,7 +103,7 @@ def test_reads_as_of_a_moment_answer_as_they_would_have_then(tenant_a: Tenant) -
     assert MEMORY.search(tenant_a.id, "Ann", filters={"since": {"exists": True}}) == []
 
 
-def test_an_update_may_say_since_when_it_is_so(tenant_a: Tenant) -> None:
+def test_update_can_set_valid_from(tenant_a: Tenant) -> None:
     moved_in = timezone.now() - timedelta(days=100)
     moved_out = timezone.now() - timedelta(days=10)
     memory_id = store(tenant_a, "Ann lives in Bonn.", valid_from=moved_in)
@@ -123,7 +123,7 @@ def test_an_update_may_say_since_when_it_is_so(tenant_a: Tenant) -> None:
     assert len(MEMORY.history(memory_id, tenant_a.id)) == 2
 
 
-def test_an_update_that_changes_nothing_makes_no_version(tenant_a: Tenant) -> None:
+def test_update_without_changes_makes_no_version(tenant_a: Tenant) -> None:
     memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food"})
 
     MEMORY.update(memory_id, tenant_a.id)
@@ -161,7 +161,7 @@ def test_an_expired_fact_is_not_found_but_was(tenant_a: Tenant) -> None:
     assert contents(MEMORY.history(memory_id, tenant_a.id)) == ["Tea is free today."]
 
 
-def test_an_expired_fact_that_is_stored_again_is_so_again(tenant_a: Tenant) -> None:
+def test_expired_fact_stored_again_is_valid_again(tenant_a: Tenant) -> None:
     yesterday = timezone.now() - timedelta(days=1)
     memory_id = store(
         tenant_a, "Tea is free.", valid_from=yesterday - timedelta(days=1), expires_at=yesterday

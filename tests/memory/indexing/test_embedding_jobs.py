@@ -26,7 +26,7 @@ from tests.memory.pending import TRACE, sentence, stored, waiting
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 
 
-def test_what_waits_is_stored_and_waits_no_more(tenant_a, say):
+def test_waiting_messages_are_embedded_and_their_jobs_removed(tenant_a, say):
     for number in range(3):
         say(tenant_a.id, sentence(number))
     assert drain(tenant_a.id) == Drained(stored=3, more=False)
@@ -53,7 +53,7 @@ def test_twice_is_once(tenant_a, say):
     assert stored(tenant_a.id) == {sentence(number): 1 for number in range(3)}
 
 
-def test_a_task_takes_what_is_overdue_with_its_own(tenant_a, say, monkeypatch):
+def test_task_stores_overdue_messages_with_its_own(tenant_a, say, monkeypatch):
     monkeypatch.setattr(embedding_jobs, "OUTBOX_BATCH", 3)
     overdue = [say(tenant_a.id, sentence(number)) for number in range(5)]
     with tenant_scope(tenant_a.id):
@@ -76,7 +76,7 @@ def test_a_task_takes_what_is_overdue_with_its_own(tenant_a, say, monkeypatch):
     assert waiting(tenant_a.id) == [in_time.content]
 
 
-def test_only_this_tenants_messages_are_taken(tenant_a, tenant_b, say):
+def test_only_messages_of_the_tenant_are_embedded(tenant_a, tenant_b, say):
     for tenant in (tenant_a, tenant_b):
         say(tenant.id, sentence(1))
     assert drain(tenant_a.id).stored == 1
@@ -93,7 +93,7 @@ def test_no_tenant_no_outbox(db):
         drain(uuid4())
 
 
-def test_what_was_recalled_for_a_reply_becomes_an_event_once(tenant_a, say):
+def test_recalled_memories_become_one_recall_event(tenant_a, say):
     message = say(tenant_a.id, "Where does my sister live?")
     reply = say(
         tenant_a.id,
@@ -140,7 +140,7 @@ def test_many_workers_store_each_message_once(tenant_a, say, at_once, monkeypatc
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_another_worker_holds_is_left_to_it(tenant_a, say, at_once):
+def test_messages_claimed_by_another_worker_are_skipped(tenant_a, say, at_once):
     held, free = say(tenant_a.id, sentence(1)), say(tenant_a.id, sentence(2))
     with tenant_scope(tenant_a.id), transaction.atomic():
         list(EMBEDDINGS.jobs([held.pk]).select_for_update())

@@ -33,7 +33,7 @@ def job_of(tenant_id, content):
         return EMBEDDINGS.jobs([Message.objects.get(content=content).pk]).get()
 
 
-def test_alone_what_is_overdue_is_noted_before_it_is_begun_too(tenant_a, say, monkeypatch):
+def test_single_overdue_message_is_recorded_before_its_start(tenant_a, say, monkeypatch):
     """A task may have died over what it took besides its own."""
     say(tenant_a.id, "This is poison.")
     make_due(tenant_a.id)
@@ -94,9 +94,7 @@ def test_one_that_fails_takes_no_other_with_it(tenant_a, say, failing, caplog):
     assert "will be tried again: ValueError: cannot index poison" in caplog.text
 
 
-def test_what_failed_waits_ever_longer_and_is_stored_when_it_can_be(
-    tenant_a, say, failing, monkeypatch
-):
+def test_failed_message_is_retried_with_growing_delays(tenant_a, say, failing, monkeypatch):
     say(tenant_a.id, "This is poison.")
     failing("poison")
     waits = []
@@ -133,7 +131,7 @@ def test_an_error_of_the_database_is_isolated_too(tenant_a, say, failing):
     )
 
 
-def test_a_bad_trace_is_seen_and_can_be_tried_again(tenant_a, say):
+def test_invalid_trace_is_reported_and_can_be_retried(tenant_a, say):
     say(tenant_a.id, sentence(1), recall_trace={"query": "no more than this"})
     assert drain(tenant_a.id).stored == 0
     assert (

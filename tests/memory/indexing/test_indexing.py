@@ -55,7 +55,7 @@ def test_a_message_has_vectors_words_and_features(tenant_a: Tenant) -> None:
             assert weights_of(message)[lexical.lexeme_hash(lexeme)] > 0
 
 
-def test_indexing_twice_changes_nothing(tenant_a: Tenant) -> None:
+def test_repeated_indexing_changes_nothing(tenant_a: Tenant) -> None:
     messages = say(tenant_a, "My sister lives in Lisbon.", "She has two cats.")
     with tenant_scope(tenant_a.id), transaction.atomic():
         tables = (ConversationEmbedding, IndexedMessage, Posting, Scope)
@@ -64,7 +64,7 @@ def test_indexing_twice_changes_nothing(tenant_a: Tenant) -> None:
         assert [list(table.objects.order_by("pk").values()) for table in tables] == before
 
 
-def test_an_empty_text_is_indexed_as_nothing_to_find(tenant_a: Tenant) -> None:
+def test_empty_text_has_no_index_rows(tenant_a: Tenant) -> None:
     say(tenant_a, " \n ")
     with tenant_scope(tenant_a.id):
         assert not ConversationEmbedding.objects.exists()

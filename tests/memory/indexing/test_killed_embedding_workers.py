@@ -110,9 +110,7 @@ def workers(environment_of_processes):
     ],
 )
 @pytest.mark.django_db(transaction=True)
-def test_a_worker_killed_in_the_middle_loses_and_doubles_nothing(
-    workers, tenant_a, say, where, left
-):
+def test_killed_worker_causes_no_loss_and_no_duplicates(workers, tenant_a, say, where, left):
     for number in range(10):
         say(tenant_a.id, sentence(number), recall_trace=TRACE)
     workers.start(tenant_a.id, where)
@@ -128,7 +126,7 @@ def test_a_worker_killed_in_the_middle_loses_and_doubles_nothing(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_workers_killed_at_any_moment_lose_and_double_nothing(workers, tenant_a, say):
+def test_workers_killed_at_any_moment_cause_no_loss_and_no_duplicates(workers, tenant_a, say):
     total = 160
     for number in range(total):
         say(tenant_a.id, sentence(number))

@@ -69,7 +69,7 @@ def test_other_tenants_are_left_alone(tenant_a: Tenant, tenant_b: Tenant) -> Non
     assert AnotherModel.version not in versions(tenant_b)
 
 
-def test_the_command_shows_progress_and_says_what_recall_uses(tenant_a: Tenant) -> None:
+def test_command_shows_progress_and_the_model_of_recall(tenant_a: Tenant) -> None:
     say(tenant_a, "I moved to Lisbon.")
     out = StringIO()
     call_command("reembed", "--tenant", "tenant-a", stdout=out)

@@ -78,7 +78,7 @@ def test_update_and_delete_are_refused_and_change_nothing(tenant_a, one_of_each)
             assert list(model.objects.values()) == before
 
 
-def test_nothing_but_work_and_facts_can_be_changed(tenant_a):
+def test_only_jobs_and_facts_can_be_changed(tenant_a):
     """Complete: a table that comes later is append-only until it is named here."""
     tables = {model._meta.db_table for model in apps.get_app_config("memory").get_models()}
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:

@@ -81,7 +81,7 @@ def test_vectors_are_stored_inside_their_rows(inside):
 @pytest.mark.parametrize(
     "table", ["memory_conversationembedding", "memory_indexedmessage", "memory_posting"]
 )
-def test_what_is_read_from_an_index_alone_is_vacuumed_early(inside, table):
+def test_tables_of_index_only_scans_are_vacuumed_early(inside, table):
     assert query(
         "SELECT reloptions FROM pg_class WHERE oid = %s::regclass",
         f"{inside.schema_name}.{table}",

@@ -198,7 +198,7 @@ def test_a_large_scope_as_of_a_moment(tenant_a: Tenant) -> None:
     assert [hit.message_id for hit in result.hits] == [first.id]
 
 
-def test_what_is_large_now_is_a_whole_as_of_when_it_was_small(
+def test_large_scope_is_complete_as_of_an_earlier_time(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(LIMITS, "whole_scope", 2)

@@ -78,9 +78,7 @@ def test_a_memory_is_marked_before_and_after_the_event_is_written(
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_what_was_not_recalled_cannot_be_marked(
-    tenant_a: Tenant, reply: Message, known: bool
-) -> None:
+def test_unrecalled_message_cannot_be_marked(tenant_a: Tenant, reply: Message, known: bool) -> None:
     other = reply.pk if known else uuid4()
     with tenant_scope(tenant_a.id), pytest.raises(NotRecalled, match=str(other)):
         mark_recalled(reply, other, relevance="relevant", author=EVA)
@@ -97,7 +95,7 @@ def test_another_tenant_has_its_own_marks(
         assert own_calibration() == OwnCalibration(marks=0)
 
 
-def test_enough_marks_shift_what_is_shown_and_nothing_that_is_recalled(
+def test_marks_change_displayed_scores_and_not_recall(
     tenant_a: Tenant, reply: Message, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = recall(tenant_a.id, AGENT, "ann", "soup for lunch")

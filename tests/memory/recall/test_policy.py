@@ -33,6 +33,6 @@ def test_weights_refuse(value: Any) -> None:
         RecallWeights(lexical=value)
 
 
-def test_all_or_nothing_may_be_asked_for() -> None:
+def test_policy_accepts_the_limits_of_its_range() -> None:
     policy = RecallPolicy(open_at=1, keep_at=0, top_k=100, weights=RecallWeights(session=0))
     assert (policy.open_at, policy.weights.session) == (1, 0)

@@ -19,7 +19,7 @@ from memory.text.questions import is_question, only_asks
         "Where does she live? And since when is it so?",
     ],
 )
-def test_what_only_asks_is_a_question(text: str) -> None:
+def test_questions_are_recognized(text: str) -> None:
     assert is_question(text)
     assert only_asks(text)
 
@@ -74,7 +74,7 @@ def test_a_question_that_speaks_of_remembering_only_asks(text: str) -> None:
         "",
     ],
 )
-def test_what_says_something_is_none(text: str) -> None:
+def test_statements_are_not_questions(text: str) -> None:
     assert not is_question(text)
 
 
@@ -83,7 +83,7 @@ def test_names_are_written_with_a_capital_and_not_because_a_sentence_begins() ->
     assert proper_names(text) == ["ann", "bob", "lisbon"]
 
 
-def test_a_question_is_taken_apart() -> None:
+def test_question_is_split_into_terms() -> None:
     question = Question.of("When did I tell you that Ann moved to Lisbon?")
     assert question.is_question
     assert question.asks_when

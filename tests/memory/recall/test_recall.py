@@ -52,7 +52,7 @@ def test_best_memories_are_returned_with_any_score_without_the_gate(tenant_a: Te
     assert scores == sorted(scores, reverse=True)
 
 
-def test_an_empty_scope_gives_nothing(tenant_a: Tenant) -> None:
+def test_empty_scope_returns_nothing(tenant_a: Tenant) -> None:
     result = recall(tenant_a.id, AGENT, "nobody", "Where does my sister live?")
     assert (result.hits, result.cut, result.abstained) == ((), (), True)
 
@@ -143,7 +143,7 @@ def test_as_of_a_moment_later_turns_are_unknown(tenant_a: Tenant) -> None:
     assert {hit.message_id for hit in result.hits} == {first.id, second.id}
 
 
-def test_as_of_a_moment_words_that_came_later_count_for_nothing(tenant_a: Tenant) -> None:
+def test_later_words_are_ignored_as_of_an_earlier_time(tenant_a: Tenant) -> None:
     say(tenant_a, "My sister lives in Rome.")
 
     def ask() -> float:
@@ -163,7 +163,7 @@ def test_at_most_top_k_and_the_rest_is_cut(tenant_a: Tenant) -> None:
     assert [cut.reason for cut in result.cut] == ["over top_k"] * MAX_CUT
 
 
-def test_neighbours_come_along_and_do_not_count(tenant_a: Tenant) -> None:
+def test_neighbours_are_returned_and_not_counted(tenant_a: Tenant) -> None:
     say(
         tenant_a,
         "One before.",
@@ -221,7 +221,7 @@ def test_vectors_alone_have_a_gate_too(tenant_a: Tenant) -> None:
     )
 
 
-def test_given_the_vector_a_recall_is_one_statement(tenant_a: Tenant) -> None:
+def test_recall_with_a_given_vector_is_one_statement(tenant_a: Tenant) -> None:
     say(tenant_a, *SMALL_TALK)
     (vector,) = embed(["soup for lunch"])
     for at in (None, START + timedelta(hours=1)):
@@ -253,7 +253,7 @@ def test_turns_around_and_long_texts_are_fetched_when_it_is_known_which(
     assert around == (list(SMALL_TALK[1:3]) if policy.neighbours else [])
 
 
-def test_what_the_model_has_not_embedded_is_found_by_its_words(
+def test_unembedded_message_is_found_by_its_words(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")

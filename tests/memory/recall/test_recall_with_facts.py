@@ -163,16 +163,16 @@ def test_a_fact_replaces_all_its_messages_in_a_prompt(tenant_a: Tenant, said: Me
     assert fact in trace["prompt"]["sections"][1]["messages"][0]["content"]
 
 
-def test_a_message_that_is_nearer_than_its_fact_is_given_itself(
-    tenant_a: Tenant, said: Message
-) -> None:
+def test_message_nearer_than_its_fact_is_returned_itself(tenant_a: Tenant, said: Message) -> None:
     remember(tenant_a, said)
     result = ask(tenant_a, "Did we get the keys, with boxes everywhere?")
     assert result.hits[0].message_id == said.id
     assert result.facts == ()
 
 
-def test_a_text_that_is_also_an_entered_fact_is_given_once(tenant_a: Tenant, said: Message) -> None:
+def test_text_that_is_also_an_entered_fact_is_returned_once(
+    tenant_a: Tenant, said: Message
+) -> None:
     remember(tenant_a, said)
     LongTermMemory().store(MemoryEntry(tenant_id=tenant_a.id, content=FACT))
 

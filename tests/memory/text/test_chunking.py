@@ -77,7 +77,7 @@ def test_a_message_of_short_sentences_is_one_piece() -> None:
     ]
 
 
-def test_nothing_to_say_is_no_piece() -> None:
+def test_empty_text_has_no_pieces() -> None:
     assert cut_pieces(" \x00\n", "Ann", count_tokens=characters, max_tokens=256) == []
 
 
@@ -94,7 +94,7 @@ def test_a_repeated_sentence_is_one_piece() -> None:
     ],
     ids=["words", "no spaces"],
 )
-def test_a_long_message_is_wholly_covered_within_what_the_model_reads(text: str) -> None:
+def test_long_message_is_covered_by_pieces_within_the_model_limit(text: str) -> None:
     embedder = get_embedder()
     pieces = cut_pieces(
         text, "Ann", count_tokens=embedder.count_tokens, max_tokens=embedder.max_tokens

@@ -59,7 +59,7 @@ def test_forms_of_a_word_are_one_lexeme(one: str, other: str) -> None:
 
 
 @given(st.text(st.characters(max_codepoint=127)))
-def test_a_text_of_ascii_is_taken_apart_as_any_other(said: str) -> None:
+def test_ascii_text_is_tokenized_as_any_other(said: str) -> None:
     """It has a shorter way, which one other letter bars."""
     assert words(f"{said} é") == [*words(said), "e"]
     assert count_words(f"{said} é") == count_words(said) + 1
@@ -119,7 +119,7 @@ def test_hashes_never_change() -> None:
     assert -(2**63) <= lexeme_hash("\ud800") < 2**63
 
 
-def test_marks_are_taken_from_latin_letters_alone_and_no_character_has_very_many() -> None:
+def test_combining_marks_are_removed_only_from_latin_letters_within_a_limit() -> None:
     assert words("e\u0301\u0327te\u0301 и\u0306") == ["ete", "\u0439"]
     # Beyond what any script writes, they are cut off before they are sorted.
     assert words("и" + "\u0316\u0306" * 40) == ["\u0439" + "\u0316" * 15 + "\u0306" * 14]

@@ -49,7 +49,7 @@ def page_of(tenant: Tenant, name: str) -> str:
     return f"/admin/tenants/{tenant.id}/{name}/"
 
 
-def test_suspending_shows_what_it_stops_and_asks_for_the_name(
+def test_suspending_shows_its_effects_and_requires_the_name(
     operator: Client, tenant_a: Tenant
 ) -> None:
     page = operator.get(page_of(tenant_a, "suspend"))
@@ -103,7 +103,7 @@ def test_a_deleted_tenant_is_refused_and_restored_as_it_was(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_owner_alone_says_when_a_deletion_is_due(tenant_a: Tenant) -> None:
+def test_only_the_owner_sets_the_time_of_a_deletion(tenant_a: Tenant) -> None:
     provisioning.ask_to_delete(tenant_a)
     Tenant.objects.update(deletion_asked_at=timezone.now() - timedelta(days=99))
     with pytest.raises(ProgrammingError, match="permission denied"):
@@ -218,7 +218,7 @@ def test_a_tenant_is_added_by_one_form_and_its_first_admin_invited_by_mail(
 
 
 @pytest.mark.parametrize("slug", ["tenant-a", "localhost", "Upper"])
-def test_what_is_taken_or_no_name_is_refused(operator: Client, slug: str, db: None) -> None:
+def test_existing_or_invalid_name_is_refused(operator: Client, slug: str, db: None) -> None:
     page = operator.post(f"{TENANTS}add/", {"slug": slug, "name": "X", "domain": "localhost"})
     assert page.status_code == 200
     assert "localhost is a public host" in page.text

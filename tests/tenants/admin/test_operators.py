@@ -78,7 +78,7 @@ def behind_and_failed() -> Iterator[None]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_tenant_that_is_behind_or_failed_says_so(
+def test_tenant_with_pending_or_failed_migrations_shows_it(
     operator: Client, behind_and_failed: None
 ) -> None:
     page = operator.get(TENANTS).text
@@ -95,7 +95,7 @@ def test_a_tenant_that_is_behind_or_failed_says_so(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_operator_lets_a_tenant_be_migrated_again(tenant_a: Tenant, tenant_b: Tenant) -> None:
+def test_operator_retries_the_migration_of_a_tenant(tenant_a: Tenant, tenant_b: Tenant) -> None:
     operator = Client(headers={"Host": "localhost"})
     operator.force_login(User.objects.create_superuser("olga"))
     theirs = Client(headers={"Host": "tenant-a.localhost"})
@@ -133,7 +133,7 @@ def test_sizes_of_schemas_that_are_not_there_are_not_there(db: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_an_operator_registers_is_set_up_by_the_owners_process() -> None:
+def test_registered_tenant_is_set_up_by_the_owner_worker() -> None:
     operator = Client(headers={"Host": "localhost"})
     operator.force_login(User.objects.create_superuser("olga"))
     form = {
@@ -152,7 +152,7 @@ def test_what_an_operator_registers_is_set_up_by_the_owners_process() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_tenant_that_cannot_be_set_up_says_why_and_is_left_alone_for_a_while() -> None:
+def test_tenant_with_a_failed_setup_shows_the_error_and_is_retried_later() -> None:
     with public_scope():
         doomed = Tenant.objects.create(slug="doomed", name="Doomed")
     url = database.url_of("superuser", doomed.server)

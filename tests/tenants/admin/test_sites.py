@@ -72,7 +72,7 @@ def test_a_tenant_that_an_operator_registers_waits_for_its_schema(operator: Clie
     assert Domain.objects.get(tenant=tenant).domain == "new.example"
 
 
-def test_a_public_host_cannot_be_given_to_a_tenant(operator: Client) -> None:
+def test_public_host_cannot_be_assigned_to_a_tenant(operator: Client) -> None:
     answer = operator.post("/admin/tenants/tenant/add/", form("new", "localhost"))
     assert "localhost is a public host" in answer.content.decode()
     assert not Tenant.objects.filter(slug="new").exists()

@@ -46,7 +46,7 @@ def test_long_texts_are_cut_where_they_begin_to_differ() -> None:
         assert told[side]["p"].startswith("…x")
 
 
-def test_a_row_is_read_as_json_and_without_what_was_not_loaded() -> None:
+def test_row_is_serialized_as_json_without_deferred_fields() -> None:
     tenant = Tenant(slug="acme", name="Acme\0")
     shown = row_state(tenant).shown
     assert shown["id"] == str(tenant.id)
@@ -76,5 +76,5 @@ def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
     }
 
 
-def test_what_was_asked_for_is_abridged_inside_too() -> None:
+def test_nested_values_of_requests_are_shortened() -> None:
     assert abridged({"q": "y" * 999, "n": 1}) == {"q": "y" * 500 + "…", "n": 1}

@@ -41,7 +41,7 @@ def operator(db: None) -> Client:
     return client
 
 
-def test_what_operators_do_with_tenants_is_recorded(
+def test_changes_of_operators_to_tenants_are_recorded(
     operator: Client, tenant_a: Tenant, changes: Changes
 ) -> None:
     act = {"action": "resume", "_selected_action": [str(tenant_a.id)]}
@@ -81,7 +81,7 @@ def test_a_tenant_is_recorded_with_its_host_names(
     assert edited.detail["after"]["name"] == "Renamed"
 
 
-def test_what_operators_do_with_operators_is_recorded(operator: Client, changes: Changes) -> None:
+def test_changes_of_operators_to_operators_are_recorded(operator: Client, changes: Changes) -> None:
     password = "correct horse battery"
     form = {"username": "otto", "password1": password, "password2": password}
     answer = operator.post(f"{PEOPLE}add/", {**form, "usable_password": "true"})

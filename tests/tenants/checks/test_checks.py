@@ -63,7 +63,7 @@ def test_the_database_passes(tenant_a: Tenant) -> None:
     assert system.check_database(None, databases=["default"]) == []
 
 
-def test_without_a_database_nothing_is_asked() -> None:
+def test_checks_without_a_database_send_no_query() -> None:
     """The test has no database: a query would fail it."""
     assert system.check_database(None) == []
 

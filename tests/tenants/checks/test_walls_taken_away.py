@@ -101,7 +101,7 @@ def rows(statement: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.usefixtures("without_policies")
-def test_without_policies_schema_check_and_role_answer_no(users: tuple[Tenant, Tenant]) -> None:
+def test_schema_check_and_role_refuse_access_without_policies(users: tuple[Tenant, Tenant]) -> None:
     a, b = users
     for tenant in users:
         with tenant_scope(tenant.id):
@@ -116,7 +116,7 @@ def test_without_policies_schema_check_and_role_answer_no(users: tuple[Tenant, T
 
 
 @pytest.mark.usefixtures("without_policies", "without_checks")
-def test_without_policies_and_checks_a_query_that_names_no_schema_stays_in_its_own(
+def test_unqualified_query_uses_its_own_schema_without_policies_and_checks(
     users: tuple[Tenant, Tenant],
 ) -> None:
     a, b = users
@@ -128,7 +128,7 @@ def test_without_policies_and_checks_a_query_that_names_no_schema_stays_in_its_o
 
 
 @pytest.mark.usefixtures("without_checks")
-def test_without_the_check_the_policy_refuses_a_row_of_ones_own(
+def test_policy_refuses_a_foreign_row_without_the_check(
     users: tuple[Tenant, Tenant],
 ) -> None:
     a, b = users
@@ -140,7 +140,7 @@ def test_without_the_check_the_policy_refuses_a_row_of_ones_own(
 
 
 @pytest.mark.usefixtures("in_the_wrong_schema")
-def test_in_the_wrong_schema_policies_answer_no(users: tuple[Tenant, Tenant]) -> None:
+def test_policies_refuse_access_in_the_wrong_schema(users: tuple[Tenant, Tenant]) -> None:
     a, b = users
     with tenant_scope(a.id):
         assert rows("SELECT current_schema()") == [(b.schema_name,)]
@@ -153,7 +153,7 @@ def test_in_the_wrong_schema_policies_answer_no(users: tuple[Tenant, Tenant]) ->
 
 
 @pytest.mark.usefixtures("with_open_grants")
-def test_with_open_grants_policies_and_cursors_answer_no(users: tuple[Tenant, Tenant]) -> None:
+def test_policies_and_cursors_refuse_access_with_open_grants(users: tuple[Tenant, Tenant]) -> None:
     a, b = users
     theirs = f"{b.schema_name}.auth_user"
     with tenant_scope(a.id):

@@ -41,7 +41,7 @@ def test_the_address(
     assert address(settings, trusted, connected, forwarded) == expected
 
 
-def test_what_attempts_are_counted_by() -> None:
+def test_attempts_are_counted_by_client_address() -> None:
     assert throttled_address("198.51.100.7") == "198.51.100.7"
     assert throttled_address("2001:db8:1:2:3::4") == "2001:db8:1:2::"
     assert throttled_address(None) == "none"

@@ -86,7 +86,7 @@ def test_a_tenant_that_does_not_serve(
     assert (response.status_code, response.content) == (status, sentence)  # type: ignore[attr-defined]
 
 
-def test_a_resumed_tenant_serves_again(tenant_a: Tenant) -> None:
+def test_resumed_tenant_is_served(tenant_a: Tenant) -> None:
     provisioning.suspend_tenant(tenant_a)
     provisioning.resume_tenant(tenant_a)
     assert serve(get("tenant-a.localhost"), where_am_i).status_code == 200
@@ -122,7 +122,7 @@ def test_a_streamed_body_is_made_inside_the_tenant(tenant_a: Tenant) -> None:
     assert list(body) == []
 
 
-def test_a_file_stays_a_file(tenant_a: Tenant, tmp_path: object) -> None:
+def test_file_field_is_stored_as_a_file(tenant_a: Tenant, tmp_path: object) -> None:
     with open(__file__, "rb") as file:
         response = serve(get("tenant-a.localhost"), lambda request: FileResponse(file))
         assert response.file_to_stream is file  # type: ignore[attr-defined]
@@ -138,7 +138,7 @@ def test_one_query_finds_the_tenant(tenant_a: Tenant, django_assert_num_queries:
     ("path", "content_type"),
     [("/admin/", "text/plain; charset=utf-8"), ("/api/v1/messages/", "application/problem+json")],
 )
-def test_an_unknown_host_through_the_whole_stack(
+def test_unknown_host_is_refused_by_the_complete_stack(
     tenant_a: Tenant, client: Client, path: str, content_type: str
 ) -> None:
     response = client.get(path, headers={"host": "nobody.localhost"})

@@ -212,9 +212,7 @@ def _rows_read(plan: dict[str, Any]) -> int:
     return max([own, *(_rows_read(each) for each in plan.get("Plans", []))])
 
 
-def test_what_is_claimed_is_left_alone_the_longer_the_older_it_is(
-    notes: jobs.JobKind, tenant_a: Tenant
-) -> None:
+def test_delay_of_a_claimed_job_grows_with_its_age(notes: jobs.JobKind, tenant_a: Tenant) -> None:
     put(notes, tenant_a)
     for old, pause in ((1, 5), (60, 60), (3600, 300)):
         with tenant_scope(tenant_a.id):
@@ -261,7 +259,7 @@ def test_suspended_and_failed_jobs_are_not_claimed(notes: jobs.JobKind, tenant_a
 # --- Work and sweeps ------------------------------------------------------------------------------
 
 
-def test_a_worker_does_what_has_its_turn_inside_its_tenant(
+def test_worker_runs_due_jobs_inside_their_tenant(
     notes: jobs.JobKind, tenants: list[Tenant]
 ) -> None:
     expected = {(str(tenant.id), str(*put(notes, tenant)), str(tenant.id)) for tenant in tenants}
@@ -284,7 +282,7 @@ def test_sweep_is_one_statement_with_any_number_of_tenants(
     assert len(queries) == 1
 
 
-def test_a_sweep_wakes_workers_for_what_has_no_task_in_the_queue(
+def test_sweep_enqueues_tasks_for_jobs_without_one(
     notes: jobs.JobKind, tenants: list[Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[str] = []
@@ -322,7 +320,7 @@ def test_an_entry_wakes_one_worker_after_its_commit(
     ("attempts", "error", "pause"),
     [(0, ValueError("x"), 2), (1, ValueError("x"), 4), (0, Busy("x"), 60)],
 )
-def test_a_failure_is_tried_again_later(
+def test_failure_is_retried_later(
     notes: jobs.JobKind, tenant_a: Tenant, attempts: int, error: Exception, pause: int
 ) -> None:
     (key,) = put(notes, tenant_a)
@@ -357,7 +355,7 @@ def test_job_that_cannot_succeed_fails(
     assert claimed(notes) == []
 
 
-def test_a_leased_job_is_claimed_again_after_the_time_limit(
+def test_leased_job_is_claimed_again_after_the_time_limit(
     notes: jobs.JobKind, tenant_a: Tenant
 ) -> None:
     (key,) = put(notes, tenant_a)

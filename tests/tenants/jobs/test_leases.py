@@ -159,7 +159,7 @@ def test_an_error_ends_the_lease_and_the_attempt_counts(tenant_a: Tenant) -> Non
         assert Job.objects.get().attempts == 2
 
 
-def test_a_run_says_what_came_of_the_attempt(tenant_a: Tenant) -> None:
+def test_run_returns_the_outcome_of_the_attempt(tenant_a: Tenant) -> None:
     key, other = put(tenant_a, 2)
 
     def fail(held: Lease) -> None:
@@ -181,7 +181,7 @@ def test_a_run_says_what_came_of_the_attempt(tenant_a: Tenant) -> None:
         assert KIND.run(other, fail) is None
 
 
-def test_a_run_that_has_lost_its_lease_records_nothing(tenant_a: Tenant) -> None:
+def test_run_with_a_lost_lease_records_nothing(tenant_a: Tenant) -> None:
     (key,) = put(tenant_a)
 
     def lose(held: Lease) -> None:

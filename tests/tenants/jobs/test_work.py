@@ -91,7 +91,7 @@ def test_a_tenant_with_much_leaves_slots_to_another(
     assert tasks.slots("waits").shares.in_flight() == 0
 
 
-def test_a_worker_that_finds_what_was_swept_wakes_another(
+def test_worker_with_swept_jobs_wakes_another(
     waits: jobs.JobKind, tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: list[bool] = []
@@ -116,7 +116,7 @@ def test_a_worker_gives_way_to_others_after_the_time_of_a_task(
     assert (woken, len(done)) == (["default"], 1)
 
 
-def test_a_process_that_is_to_end_claims_nothing(
+def test_stopping_process_claims_no_job(
     waits: jobs.JobKind, tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "_is_stopping", threading.Event())

@@ -30,12 +30,12 @@ def test_one_tenant_alone_gets_half_of_the_slots_less_the_reserve(
     assert shares.in_flight() == share
 
 
-def test_each_further_tenant_gets_half_of_what_the_others_leave() -> None:
+def test_each_further_tenant_gets_half_of_the_remaining_slots() -> None:
     shares = FairShares(100, 10)
     assert [taken(shares, tenant) for tenant in (A, B, C)] == [45, 22, 11]
 
 
-def test_shares_become_equal_as_slots_are_given_back() -> None:
+def test_shares_become_equal_as_slots_are_released() -> None:
     shares = FairShares(100, 10)
     counts = {A: taken(shares, A), B: taken(shares, B)}
     # Ends: each round moves the shares nearer to each other.

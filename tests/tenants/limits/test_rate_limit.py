@@ -38,7 +38,7 @@ def test_tenants_and_channels_have_buckets_of_their_own() -> None:
     assert not take(tenant, "rest", burst=1, per_second=SLOW).allowed
 
 
-def test_tokens_come_back_with_time() -> None:
+def test_tokens_are_refilled_over_time() -> None:
     tenant = uuid4()
     assert take(tenant, "rest", burst=1, per_second=50).allowed
     refused = take(tenant, "rest", burst=1, per_second=50)
@@ -100,7 +100,7 @@ def test_a_bucket_that_could_never_give_is_refused(
         take(uuid4(), "rest", burst=burst, per_second=per_second, cost=cost)
 
 
-def test_tokens_are_taken_of_all_buckets_or_of_none() -> None:
+def test_tokens_are_taken_from_all_buckets_or_none() -> None:
     tenant = uuid4()
     both = [Bucket("rest", 5, SLOW), Bucket("rest-key", 2, SLOW)]
     assert [take_from(tenant, both).remaining for _ in range(2)] == [1, 0]

@@ -89,7 +89,7 @@ def test_a_tenants_life(manage: Callable[..., Ran]) -> None:
     assert not Tenant.objects.filter(slug="acme").exists()
 
 
-def test_set_up_tenant_creates_what_is_missing_and_shows_each_secret_once(
+def test_set_up_tenant_creates_missing_rows_and_prints_each_secret_once(
     manage: Callable[..., Ran],
 ) -> None:
     arguments = ("set_up_tenant", "acme", "--domain", "acme.example", "--agent", "ada")
@@ -199,7 +199,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr("builtins.input", lambda prompt: text)
 
 
-def test_a_deletion_that_is_not_confirmed_deletes_nothing(
+def test_unconfirmed_deletion_deletes_nothing(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer(monkeypatch, "yes")
@@ -232,7 +232,7 @@ def test_an_admin_belongs_to_one_tenant(tenant_a: Tenant, tenant_b: Tenant) -> N
     assert not User.objects.exists()
 
 
-def test_an_admins_password_may_come_from_the_environment(
+def test_admin_password_can_come_from_the_environment(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(create_tenant_admin.PASSWORD_VARIABLE, "correct horse battery")
@@ -310,7 +310,7 @@ def test_the_same_admin_twice_is_refused(tenant_a: Tenant) -> None:
         admin_of(tenant_a, password="correct horse battery")
 
 
-def test_a_command_leaves_no_tenant_behind(tenant_a: Tenant) -> None:
+def test_command_leaves_no_tenant_entered(tenant_a: Tenant) -> None:
     admin_of(tenant_a, password="correct horse battery")
     assert connection.schema_name == "public"
     assert os.environ.get("KONSTRUCT_DB_ROLE") is None

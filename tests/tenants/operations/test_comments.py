@@ -32,18 +32,18 @@ def uncommented(schema: str, *, public: bool) -> list[tuple[str, str]]:
         return sorted(cursor.fetchall())
 
 
-def test_every_column_of_a_tenant_says_what_it_is(tenant_a: Tenant) -> None:
+def test_every_column_of_a_tenant_has_a_comment(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         assert uncommented(tenant_a.schema_name, public=False) == []
 
 
 @pytest.mark.django_db
-def test_every_column_that_tenants_share_says_what_it_is() -> None:
+def test_every_shared_column_has_a_comment() -> None:
     with public_scope():
         assert uncommented("public", public=True) == []
 
 
-def test_a_column_says_what_its_help_text_says(tenant_a: Tenant) -> None:
+def test_comment_of_a_column_equals_its_help_text(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         cursor.execute(
             "SELECT col_description('memory_message'::regclass, attnum) FROM pg_attribute"

@@ -123,7 +123,7 @@ def test_interrupted_builds_and_removals_of_indexes_are_repeated(
     assert str(definition).endswith("USING btree (subject)")
 
 
-def test_they_are_undone_and_done_again_though_that_is_cut_off_too(behind: Tenant) -> None:
+def test_index_operations_are_reversible_after_interruptions(behind: Tenant) -> None:
     assert migrate_schema(behind.schema_name).error == ""
     complete = indexes(behind)
     back = {"app_label": "memory", "migration_name": LAST}
@@ -169,7 +169,7 @@ def test_djangos_migrate_uses_the_executor_that_records_so() -> None:
     assert django_migrate.MigrationExecutor is AtomicExecutor  # type: ignore[attr-defined]
 
 
-def test_a_migration_that_postgres_ended_for_another_session_is_tried_again(
+def test_migration_cancelled_by_postgres_is_retried(
     as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []
@@ -194,7 +194,7 @@ def test_a_migration_that_postgres_ended_for_another_session_is_tried_again(
         assert len(pauses) == migrating.ATTEMPTS - 1
 
 
-def test_every_migration_that_is_no_transaction_can_be_run_again() -> None:
+def test_every_non_atomic_migration_can_be_repeated() -> None:
     """Complete: a migration that comes later is looked at too."""
     ours = {apps.get_containing_app_config(f"{name}.x").label for name in settings.TENANT_APPS}
     migrations = MigrationLoader(None).disk_migrations

@@ -78,7 +78,7 @@ def test_force_row_level_security(table: str) -> None:
     assert protection() == (False, False, [])
 
 
-def test_protecting_twice_changes_nothing(table: str) -> None:
+def test_repeated_protection_changes_nothing(table: str) -> None:
     for _ in range(2):
         apply(AddTenantColumn("notes"))
         apply(ForceRowLevelSecurity("notes"))
@@ -144,7 +144,7 @@ def test_hidden_rows_are_seen_outside_of_tenants_alone(table: str, tenant_b: Ten
         assert run(f"SELECT id FROM {table}") == [(1,)]
 
 
-def test_an_app_that_is_not_of_this_schema_changes_nothing(table: str) -> None:
+def test_app_outside_of_the_schema_changes_nothing(table: str) -> None:
     apply(ForceRowLevelSecurity("notes"), app_label="tenants")
     assert protection() == (False, False, [])
 

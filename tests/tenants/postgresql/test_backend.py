@@ -83,7 +83,7 @@ def test_the_first_accident_leaks_in_the_stock_backend(users: tuple[Tenant, Tena
             stock.close()
 
 
-def test_a_terminated_connection_comes_back_in_the_same_tenant(in_a: Tenant) -> None:
+def test_terminated_connection_is_reopened_in_the_same_tenant(in_a: Tenant) -> None:
     connection.set_tenant(in_a)
     with connection.cursor() as cursor:
         connection.connection.pgconn.finish()

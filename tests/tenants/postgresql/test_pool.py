@@ -207,7 +207,7 @@ def test_a_hundred_threads_on_four_connections_see_their_own_tenants_rows_alone(
 
 
 @pytest.mark.of_a_session
-def test_what_a_connection_has_prepared_stays_with_it(
+def test_prepared_statements_belong_to_their_connection(
     pool: Pool, users: tuple[Tenant, Tenant]
 ) -> None:
     """Another thread that is lent it executes what the first has prepared, under its name."""
@@ -227,7 +227,7 @@ def test_what_a_connection_has_prepared_stays_with_it(
         assert cursor.fetchall() == [(4, 0)] * 2
 
 
-def test_connections_have_names_of_their_own_for_what_they_prepare(
+def test_connections_have_separate_names_of_prepared_statements(
     users: tuple[Tenant, Tenant],
 ) -> None:
     """The first name of each connection is of another statement, since the threads take turns."""
@@ -523,7 +523,7 @@ def test_in_a_transaction_no_thread_may_wait(pool: Pool, users: tuple[Tenant, Te
             assert free(pool) == 1
 
 
-def test_what_is_sent_with_the_next_statement_survives_that_there_was_no_connection(
+def test_queued_setting_is_sent_after_reconnecting(
     pool: Pool,
 ) -> None:
     connection.close()

@@ -104,7 +104,7 @@ def test_sessions_that_are_killed_fail_calls_and_cross_none(pooled: tuple[Tenant
     assert found["crossed"] == 0
 
 
-def test_nothing_of_a_tenant_stays_in_a_session(pooled: tuple[Tenant, Tenant]) -> None:
+def test_session_keeps_no_state_of_a_tenant(pooled: tuple[Tenant, Tenant]) -> None:
     for tenant in pooled * 3:
         with tenant_scope(tenant.id):
             assert names() == [f"of-{tenant.slug}"]
@@ -115,7 +115,7 @@ def test_nothing_of_a_tenant_stays_in_a_session(pooled: tuple[Tenant, Tenant]) -
 
 
 @pytest.mark.parametrize("around", [transaction.atomic, nullcontext])
-def test_answers_of_all_lengths_come(
+def test_results_of_any_length_are_returned(
     pooled: tuple[Tenant, Tenant], around: Callable[[], AbstractContextManager[None]]
 ) -> None:
     for length in range(3_700, 4_100):  # as much as the pooler reads at a time
@@ -137,7 +137,7 @@ def test_a_recall_and_a_session_work_through_it(pooled: tuple[Tenant, Tenant]) -
     close_pools()
 
 
-def test_what_the_owner_does_in_a_session_is_refused_through_a_pooler(
+def test_session_statements_of_the_owner_are_refused_through_a_pooler(
     process_environment: dict[str, str],
 ) -> None:
     name = connection.settings_dict["NAME"]
@@ -160,7 +160,7 @@ def test_what_the_owner_does_in_a_session_is_refused_through_a_pooler(
 
 
 @pytest.mark.parametrize(("mode", "status"), [("statement", CANNOT_BOOT), ("session", 0)])
-def test_behind_a_pooler_that_keeps_no_transaction_together_nothing_serves(
+def test_pooler_without_transactions_prevents_serving(
     process_environment: dict[str, str], mode: str, status: int
 ) -> None:
     name = connection.settings_dict["NAME"]

@@ -114,7 +114,7 @@ def test_a_prepared_statement_can_be_read_in_the_log_of_queries(in_a: Tenant) ->
 
 
 @pytest.mark.parametrize("value", ["\0", object()], ids=["no text", "nothing known"])
-def test_what_cannot_be_sent_is_an_error_of_djangos_in_a_log_of_queries_too(
+def test_unsendable_statement_raises_a_django_error_with_a_query_log(
     in_a: Tenant, value: object
 ) -> None:
     for make_cursor in (connection.cursor, connection.prepared_cursor):
@@ -152,9 +152,7 @@ def answers_of(statements: Statements) -> list[list[tuple[object, ...]]]:
 
 
 @pytest.mark.parametrize("in_transaction", [False, True])
-def test_statements_sent_together_are_answered_in_their_order(
-    in_a: Tenant, in_transaction: bool
-) -> None:
+def test_pipelined_statements_return_results_in_order(in_a: Tenant, in_transaction: bool) -> None:
     connection.set_tenant(in_a)
     with transaction.atomic() if in_transaction else nullcontext():
         for _ in range(3):
@@ -299,7 +297,7 @@ def test_of_many_rows_those_are_read_that_are_wanted(in_a: Tenant) -> None:
         assert cursor.fetch_where(0, wanted) == [(3, "3"), (7, "7")]
 
 
-def test_statements_sent_together_are_one_in_the_log_of_queries(in_a: Tenant) -> None:
+def test_pipelined_statements_are_one_entry_in_the_query_log(in_a: Tenant) -> None:
     with CaptureQueriesContext(connection) as queries:
         answers_of(THREE)
     (query,) = queries.captured_queries
@@ -309,7 +307,7 @@ def test_statements_sent_together_are_one_in_the_log_of_queries(in_a: Tenant) ->
 
 
 @pytest.mark.of_a_session
-def test_a_server_that_goes_away_between_two_answers_is_an_error_of_djangos(
+def test_server_lost_between_two_results_raises_a_django_error(
     in_a: Tenant,
 ) -> None:
     connection.set_tenant(in_a)

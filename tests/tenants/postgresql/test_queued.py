@@ -46,7 +46,7 @@ def test_savepoints_are_no_messages_of_their_own(inside: None) -> None:
     assert statements[:2] == ["SAVEPOINT", "SAVEPOINT"]
 
 
-def test_what_fails_is_undone_to_its_savepoint(inside: None) -> None:
+def test_failed_statement_is_rolled_back_to_its_savepoint(inside: None) -> None:
     with transaction.atomic():
         Agent.objects.create(name="kept")
         with pytest.raises(IntegrityError), transaction.atomic():
@@ -55,7 +55,7 @@ def test_what_fails_is_undone_to_its_savepoint(inside: None) -> None:
     assert set(Agent.objects.values_list("name", flat=True)) >= {"kept", "after"}
 
 
-def test_what_was_queued_in_a_savepoint_goes_with_it(inside: None) -> None:
+def test_queued_statement_is_dropped_with_its_savepoint(inside: None) -> None:
     with transaction.atomic():
         record("before")
         with transaction.atomic():
@@ -69,9 +69,7 @@ def test_what_was_queued_in_a_savepoint_goes_with_it(inside: None) -> None:
     assert recorded() == ["before", "after"]
 
 
-def test_what_waits_is_sent_in_the_tenant_that_it_was_queued_in(
-    tenant_a: Tenant, tenant_b: Tenant
-) -> None:
+def test_queued_statement_is_sent_in_its_tenant(tenant_a: Tenant, tenant_b: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         record("of a")
     with tenant_scope(tenant_b.id):
@@ -96,7 +94,7 @@ def test_outside_of_a_transaction_it_is_one_with_the_next_statement(inside: None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_in_a_transaction_it_goes_with_the_commit_or_not_at_all(inside: None) -> None:
+def test_queued_statement_in_a_transaction_is_sent_with_the_commit_or_dropped(inside: None) -> None:
     with messages_to_postgres() as messages, transaction.atomic():
         Agent.objects.exists()
         record("committed")

@@ -18,7 +18,7 @@ KNOWN = {
 }
 
 
-def test_what_migrations_take_away_is_known(transactional_db: None) -> None:
+def test_removals_of_migrations_are_declared(transactional_db: None) -> None:
     with database.as_owner():
         made = recording()
     found = set()

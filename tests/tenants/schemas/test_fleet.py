@@ -77,7 +77,7 @@ def test_the_broken_the_locked_and_the_lost_are_named_and_the_others_migrated(
     assert lacking() == {"one"}
 
 
-def test_a_locked_tenant_is_tried_again_after_the_others(
+def test_locked_tenant_is_retried_after_the_others(
     behind: dict[str, Tenant], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ExitStack() as holds:
@@ -105,7 +105,7 @@ def test_if_a_canary_fails_no_other_is_begun(behind: dict[str, Tenant]) -> None:
     assert (status(failure), lacking()) == (4, {"one", "two", "three"})
 
 
-def test_after_canaries_it_goes_on_or_stops(behind: dict[str, Tenant]) -> None:
+def test_fleet_continues_or_stops_after_canaries(behind: dict[str, Tenant]) -> None:
     *_, failure = migrate(canary=1, stop=True)
     assert str(failure).endswith("2 were not begun, for only the first ones were wanted.")
     assert (status(failure), lacking()) == (4, {"two", "three"})

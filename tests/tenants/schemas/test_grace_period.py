@@ -100,7 +100,7 @@ def test_commands_delete_after_the_grace_period_and_restore(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_second_deletion_has_a_whole_grace_period(tenant_a: Tenant) -> None:
+def test_second_deletion_has_a_full_grace_period(tenant_a: Tenant) -> None:
     provisioning.ask_to_delete(tenant_a)
     with database.as_owner():
         assert provisioning.delete_due() == 0
@@ -120,7 +120,7 @@ def test_a_second_deletion_has_a_whole_grace_period(tenant_a: Tenant) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_deleted_meanwhile_is_not_deleted_again(
+def test_deleted_tenant_is_not_deleted_again(
     make_tenant: Callable[..., Tenant],
 ) -> None:
     tenant = make_tenant("twice")

@@ -110,7 +110,7 @@ def test_one_tenants_failure_does_not_stop_the_others(tenant_b: Tenant) -> None:
 
 
 @pytest.mark.parametrize("worth_a_pool", [0, 100])
-def test_several_processes_do_what_one_does(
+def test_several_processes_produce_the_result_of_one(
     monkeypatch: pytest.MonkeyPatch, tenant_b: Tenant, worth_a_pool: int
 ) -> None:
     monkeypatch.setattr(fleet, "MIN_POOLED_SCHEMAS", worth_a_pool)
@@ -234,7 +234,7 @@ def test_check_reports_pending_migrations(tenant_b: Tenant) -> None:
     assert migrate(check_unapplied=True)[2] is None
 
 
-def test_plan_shows_and_changes_nothing() -> None:
+def test_plan_prints_steps_and_changes_nothing() -> None:
     out, _, failure = migrate("isolation", "zero", plan=True)
     assert failure is None
     assert out.count("Planned operations:") == 3
@@ -261,5 +261,5 @@ def test_create_schema_of_django_tenants_ends_in_the_same_place() -> None:
     assert tenant.state == "active"
 
 
-def test_a_quiet_run_says_nothing() -> None:
+def test_quiet_run_prints_nothing() -> None:
     assert migrate(verbosity=0) == ([], [], None)

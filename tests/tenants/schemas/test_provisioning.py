@@ -76,7 +76,7 @@ def test_name_and_domain_have_defaults(make_tenant: Callable[..., Tenant]) -> No
         ({"slug": "tenant-a"}, "tenant 'tenant-a' exists already"),
     ],
 )
-def test_what_a_tenant_cannot_be_called_is_refused_and_leaves_nothing(
+def test_invalid_slug_is_refused_without_leftovers(
     tenant_a: Tenant, arguments: dict[str, str], message: str
 ) -> None:
     with pytest.raises(InvalidTenant, match=message):
@@ -122,7 +122,7 @@ def test_tenant_with_a_failed_migration_does_not_serve_until_finished(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_deleting_removes_schema_registration_and_cache_and_nothing_of_others(
+def test_deletion_removes_schema_registration_and_cache_of_the_tenant_only(
     as_owner: AsOwner, tenant_a: Tenant
 ) -> None:
     with as_owner():
@@ -222,6 +222,6 @@ def test_schema_and_id_are_computed_from_each_other(tenant_a: Tenant) -> None:
         "INSERT INTO tenants_schemastate (name, migrations) VALUES ('x', '[]')",
     ],
 )
-def test_the_application_may_not_write_what_the_owner_runs(db: None, change: str) -> None:
+def test_application_cannot_write_functions_of_the_owner(db: None, change: str) -> None:
     with connection.cursor() as cursor, pytest.raises(ProgrammingError, match="permission denied"):
         cursor.execute(change)

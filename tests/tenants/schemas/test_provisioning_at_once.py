@@ -95,7 +95,7 @@ def test_processes_create_tenants_concurrently_with_the_owner_worker(
 
 
 @pytest.mark.parametrize("statements", [9, 16])
-def test_a_killed_create_tenant_leaves_nothing_in_the_way_of_the_next(
+def test_killed_create_tenant_does_not_block_the_next(
     start: Callable[..., "subprocess.Popen[str]"], as_owner: AsOwner, statements: int
 ) -> None:
     killed = start(DIE, "killed", str(statements))

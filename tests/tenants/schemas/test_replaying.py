@@ -109,7 +109,7 @@ def test_an_upgrade_from_an_earlier_state_equals_djangos(expected: Expected, eve
 @pytest.mark.parametrize(
     "migrations", [5, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 14, 3))]
 )
-def test_backwards_and_forwards_again(by_django: Make, migrations: int) -> None:
+def test_migrations_run_backwards_and_forwards(by_django: Make, migrations: int) -> None:
     expected, tenant = by_django("by-django"), provisioning.create_tenant(slug="by-replay")
     with transaction.atomic():
         for each in (expected, tenant):

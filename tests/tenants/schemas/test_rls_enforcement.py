@@ -28,7 +28,7 @@ def unprotected(tenant: Tenant) -> list[str]:
         return [found.name for found in unprotected_relations(cursor, f"^{tenant.schema_name}$")]
 
 
-def test_a_migrated_schema_has_nothing_to_protect(tenant_a: Tenant) -> None:
+def test_migrated_schema_has_no_unprotected_table(tenant_a: Tenant) -> None:
     assert unprotected(tenant_a) == []
 
 
@@ -88,7 +88,7 @@ def test_a_protected_table_shows_its_rows_to_its_tenant_alone(
         "CREATE TABLE extra (id int, tenant_id text NOT NULL)",
     ],
 )
-def test_what_cannot_be_protected_is_refused_by_name(
+def test_unprotectable_table_is_refused_by_name(
     make_tenant: Callable[..., Tenant], as_owner: AsOwner, statement: str
 ) -> None:
     tenant = make_tenant()

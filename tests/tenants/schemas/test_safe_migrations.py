@@ -157,7 +157,7 @@ COLUMN = ("message", "subject_line")
         (CreateModel("Note", [("id", models.BigAutoField(primary_key=True))]), True),
     ],
 )  # fmt: skip
-def test_what_is_safe(operation: Operation, is_safe: bool) -> None:
+def test_safe_operations_are_accepted(operation: Operation, is_safe: bool) -> None:
     migration = Migration("0999_example", "memory")
     migration.operations = [operation]
     migration.atomic = not isinstance(operation, DjangosAddIndex)

@@ -21,7 +21,7 @@ def agents(tenant: Tenant) -> list[str]:
         return list(Agent.objects.order_by("name").values_list("name", flat=True))
 
 
-def test_each_tenant_comes_back_on_its_server(
+def test_each_tenant_is_restored_on_its_server(
     further: dict[str, Server],
     make_tenant: Callable[..., Tenant],
     tmp_path: Path,

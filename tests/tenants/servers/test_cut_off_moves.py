@@ -123,7 +123,7 @@ def _case(step: str, lost: str) -> Any:
 @pytest.mark.parametrize(
     ("step", "lost"), [_case(step, lost) for step in STEPS for lost in ("eu1", "eu2", MAIN)]
 )
-def test_a_server_that_is_restarted_meanwhile_costs_nothing(
+def test_server_restart_during_a_move_loses_nothing(
     tenant: Tenant, further: dict[str, Server], during: Callable[..., None], step: str, lost: str
 ) -> None:
     (before,) = where(tenant).values()
@@ -150,7 +150,7 @@ def test_a_server_that_is_restarted_meanwhile_costs_nothing(
     assert where(tenant) == {tenant.server: before}
 
 
-def test_a_copy_that_could_not_be_taken_back_stops_erasures_until_it_is_dropped(
+def test_copy_that_was_not_removed_stops_erasures_until_dropped(
     tenant: Tenant, further: dict[str, Server], during: Callable[..., None]
 ) -> None:
     def fail() -> None:
@@ -207,7 +207,7 @@ def _files_with(server: Server, schema: str, text: bytes) -> list[object]:
     return [name for name, path in files if text in (postgres / str(path)).read_bytes()]
 
 
-def test_what_else_is_done_with_the_tenant_waits_or_comes_along(
+def test_other_operations_on_the_tenant_wait_or_are_copied(
     tenant: Tenant, during: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = provisioning.schema_lock
@@ -249,7 +249,7 @@ def test_what_else_is_done_with_the_tenant_waits_or_comes_along(
             move_tenant(stale, "eu1")
 
 
-def test_a_transaction_that_goes_on_is_waited_for_and_never_a_deadlocks_victim(
+def test_move_waits_for_open_transactions_without_deadlock(
     tenant: Tenant, further: dict[str, Server], during: Callable[..., None], monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(transfer, "TURN_SECONDS", 0.1)
@@ -296,9 +296,7 @@ def _command(to: str, **options: Any) -> None:
         call_command("move_tenant", "mover", to=to, **options)
 
 
-def test_a_server_that_cannot_be_reached_says_why(
-    tenant: Tenant, further: dict[str, Server]
-) -> None:
+def test_unreachable_server_reports_the_reason(tenant: Tenant, further: dict[str, Server]) -> None:
     before = where(tenant)
     further["eu2"].do("ALTER ROLE konstruct_owner CONNECTION LIMIT 0")
     try:

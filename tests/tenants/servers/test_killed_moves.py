@@ -126,7 +126,7 @@ def _statements(tenant: Tenant) -> int:
     return sent
 
 
-def test_a_move_that_is_killed_goes_on_or_back(tenant: Tenant) -> None:
+def test_killed_move_continues_or_is_reverted(tenant: Tenant) -> None:
     last = _statements(tenant)
     ended = {_kill(tenant, last - before) for before in (3, 6, 200)}
     assert ended == {MAIN, "eu1"}

@@ -119,7 +119,7 @@ def test_old_copy_is_not_served_and_is_removed_after_a_day(
     assert _agents(tenant) == ["Ada"]
 
 
-def test_the_copy_that_is_left_goes_when_something_in_the_tenant_is_erased(
+def test_old_copy_is_removed_by_an_erasure_in_the_tenant(
     tenant: Tenant, further: dict[str, Server]
 ) -> None:
     _move(tenant, "eu1")
@@ -205,7 +205,7 @@ def test_a_policy_that_hides_rows_loses_none(tenant: Tenant, further: dict[str, 
     assert where(tenant) == {"eu1": before}
 
 
-def test_a_copy_that_differs_changes_nothing(
+def test_copy_with_differences_changes_nothing(
     tenant: Tenant, further: dict[str, Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = where(tenant)
@@ -221,7 +221,7 @@ def test_a_copy_that_differs_changes_nothing(
     assert require_serving(tenant.id).server == MAIN
 
 
-def test_what_cannot_be_moved_is_refused_before_anything_is_done(
+def test_impossible_move_is_refused_before_it_starts(
     tenant: Tenant, further: dict[str, Server], settings: Any
 ) -> None:
     before = where(tenant)
@@ -253,7 +253,7 @@ def test_what_cannot_be_moved_is_refused_before_anything_is_done(
     assert where(tenant) == before
 
 
-def test_a_dry_run_says_what_there_is_and_changes_nothing(
+def test_dry_run_prints_the_rows_and_changes_nothing(
     tenant: Tenant, further: dict[str, Server], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = where(tenant)

@@ -212,7 +212,7 @@ def test_operators_see_the_server_of_a_tenant(
     assert {row[-1] for row in told if row[0] == "on-eu1"} == {"eu1"}
 
 
-def test_a_new_tenant_comes_to_an_open_server_with_the_fewest(
+def test_new_tenant_is_created_on_the_open_server_with_the_fewest(
     placed: dict[str, Tenant], settings: Any
 ) -> None:
     settings.TENANT_DATABASES_CLOSED = [MAIN, "eu1"]

@@ -59,7 +59,7 @@ def _agents() -> list[str]:
     return sorted(Agent.objects.values_list("name", flat=True))
 
 
-def test_what_may_be_old_is_read_on_the_standby_and_written_on_the_server(tenant: Tenant) -> None:
+def test_stale_reads_use_the_standby_and_writes_the_server(tenant: Tenant) -> None:
     with tenant_scope(tenant.id):
         with reading_replica():
             assert current_server() == "eu1_replica"
@@ -145,7 +145,7 @@ def test_messages_and_erasures_are_replicated_to_the_standby(
     assert shown() == ["said after", "said while it was stopped"]
 
 
-def test_a_tenant_that_comes_by_a_move_is_read_there_when_the_standby_has_it(
+def test_moved_tenant_is_read_on_the_standby_after_replication(
     standby: Server, further: dict[str, Server]
 ) -> None:
     with database.as_owner():

@@ -75,7 +75,7 @@ def test_sessions_are_remembered_and_searched(url: str, program_a: Program) -> N
     asyncio.run(talk())
 
 
-def test_nothing_crosses(url: str, program_a: Program, program_b: Program) -> None:
+def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b: Program) -> None:
     from konstruct_client import adk
 
     keys = program_a.key, program_b.key, bound_key(program_a, "maria")

@@ -57,9 +57,7 @@ def test_it_passes_langgraphs_conformance_suite(url: str, program_a: Program) ->
     assert [each.passed for each in base] == [True] * 5
 
 
-def test_a_graph_goes_on_and_its_session_is_one_of_the_servers(
-    url: str, program_a: Program
-) -> None:
+def test_graph_continues_with_a_session_of_the_server(url: str, program_a: Program) -> None:
     with Client(url, program_a.key) as konstruct:
         saver = KonstructSaver(konstruct)
         assert say(saver, "monday", "Hello") == ["Hello", "Hello!"]
@@ -82,7 +80,7 @@ def test_a_graph_goes_on_and_its_session_is_one_of_the_servers(
         assert say(saver, "monday", "Anew") == ["Anew", "Anew!"]
 
 
-def test_what_would_run_code_is_refused(url: str, program_a: Program, tmp_path: Path) -> None:
+def test_checkpoint_with_code_is_refused(url: str, program_a: Program, tmp_path: Path) -> None:
     class Forging:
         type_, data = "msgpack", b""
 
@@ -122,7 +120,7 @@ def test_what_would_run_code_is_refused(url: str, program_a: Program, tmp_path: 
     assert not (tmp_path / "made").exists()
 
 
-def test_a_history_of_many_pages_is_read_whole_with_servers_before_and_after_next(
+def test_long_history_is_read_completely_before_and_after_next(
     url: str, program_a: Program
 ) -> None:
     with Client(url, program_a.key) as konstruct:
@@ -158,7 +156,7 @@ def state(**fields: Any) -> dict[str, Any]:
     return {**said, "versions_seen": {}, **fields}
 
 
-def test_nothing_crosses(url: str, program_a: Program, program_b: Program) -> None:
+def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b: Program) -> None:
     with (
         Client(url, program_a.key) as a,
         Client(url, program_b.key) as b,

@@ -61,7 +61,7 @@ def places(found: list[Any]) -> set[tuple[Any, ...]]:
     return {(each.namespace, each.key, json.dumps(each.value, sort_keys=True)) for each in found}
 
 
-def test_it_finds_what_langgraphs_own_store_finds(url: str, program_a: Program) -> None:
+def test_store_finds_the_same_items_as_the_store_of_langgraph(url: str, program_a: Program) -> None:
     with Client(url, program_a.key) as konstruct:
         store, theirs = KonstructStore(konstruct, agent="ada"), InMemoryStore()
         for each in (store, theirs):
@@ -127,7 +127,7 @@ def test_an_item_is_changed_and_deleted_in_its_place(url: str, program_a: Progra
             store.put(place, "large", {str(number): number for number in range(300)})
 
 
-def test_nothing_crosses(url: str, program_a: Program, program_b: Program) -> None:
+def test_tenants_and_users_are_separate(url: str, program_a: Program, program_b: Program) -> None:
     with (
         Client(url, program_a.key) as a,
         Client(url, program_b.key) as b,

@@ -47,7 +47,7 @@ def scripted(seen: list[Any]) -> Any:
     return Scripted()
 
 
-def test_an_agents_run_goes_on_where_its_session_was(
+def test_run_of_an_agent_continues_from_its_session(
     url: str, program_a: Program, program_b: Program
 ) -> None:
     from agents import Agent, Runner, Session, SessionSettings, function_tool, set_tracing_disabled
@@ -116,7 +116,7 @@ def test_concurrent_add_and_pop_return_each_item_once(url: str, program_a: Progr
     asyncio.run(run())
 
 
-def test_an_agents_history_is_whole_in_the_next_process(
+def test_history_of_an_agent_is_complete_in_the_next_process(
     url: str, program_a: Program, program_b: Program
 ) -> None:
     from agent_framework import AgentResponse, AgentSession, Content, Message, SessionContext

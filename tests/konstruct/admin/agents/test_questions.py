@@ -97,7 +97,7 @@ def test_a_person_is_shown_and_found_by_name(
     [{"content": ""}, {"content": "a\0"}, {"content": "x" * 100_000},
      {"content": "x", "expected": "a,b,c,d,e,f,g,h,i,j,k"}, {"content": "x", "user_id": "u" * 300}],
 )  # fmt: skip
-def test_what_cannot_be_saved_is_refused(
+def test_invalid_saved_question_is_refused(
     program_a: Program, browser: Callable[..., Client], address: str, form: dict[str, str]
 ) -> None:
     assert browser(program_a.tenant).post(address, form).context["form"].errors

@@ -72,7 +72,7 @@ def test_the_page_opens_without_a_complaint(
     assert "This field is required" not in browser(populated_a.tenant).get(address).text
 
 
-def test_several_turns_are_kept_in_the_form_alone(
+def test_turns_of_a_trial_are_stored_only_in_the_form(
     populated_a: Program, browser: Callable[..., Client], address: str
 ) -> None:
     before = counts(populated_a)
@@ -187,7 +187,7 @@ def test_unknown_user_gets_no_memories(
     assert "Lisbon" not in last(answer).reply
 
 
-def test_a_language_model_that_refuses_says_why(
+def test_refusal_of_the_language_model_is_shown(
     populated_a: Program, browser: Callable[..., Client], llm_server: LLMServer, settings: Any
 ) -> None:
     client._known_apis.clear()

@@ -52,7 +52,7 @@ def test_threads_are_listed_by_their_latest_message(
     assert "tenant-b" not in page.text
 
 
-def test_threads_are_paged_and_each_comes_once(
+def test_pages_of_threads_contain_each_thread_once(
     program_b: Program, browser: Callable[..., Client], say: Callable[..., Message]
 ) -> None:
     for number in range(60):
@@ -83,7 +83,7 @@ def test_threads_are_narrowed_to_an_agent_and_a_user(
         assert [row["thread"].user_id for row in rows] == users
 
 
-def test_a_conversation_is_read_in_order_with_what_became_of_each_message(
+def test_conversation_is_shown_in_order_with_the_state_of_each_message(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     message = message_of(populated_a, content="Answer me!")

@@ -125,7 +125,7 @@ def test_another_tenants_fact_is_not_there(
     assert state(program_a, fact) == "proposed"
 
 
-def test_a_search_is_ordered_by_similarity_and_finds_nothing_for_nonsense(
+def test_search_is_ordered_by_similarity_and_has_no_results_for_unknown_words(
     program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
 ) -> None:
     home("Oslo", review="")
@@ -136,7 +136,7 @@ def test_a_search_is_ordered_by_similarity_and_finds_nothing_for_nonsense(
     assert not client.get("/admin/memory/memoryentry/?q=xyzzy").context["cl"].result_list
 
 
-def test_a_run_is_previewed_again_compared_and_rolled_back(
+def test_extraction_run_is_previewed_compared_and_rolled_back(
     program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
 ) -> None:
     fact, client = home("Oslo"), browser(program_a.tenant)

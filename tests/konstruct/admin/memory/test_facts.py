@@ -70,7 +70,7 @@ def test_a_fact_is_added_by_the_service(program_a: Program, browser: Callable[..
     assert "Another fact of the same agent and user says just this." in again.text
 
 
-def test_an_edit_keeps_what_was_known_before_and_shows_the_difference(
+def test_edit_keeps_the_former_version_and_shows_the_difference(
     program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
 ) -> None:
     fact, client = know("Lives in Porto."), browser(program_a.tenant)
@@ -150,7 +150,7 @@ def test_an_old_version_is_looked_at_and_no_more(
     assert history(program_a, fact) == ["Lives in Lisbon.", "Lives in Porto."]
 
 
-def test_two_facts_become_one_once_it_was_seen_what_comes_of_it(
+def test_two_facts_are_merged_after_a_preview(
     program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
 ) -> None:
     stays = know("She lives in Lisbon.", metadata={"source": "chat"})
@@ -191,7 +191,7 @@ def test_a_fact_is_deleted_with_its_versions_and_that_is_written_down(
     assert (event.subject, event.subject_id) == ("fact", str(fact))
 
 
-def test_facts_are_searched_by_meaning(
+def test_facts_are_found_by_similar_meaning(
     program_a: Program, browser: Callable[..., Client], know: Callable[..., UUID]
 ) -> None:
     know("Is allergic to shellfish.")

@@ -27,7 +27,7 @@ def populated_a(program_a: Program) -> Program:
     return program_a
 
 
-def test_a_memory_is_found_by_meaning_with_what_speaks_for_it(
+def test_memory_is_found_by_similar_meaning_with_its_signals(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     query = {"agent": str(populated_a.agent.pk), "user": "maria", "q": "When will she visit?"}
@@ -42,7 +42,7 @@ def test_a_memory_is_found_by_meaning_with_what_speaks_for_it(
     assert (event.user_id, event.detail) == ("maria", {"query": "When will she visit?"})
 
 
-def test_only_what_the_agent_knows_of_this_user_is_found(
+def test_only_memories_of_the_agent_and_user_are_found(
     populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(populated_a.tenant)
@@ -80,7 +80,7 @@ def test_two_policies_are_compared_with_their_differences(
     assert "only here" in page.text
 
 
-def test_each_knob_is_taken_and_a_wrong_one_is_refused(
+def test_every_parameter_is_applied_and_invalid_values_are_refused(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     page = ask(browser, populated_a, preset="precise", open_at="0.9", keep_at="0.4", neighbours="2")

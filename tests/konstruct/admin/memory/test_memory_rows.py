@@ -197,9 +197,7 @@ def test_windows_of_chosen_messages_are_emptied(
     assert len(get_recent_messages(tenant.id, agent.pk, "bob")) == 2
 
 
-def test_what_failed_to_be_embedded_is_tried_again(
-    tenant_b: Tenant, browser: Callable[..., Client]
-) -> None:
+def test_failed_embedding_is_retried(tenant_b: Tenant, browser: Callable[..., Client]) -> None:
     message = record(tenant_b, content="This is poison.")
     with tenant_scope(tenant_b.id):
         EMBEDDINGS.jobs().update(attempts=3, last_error="ValueError: cannot index poison")
@@ -216,7 +214,7 @@ def test_what_failed_to_be_embedded_is_tried_again(
         assert message.pk in claimed(EMBEDDINGS)
 
 
-def test_a_cookie_of_one_tenant_opens_nothing_of_another(
+def test_cookie_of_one_tenant_is_refused_by_another(
     populated_a: Program, tenant_b: Tenant, browser: Callable[..., Client]
 ) -> None:
     client = browser(populated_a.tenant)

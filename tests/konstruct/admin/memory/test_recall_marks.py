@@ -79,7 +79,7 @@ def test_a_reviewer_marks_a_memory_and_removes_the_mark(
         ]  # fmt: skip
 
 
-def test_what_cannot_be_marked(
+def test_invalid_recall_marks_are_refused(
     program_a: Program, event: RecallEvent, browser: Callable[..., Client], tenant_b: Any
 ) -> None:
     reader = browser(program_a.tenant, "view_message", "view_recallevent")
@@ -95,7 +95,7 @@ def test_what_cannot_be_marked(
     assert stored(program_a) == []
 
 
-def test_the_marks_of_a_tenant_change_what_all_see(
+def test_marks_of_a_tenant_apply_to_all_its_users(
     program_a: Program,
     event: RecallEvent,
     browser: Callable[..., Client],
@@ -127,7 +127,7 @@ def test_the_marks_of_a_tenant_change_what_all_see(
     assert program_a.get(url).json() == before
 
 
-def test_keys_that_are_bound_to_another_or_to_a_user_mark_nothing(
+def test_keys_bound_to_another_agent_or_a_user_cannot_mark(
     program_a: Program, event: RecallEvent
 ) -> None:
     address = f"{EVENTS}{event.pk}/marks/{memory_of(event)}/"

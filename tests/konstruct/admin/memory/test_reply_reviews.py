@@ -74,7 +74,7 @@ def test_a_reviewer_has_one_mark_on_a_reply_and_another_has_their_own(
         {"mark": "right", "reply": "ASKED"},
     ],
 )
-def test_what_cannot_be_marked_is_refused_with_a_warning(
+def test_invalid_review_is_refused_with_a_warning(
     populated_a: Program, browser: Callable[..., Client], form: dict[str, Any]
 ) -> None:
     reply = reply_of(populated_a)

@@ -32,7 +32,7 @@ def take_effect(program: Program) -> None:
         make_due_changes(timezone.now(), by=RETENTION)
 
 
-def test_a_shorter_retention_shows_what_it_removes_and_waits_a_day(
+def test_shorter_retention_shows_its_effect_and_starts_after_a_day(
     populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(populated_a.tenant)
@@ -129,7 +129,7 @@ def test_a_rule_is_made_changed_and_removed_and_all_of_it_is_logged(
         ("standing", "30", "There is a rule for it already"),
     ],
 )
-def test_what_is_no_rule_is_refused(
+def test_invalid_retention_rule_is_refused(
     program_a: Program, browser: Callable[..., Client], agent: str, days: str, said: str
 ) -> None:
     client = browser(program_a.tenant)

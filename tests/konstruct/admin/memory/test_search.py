@@ -38,7 +38,7 @@ def found(client: Client, **parameters: str) -> list[str]:
     return [each.message.content for each, *_ in page.context["messages_found"]]
 
 
-def test_a_message_is_found_by_its_meaning_and_marked_by_its_words(
+def test_message_is_found_by_meaning_and_its_words_are_marked(
     program_a: Program, fever: Message, browser: Callable[..., Client]
 ) -> None:
     client = browser(program_a.tenant)
@@ -136,7 +136,7 @@ def test_each_kind_needs_its_permission(
     assert (context["messages_found"], context["threads"]) == ([], [])
 
 
-def test_another_tenant_finds_nothing(
+def test_search_in_another_tenant_has_no_results(
     program_a: Program, program_b: Program, fever: Message, browser: Callable[..., Client]
 ) -> None:
     client = browser(program_b.tenant)
@@ -170,7 +170,7 @@ def test_the_palette_finds_people_agents_and_lists(
     assert "Tilda Brandt" not in nobody.get(PALETTE, {"s": "tilda", "extended": "1"}).text
 
 
-def test_operators_find_tenants_and_nothing_inside(
+def test_operators_search_tenants_and_not_their_content(
     program_a: Program, fever: Message, operator: Client
 ) -> None:
     found = operator.get(PALETTE, {"s": "tenant-a", "extended": "1"}).text

@@ -62,7 +62,7 @@ def test_each_source_is_listed_once_with_its_place(
     assert recalled.isdisjoint(turn["message_id"] for turn in sources["turns"])
 
 
-def test_recent_turns_are_sources_where_nothing_was_recalled(
+def test_recent_turns_are_sources_without_recall(
     program_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
 ) -> None:
     first = reply_to(program_a, "I live in Bergen, near the harbour.")
@@ -76,7 +76,7 @@ def test_recent_turns_are_sources_where_nothing_was_recalled(
     assert f"/admin/conversations/{first.in_reply_to_id}/#m" in shown.text
 
 
-def test_a_reply_without_any_memory_says_so(
+def test_reply_without_memories_is_shown_without_sources(
     program_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
 ) -> None:
     shown = why(browser(program_a.tenant), reply_to(program_a, "Hello there!"))
@@ -109,7 +109,7 @@ def test_changes_since_the_reply_are_marked(
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_a_prompt_that_an_erasure_removed_says_so(
+def test_erased_prompt_is_shown_as_erased(
     populated_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)
@@ -145,7 +145,7 @@ def test_an_answer_of_a_person_names_the_person(
     assert other.get(f"/admin/conversations/{reply.pk}/").status_code == 404
 
 
-def test_asking_again_shows_both_replies_and_stores_nothing(
+def test_repeated_question_shows_both_replies_and_stores_nothing(
     populated_a: Program,
     populated_b: Program,
     browser: Callable[..., Client],
@@ -177,7 +177,7 @@ def test_asking_again_shows_both_replies_and_stores_nothing(
     assert "Do I like green tea?" not in blind.post(address, follow=True).text
 
 
-def test_a_message_and_a_sentence_are_excluded_by_hand_and_included_again(
+def test_message_and_sentence_are_excluded_and_included_manually(
     populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(

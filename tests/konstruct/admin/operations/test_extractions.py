@@ -72,7 +72,7 @@ def test_conversations_are_seen_with_how_far_they_are_processed(
     assert f"{CURSORS}?agent={program_a.agent.pk}&amp;user=maria" in person
 
 
-def test_a_conversation_says_how_far_it_is_processed(
+def test_conversation_shows_the_progress_of_its_extraction(
     program_a: Program, cursors: dict[str, UUID], browser: Callable[..., Client]
 ) -> None:
     admin = browser(program_a.tenant)
@@ -90,7 +90,7 @@ def test_a_conversation_says_how_far_it_is_processed(
         assert text not in looker.get(address).content.decode()
 
 
-def test_a_job_that_was_given_up_is_retried_and_recorded(
+def test_failed_extraction_job_is_retried_and_recorded(
     program_a: Program, cursors: dict[str, UUID], browser: Callable[..., Client]
 ) -> None:
     chosen = {"action": "retry", "_selected_action": [str(key) for key in cursors.values()]}

@@ -87,7 +87,9 @@ def test_a_recipient_is_added_tried_changed_and_removed_and_all_of_it_is_logged(
     assert done == ["create", "send", "edit", "delete"]
 
 
-def test_a_test_that_fails_says_why(program_a: Program, browser: Browser, mail: MailServer) -> None:
+def test_failed_test_of_a_recipient_shows_the_reason(
+    program_a: Program, browser: Browser, mail: MailServer
+) -> None:
     client = browser(program_a.tenant)
     client.post(f"{RECIPIENTS}add/", FORM)
     mail.answers = ["550 no such user"]
@@ -103,9 +105,7 @@ def test_without_mail_the_form_warns(program_a: Program, browser: Browser, setti
     assert "This deployment cannot send mail yet: an operator sets EMAIL_HOST." in page
 
 
-def test_a_sending_that_was_given_up_is_shown_and_retried(
-    program_a: Program, browser: Browser
-) -> None:
+def test_failed_notification_is_shown_and_retried(program_a: Program, browser: Browser) -> None:
     client = browser(program_a.tenant)
     client.post(f"{RECIPIENTS}add/", FORM)
     (row,) = recipients(program_a)
@@ -143,7 +143,7 @@ def test_a_sending_that_was_given_up_is_shown_and_retried(
     ],
     ids=str,
 )
-def test_what_is_no_recipient_is_refused(
+def test_invalid_recipient_is_refused(
     program_a: Program, browser: Browser, changed: dict[str, Any], said: str
 ) -> None:
     install(program_a)

@@ -28,9 +28,7 @@ def fail(program: Program, content: str = "Hello") -> UUID:
     return message_id
 
 
-def test_a_reply_that_was_given_up_is_seen_with_its_reason(
-    program_a: Program, admin: Client
-) -> None:
+def test_failed_reply_is_shown_with_its_error(program_a: Program, admin: Client) -> None:
     fail(program_a, "answer me")
     program_a.send("still waiting")
     page = admin.get(REPLIES).content.decode()
@@ -52,7 +50,7 @@ def test_a_waiting_reply_can_only_be_looked_at(program_a: Program, admin: Client
         assert PendingReply.objects.get().attempts == 1
 
 
-def test_a_reply_that_was_given_up_is_retried(program_a: Program, admin: Client) -> None:
+def test_failed_reply_is_retried(program_a: Program, admin: Client) -> None:
     chosen = [str(fail(program_a)), program_a.send("waiting").json()["id"]]
     response = admin.post(REPLIES, {"action": "retry", "_selected_action": chosen}, follow=True)
     page = response.content.decode()

@@ -118,7 +118,7 @@ def test_odd_addresses_show_the_page(populated_a: Program, browser: Callable[...
         assert MARKUP not in page.text
 
 
-def test_what_waits_is_shown_with_a_way_to_it(
+def test_waiting_items_are_shown_with_links(
     involved_a: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(involved_a.tenant)
@@ -172,7 +172,7 @@ def test_replies_that_used_a_fact_are_counted(
     assert row["uses"].count == 2
 
 
-def test_the_page_shows_what_was_known_on_a_day(
+def test_person_page_shows_the_facts_of_a_date(
     populated_a: Program, browser: Callable[..., Client]
 ) -> None:
     client, tenant_id = browser(populated_a.tenant), populated_a.tenant.id
@@ -229,7 +229,7 @@ def test_page_of_a_linked_account_shows_messages_of_both_accounts(
         assert item["text"] == "Said in Slack."
 
 
-def test_a_name_stays_when_a_later_message_lacks_one(
+def test_name_is_kept_if_a_later_message_has_none(
     populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)
@@ -270,7 +270,7 @@ def test_all_facts_of_a_person_are_listed(
     assert "bob is shared." not in page.text
 
 
-def test_counts_end_and_say_so(
+def test_counts_stop_at_a_limit_and_show_it(
     populated_a: Program, browser: Callable[..., Client], monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(people, "MAX_COUNTED_IN_LIST", 2)

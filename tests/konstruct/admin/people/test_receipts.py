@@ -182,7 +182,7 @@ def test_a_downloaded_receipt_is_verified_by_the_command(
         lambda text: text.replace('"tenant": "tenant-a"', '"tenant": "tenant-b"'),
     ],
 )
-def test_what_was_changed_or_is_no_receipt_is_refused(
+def test_changed_or_invalid_receipt_is_refused(
     tenant_a: Tenant, tmp_path: Path, change: Callable[[str], str]
 ) -> None:
     text = json.dumps(receipt_document(request_of(tenant_a), tenant_a))

@@ -129,7 +129,7 @@ def test_export_and_erasure_require_permission(
 
 
 @pytest.mark.parametrize("other", ["maria ", " maria", "Maria", "maria%"])
-def test_the_id_is_taken_as_it_is_in_every_address(
+def test_user_id_is_encoded_in_every_address(
     populated_a: Program,
     browser: Callable[..., Client],
     say: Callable[..., Message],

@@ -66,7 +66,7 @@ def test_the_log_is_read_and_narrowed(
 
 
 @pytest.mark.parametrize("model", [AccessEvent, ErasureRequest])
-def test_nothing_in_it_can_be_changed_or_removed(
+def test_access_log_entries_cannot_be_changed_or_deleted(
     program_a: Program, model: type[AccessEvent] | type[ErasureRequest]
 ) -> None:
     with tenant_scope(program_a.tenant.id):

@@ -149,7 +149,7 @@ def test_an_address_cannot_be_forged(tenant_a: Tenant, eva: User, settings: Any)
     assert events(tenant_a)[-1].address == "203.0.113.6"
 
 
-def test_unknown_names_and_known_ones_are_answered_alike(tenant_a: Tenant, eva: User) -> None:
+def test_unknown_and_known_usernames_get_the_same_answer(tenant_a: Tenant, eva: User) -> None:
     with tenant_scope(tenant_a.id):
         User.objects.create_user("guest", password=RIGHT)
     answers = {}
@@ -178,7 +178,7 @@ def test_failed_logins_of_one_tenant_do_not_lock_accounts_of_another(
 
 @pytest.mark.parametrize("typed", [" eva", "eva\t", "\u00a0eva\x1f", "ｅｖａ "])
 @pytest.mark.parametrize("host", ["tenant-a.localhost", "localhost"])
-def test_what_the_form_takes_for_the_same_name_is_counted_as_the_same_name(
+def test_usernames_that_are_equal_for_the_form_are_counted_together(
     tenant_a: Tenant, eva: User, as_owner: Callable[..., Any], host: str, typed: str
 ) -> None:
     """Blanks around a name and full-width letters; on the tenant's site and the operators'."""
@@ -190,7 +190,9 @@ def test_what_the_form_takes_for_the_same_name_is_counted_as_the_same_name(
     assert log_in(RIGHT, username=typed, host=host).status_code == 429
 
 
-def test_what_the_form_takes_for_another_name_is_another_name(tenant_a: Tenant, eva: User) -> None:
+def test_usernames_that_differ_for_the_form_are_counted_separately(
+    tenant_a: Tenant, eva: User
+) -> None:
     """The backend compares exactly: a name in capitals is nobody's, and locks nobody out."""
     for typed in ("Eva", "EVA", "e va", "eva\u200b", "eva\0"):
         assert log_in(RIGHT, username=typed).status_code == 200

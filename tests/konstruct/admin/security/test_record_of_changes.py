@@ -49,7 +49,9 @@ def changes(program: Program) -> list[AccessEvent]:
     return [event for event in events(program) if event.action not in READS]
 
 
-def test_an_agent_is_recorded_with_what_changed(populated_a: Program, client: Client) -> None:
+def test_change_of_an_agent_is_recorded_with_the_changed_fields(
+    populated_a: Program, client: Client
+) -> None:
     client.post(f"{AGENTS}add/", AGENT_FORM, REMOTE_ADDR="198.51.100.7")
     with tenant_scope(populated_a.tenant.id):
         agent = Agent.objects.get(name="bob")
@@ -85,7 +87,7 @@ def test_a_fact_is_recorded_with_the_person_it_is_about(
     assert "after" not in deleted.detail
 
 
-def test_facts_that_are_deleted_together_are_recorded_one_by_one(
+def test_bulk_deletion_of_facts_is_recorded_for_each_fact(
     populated_a: Program, client: Client
 ) -> None:
     for content in ("One.", "Two."):
@@ -179,7 +181,7 @@ def test_a_retention_rule_is_recorded(populated_a: Program, client: Client) -> N
     assert deleted.detail["before"]["next_days"] == 3
 
 
-def test_what_fails_is_not_recorded_as_done(
+def test_failed_action_is_not_recorded_as_done(
     involved_a: Program, browser: Callable[..., Client]
 ) -> None:
     client = browser(involved_a.tenant)
@@ -199,7 +201,7 @@ def test_what_fails_is_not_recorded_as_done(
     assert resolved.detail["after"]["resolved_by"].startswith("u")
 
 
-def test_what_cannot_be_recorded_is_not_changed(
+def test_change_without_a_record_is_rolled_back(
     populated_a: Program, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def is_full(*_: Any, **__: Any) -> None:
@@ -243,7 +245,7 @@ def test_a_refused_page_is_recorded_as_refused_and_not_as_looked_at(
     assert (person.user_id, person.detail["asked"]) == ("maria", {"user": "maria"})
 
 
-def test_what_is_shown_in_answer_to_a_post_is_recorded_as_shown(
+def test_rows_shown_in_the_answer_to_a_post_are_recorded(
     populated_a: Program, client: Client
 ) -> None:
     with tenant_scope(populated_a.tenant.id):

@@ -52,7 +52,7 @@ def test_every_tenant_has_the_roles(tenant_a: Tenant, tenant_b: Tenant) -> None:
     assert not Group.objects.filter(name__in=ROLES).exists()
 
 
-def test_migrating_sets_a_role_right_again(tenant_a: Tenant) -> None:
+def test_migration_restores_the_permissions_of_a_role(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
         auditor = Group.objects.get(name="auditor")
         auditor.permissions.set(Permission.objects.filter(codename="add_apikey"))
@@ -139,9 +139,7 @@ def test_a_role_opens_its_pages_and_no_others(
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_a_role_does_what_it_may_and_nothing_else(
-    involved_a: Program, person: Person, role: str
-) -> None:
+def test_role_has_exactly_its_permissions(involved_a: Program, person: Person, role: str) -> None:
     client, agent = person(role), involved_a.agent.pk
     with tenant_scope(involved_a.tenant.id):
         fact = MemoryEntry.objects.as_of().get().pk
@@ -173,7 +171,7 @@ def test_a_role_does_what_it_may_and_nothing_else(
 
 
 @pytest.mark.slow
-def test_the_sidebar_offers_what_may_be_opened(person: Person) -> None:
+def test_sidebar_shows_only_permitted_pages(person: Person) -> None:
     for role, offered in (("auditor", False), ("admin", True)):
         client = person(role)
         page = client.get("/admin/conversations/")

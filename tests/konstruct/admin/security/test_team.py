@@ -110,7 +110,7 @@ def test_a_colleague_is_invited_by_a_link_that_works_once(
         ]
 
 
-def test_an_invitation_goes_by_mail_and_says_when_it_did_not(
+def test_invitation_is_mailed_and_a_mail_error_is_shown(
     tenant_a: Tenant, browser: Callable[..., Client], mails: MailServer
 ) -> None:
     client = browser(tenant_a)
@@ -150,7 +150,7 @@ def test_invitation_to_a_role_with_more_permissions_is_refused(
     assert client.post(f"/admin/team/{far.pk}/invite/", {"by": "link"}).status_code == 404
 
 
-def test_the_last_admin_stays(tenant_a: Tenant, with_role: Callable[..., User]) -> None:
+def test_last_admin_cannot_be_removed(tenant_a: Tenant, with_role: Callable[..., User]) -> None:
     ada = with_role("ada", "admin")
     client = logged_in(tenant_a, ada)
     page = f"{TEAM}{ada.pk}/change/"
@@ -166,7 +166,7 @@ def test_the_last_admin_stays(tenant_a: Tenant, with_role: Callable[..., User]) 
         assert [group.name for group in ada.groups.all()] == ["auditor"]
 
 
-def test_a_role_says_what_it_allows_and_replaces_what_was_there(
+def test_role_form_lists_its_permissions_and_replaces_the_former_role(
     tenant_a: Tenant, browser: Callable[..., Client], with_role: Callable[..., User]
 ) -> None:
     client = browser(tenant_a)

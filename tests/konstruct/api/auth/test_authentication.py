@@ -38,7 +38,9 @@ def test_a_key_works_on_the_neutral_host_and_on_its_tenants(program_a: Program) 
     assert status(program_a, host="tenant-a.localhost") == 200
 
 
-def test_a_key_is_nothing_on_another_tenants_host(program_a: Program, program_b: Program) -> None:
+def test_key_is_refused_on_the_host_of_another_tenant(
+    program_a: Program, program_b: Program
+) -> None:
     assert status(program_a, host="tenant-b.localhost") == 401
 
 

@@ -142,7 +142,7 @@ def test_linked_user_needs_a_key_of_the_tenant(said: Said, mallory: Program) -> 
     assert set(whole["user_ids"]) >= {OWN, "maria"}
 
 
-def test_an_agents_key_erases_nothing_of_other_agents(said: Said) -> None:
+def test_agent_key_cannot_erase_data_of_other_agents(said: Said) -> None:
     bo = with_key(said.program, scopes=list(KeyScope.values), agent_id=said.other.pk)
     # Maria said "t1" to ada, and "t2" to bo.
     refusal(bo.post(ERASURES, {"user_id": "maria", "threads": ["t1"]}), 403)

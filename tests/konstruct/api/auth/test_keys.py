@@ -25,7 +25,7 @@ def test_only_its_own_secret_matches() -> None:
     assert (key.matches(key.digest), other.matches(key.digest)) == (True, False)
 
 
-def test_neither_its_repr_nor_what_is_stored_shows_the_secret() -> None:
+def test_repr_and_stored_row_hide_the_secret() -> None:
     key = new_key(TENANT)
     assert key.secret not in repr(key) + key.digest
 
@@ -56,5 +56,5 @@ def test_key_with_surrounding_characters_is_refused() -> None:
         ("abc", None),
     ],
 )
-def test_credentials_come_after_bearer_or_token(header: str, credentials: str | None) -> None:
+def test_credentials_follow_bearer_or_token(header: str, credentials: str | None) -> None:
     assert bearer_key(header) == credentials

@@ -15,7 +15,7 @@ from tests.konstruct.conftest import MESSAGES, Program
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_next_request_finds_what_another_process_has_changed(
+def test_next_request_sees_changes_of_another_process(
     process_environment: dict[str, str], tmp_path: Path, program_a: Program
 ) -> None:
     tenant_id = program_a.tenant.id

@@ -67,14 +67,14 @@ def ask(client: Client, said: Said, case: Case, method: str) -> Any:
     return client.generic(method, case.path(said), body or "", content_type="application/json")
 
 
-def test_every_method_of_every_route_says_what_a_person_needs() -> None:
+def test_every_method_of_every_route_declares_its_permission() -> None:
     for name, view in VIEWS.items():
         methods = {method for route, method in CASES if route == name}
         assert (name, set(view.operations)) == (name, methods)
         assert all(operation.permissions for operation in view.operations.values()), name
 
 
-def test_what_a_person_needs_is_what_roles_give_in_the_admin() -> None:
+def test_permissions_of_the_api_match_those_of_roles_in_the_admin() -> None:
     needed = {
         permission
         for view in VIEWS.values()

@@ -42,7 +42,7 @@ def refusal(response: Any, status: int) -> str:
     return str(response.json()["detail"])
 
 
-def test_a_key_that_was_asked_for_nothing_else_reads_and_writes(tenant_a: Tenant) -> None:
+def test_key_with_default_scopes_reads_and_writes(tenant_a: Tenant) -> None:
     key, _ = issue_key(tenant_id=tenant_a.id, name="usual")
     assert key.scopes == ["read", "write"]
 
@@ -84,7 +84,7 @@ def seen(program: Program, ids: Iterable[str], query: str = "") -> list[str]:
         ({"agent_id": "bo", "user_id": "theo"}, ["bo"], ["theo"]),
     ],
 )
-def test_a_bound_key_sees_nothing_else(
+def test_bound_key_reads_only_its_own_data(
     program_a: Program,
     other_agent: Any,
     bound: dict[str, str],
@@ -138,7 +138,7 @@ def test_a_key_of_one_user_cannot_speak_for_another(program_a: Program) -> None:
         assert Message.objects.count() == 1
 
 
-def test_what_does_not_keep_to_a_binding_is_refused(program_a: Program) -> None:
+def test_request_outside_of_a_binding_is_refused(program_a: Program) -> None:
     bound = with_key(program_a, user_id="maria")
     refusal(bound.get("/api/v1/identities/"), 403)
 
@@ -176,7 +176,7 @@ def test_postgres_refuses_scopes_that_are_none(tenant_a: Tenant) -> None:
                 ApiKey.objects.filter(pk=key.pk).update(scopes=scopes)
 
 
-def test_an_agent_that_a_key_is_bound_to_cannot_go_away(program_a: Program) -> None:
+def test_agent_with_a_bound_key_cannot_be_deleted(program_a: Program) -> None:
     with_key(program_a, agent_id=program_a.agent.id)
     with tenant_scope(program_a.tenant.id), pytest.raises(ProtectedError):
         program_a.agent.delete()

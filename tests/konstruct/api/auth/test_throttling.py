@@ -16,7 +16,7 @@ def _small_buckets(settings: Any) -> None:
     settings.RATE_LIMIT_BURST, settings.RATE_LIMIT_PER_SECOND = 2, 0.001
 
 
-def test_responses_say_what_is_left(program_a: Program) -> None:
+def test_responses_contain_the_remaining_requests(program_a: Program) -> None:
     response = program_a.send()
     assert [response.headers[f"RateLimit-{name}"] for name in ("Limit", "Remaining", "Reset")] == [
         "2",
@@ -25,7 +25,7 @@ def test_responses_say_what_is_left(program_a: Program) -> None:
     ]
 
 
-def test_too_many_messages_are_refused_and_leave_nothing(program_a: Program) -> None:
+def test_too_many_messages_are_refused_and_not_stored(program_a: Program) -> None:
     statuses = [program_a.send().status_code for _ in range(3)]
     refused = program_a.send()
     assert statuses == [202, 202, 429]
@@ -65,7 +65,7 @@ def test_one_program_leaves_something_to_the_others_of_its_tenant(
     assert [another.send().headers["RateLimit-Remaining"] for _ in range(2)] == ["1", "0"]
 
 
-def test_without_a_cache_requests_are_allowed_and_the_log_says_so(
+def test_requests_are_allowed_without_a_cache_and_logged(
     program_a: Program, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(alias: str) -> None:

@@ -68,7 +68,7 @@ def test_a_refused_search_of_eve_is_no_search_of_eve(program_a: Program) -> None
         (b'{"agent": "ada", "user_id": "a\\u0000b", "query": "x"}', 400),
     ],
 )
-def test_what_cannot_be_done_is_recorded_as_refused(
+def test_impossible_request_is_recorded_as_refused(
     program_a: Program, body: Any, status: int
 ) -> None:
     assert program_a.post(SEARCH, body).status_code == status
@@ -76,7 +76,7 @@ def test_what_cannot_be_done_is_recorded_as_refused(
     assert (event.action, event.detail["status"]) == ("refuse", status)
 
 
-def test_a_change_has_what_was_before_and_after_of_what_changed(program_a: Program) -> None:
+def test_change_is_recorded_with_values_before_and_after(program_a: Program) -> None:
     made = program_a.post(f"{V1}agents/", {"name": "cleo", "persona": "Formal."}).json()
     path = f"{V1}agents/{made['id']}/"
     changed = program_a.request(
@@ -154,7 +154,7 @@ def strangers(send: Callable[[], Any], times: int) -> list[int]:
     return [send().status_code for _ in range(times)]
 
 
-def test_keys_that_open_nothing_are_recorded_and_cannot_fill_the_log(program_a: Program) -> None:
+def test_invalid_keys_are_recorded_within_a_limit(program_a: Program) -> None:
     """Each is another key, of this tenant, from one address; a good key from there still works."""
     cache.clear()
 

@@ -31,7 +31,7 @@ def narrow(program: Program, **options: Any) -> Program:
 
 
 @pytest.mark.parametrize(("route", "method"), sorted(CASES))
-def test_a_request_leaves_one_record_of_what_it_did(said: Said, route: str, method: str) -> None:
+def test_request_has_one_record_of_its_action(said: Said, route: str, method: str) -> None:
     case = CASES[route, method]
     if route == "session":
         return  # LangGraph's connection is no part of this transaction: test_sessions.py
@@ -51,9 +51,7 @@ def test_a_request_leaves_one_record_of_what_it_did(said: Said, route: str, meth
 
 
 @pytest.mark.parametrize(("route", "method"), sorted(CASES))
-def test_a_refused_request_is_recorded_as_refused_and_as_nothing_else(
-    said: Said, route: str, method: str
-) -> None:
+def test_refused_request_is_recorded_once_as_refused(said: Said, route: str, method: str) -> None:
     case = CASES[route, method]
     key = narrow(said.program, scopes=["erase"], user_id="nobody", agent_id=said.other.pk)
     body = None if case.body is None else json_bytes(case.body(said))
@@ -92,7 +90,7 @@ def test_a_read_that_fails_after_it_began_is_no_read(
     )
 
 
-def test_a_refused_change_is_undone_and_its_record_stays(said: Said) -> None:
+def test_refused_change_is_rolled_back_and_its_record_is_kept(said: Said) -> None:
     path = f"{V1}facts/{said.fact}/"
     before = len(events(said.program))
     refused = said.program.request(
@@ -107,7 +105,9 @@ def test_a_refused_change_is_undone_and_its_record_stays(said: Said) -> None:
     assert (event.action, event.detail["status"]) == ("refuse", 412)
 
 
-def test_what_cannot_be_recorded_is_not_done(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_action_without_a_record_is_rolled_back(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def is_full(*_: Any, **__: Any) -> None:
         raise DatabaseError("no room")
 

@@ -44,7 +44,7 @@ def test_cross_origin_pages_cannot_use_the_api() -> None:
         assert "Access-Control-Allow-Origin" not in response.headers
 
 
-def test_pages_that_are_named_may_use_the_api_and_nothing_else(settings: Any) -> None:
+def test_allowed_origins_can_use_only_the_api(settings: Any) -> None:
     settings.CORS_ALLOWED_ORIGINS = ["https://app.example"]
     asking = {
         "Access-Control-Request-Method": "POST",
@@ -91,7 +91,7 @@ def test_a_number_beyond_all_numbers_is_refused(program_a: Program) -> None:
     assert [error["field"] for error in response.json()["errors"]] == ["recall_open_at"]
 
 
-def test_an_import_that_is_sent_again_with_its_key_is_one(program_a: Program) -> None:
+def test_import_repeated_with_its_key_is_stored_once(program_a: Program) -> None:
     def send(content: str) -> Any:
         line = {
             "external_id": "e1",

@@ -163,7 +163,7 @@ def test_two_channels_may_use_the_same_key(program_a: Program) -> None:
     assert len(ids) == 3
 
 
-def test_what_is_imported_takes_no_key(program_a: Program) -> None:
+def test_import_accepts_no_idempotency_key(program_a: Program) -> None:
     line = {
         "agent": "ada", "user_id": "maria", "thread_id": "t", "role": "user", "content": "Hello",
         "external_id": "1", "created_at": "2024-01-01T00:00:00Z",

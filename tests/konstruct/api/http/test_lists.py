@@ -43,7 +43,7 @@ def import_turns(program: Program, count: int) -> None:
     assert response.json()["created"] == count
 
 
-def test_rows_of_one_moment_come_each_once(program_a: Program) -> None:
+def test_rows_with_equal_times_are_listed_once(program_a: Program) -> None:
     import_turns(program_a, 7)
     of_maria = f"{TRANSCRIPT}?agent=ada&user_id=maria&limit=3"
     rising = [["0", "1", "2"], ["3", "4", "5"], ["6"]]
@@ -67,7 +67,7 @@ def test_a_page_that_holds_all_has_no_neighbours(program_a: Program) -> None:
     assert (page["next"], page["previous"]) == (None, None)
 
 
-def test_new_rows_move_nothing_that_is_to_be_read(program_a: Program) -> None:
+def test_new_rows_do_not_shift_following_pages(program_a: Program) -> None:
     for number in range(4):
         program_a.send(f"{number}")
     first = program_a.get(f"{MESSAGES}?limit=2").json()
@@ -133,7 +133,7 @@ def test_a_cursor_of_another_tenant_is_refused(
 @pytest.mark.parametrize(
     "query", ["ordering=number", "limit=0", "limit=x", "limit=201", "cursor=a&cursor=b", "page=2"]
 )
-def test_what_a_list_does_not_know_is_refused(program_a: Program, query: str) -> None:
+def test_unknown_parameter_of_a_list_is_refused(program_a: Program, query: str) -> None:
     response = program_a.get(f"{AGENTS}?{query}")
     assert response.status_code == 400
     assert [error["field"] for error in response.json()["errors"]] == [query.split("=")[0]]

@@ -125,6 +125,6 @@ def test_a_database_that_takes_no_writes_is_an_outage(
         (FactBusy(10), "1"),
     ],
 )
-def test_an_error_in_a_view_says_when_to_come_again(error: Exception, retry_after: str) -> None:
+def test_outage_in_a_view_is_answered_with_retry_after(error: Exception, retry_after: str) -> None:
     problem = problem_of(error)
     assert (problem.status, problem.headers) == (503, {"Retry-After": retry_after})

@@ -91,12 +91,12 @@ def test_pages_outside_the_api_stay_pages(tenant_a: Any) -> None:
     )
 
 
-def test_without_the_last_slash_method_and_body_are_kept(program_a: Program) -> None:
+def test_missing_final_slash_keeps_method_and_body(program_a: Program) -> None:
     response = program_a.post(MESSAGES.rstrip("/"), {"content": "Hello"})
     assert (response.status_code, response.headers["Location"]) == (308, MESSAGES)
 
 
-def test_the_callers_request_id_comes_back(program_a: Program) -> None:
+def test_request_id_of_the_caller_is_returned(program_a: Program) -> None:
     response = program_a.get(MESSAGES, headers={"X-Request-ID": "job-7.try:2"})
     assert response.headers["X-Request-ID"] == "job-7.try:2"
 
@@ -143,7 +143,7 @@ def error_of(error_class: type, text: str) -> Exception:
 
 
 @pytest.mark.parametrize("error_class", OWN_ERRORS)
-def test_each_of_our_errors_has_a_status_and_says_what_was_wrong(error_class: type) -> None:
+def test_each_error_has_a_status_and_a_detail(error_class: type) -> None:
     found = problem_of(error_of(error_class, "What was wrong, and what to do."))
     assert (found.status, found.kind) == OWN_ERRORS[error_class][:2]
     assert "What was wrong, and what to do." in found.detail

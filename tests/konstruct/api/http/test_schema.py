@@ -71,7 +71,7 @@ def test_every_operation_documents_its_errors_and_has_an_example(schema: str) ->
         assert "example" in response["content"]["application/problem+json"]
 
 
-def test_generated_types_ask_for_what_is_required_and_no_more(schema: str) -> None:
+def test_generated_types_require_exactly_the_required_fields(schema: str) -> None:
     """Generators of types take a field with a default for one that is always there."""
     described = yaml.load(schema, yaml.CSafeLoader)
     assert described["servers"]

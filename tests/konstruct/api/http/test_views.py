@@ -30,7 +30,7 @@ def test_an_operation_needs_a_permission() -> None:
 
 
 @pytest.mark.parametrize("action", Action)
-def test_a_key_that_may_only_read_may_change_nothing_by_default(action: Action) -> None:
+def test_read_only_key_cannot_write_by_default(action: Action) -> None:
     class Thing(ApiView):
         @operation(action, "thing", **RULES)
         def post(self, request: Any) -> Response:

@@ -187,7 +187,7 @@ def test_a_tenant_without_users_has_none(program_b: Program) -> None:
     assert results(program_b, USERS) == []
 
 
-def test_a_recall_event_says_why(said: Said) -> None:
+def test_recall_event_contains_its_reasons(said: Said) -> None:
     (row,) = results(said.program, f"{EVENTS}?message_id={said.sent['id']}")
     assert results(said.program, f"{EVENTS}?message_id={said.reply.id}") == [row]
     assert (row["agent"], row["user_id"], row["message_id"], row["reply_id"]) == (
@@ -235,7 +235,7 @@ def test_recall_events_are_filtered(said: Said) -> None:
     assert said.program.get(f"{EVENTS}{said.sent['id']}/").status_code == 404
 
 
-def test_a_window_is_what_the_agent_has_before_its_eyes(said: Said) -> None:
+def test_window_contains_the_turns_of_the_prompt(said: Said) -> None:
     window = said.program.get(f"{WINDOWS}?agent=ada&user_id=maria").json()
     assert (window["agent"], window["agent_id"], window["user_id"]) == (
         "ada",
@@ -258,7 +258,7 @@ def test_a_turn_that_is_not_in_the_transcript_has_no_id(program_b: Program) -> N
     assert turn == {"message_id": None, "role": "user", "name": "", "content": "Hello", "at": None}
 
 
-def test_a_window_is_cleared_and_the_transcript_stays(said: Said) -> None:
+def test_window_is_cleared_and_the_transcript_kept(said: Said) -> None:
     whose = "agent=ada&user_id=maria"
     response = said.program.request("DELETE", f"{WINDOWS}?{whose}")
     assert (response.status_code, response.content) == (204, b"")
@@ -268,7 +268,7 @@ def test_a_window_is_cleared_and_the_transcript_stays(said: Said) -> None:
         assert WindowClear.objects.count() == 1
 
 
-def test_what_names_no_window_is_refused(program_b: Program) -> None:
+def test_invalid_name_of_a_window_is_refused(program_b: Program) -> None:
     for query in ("", "?agent=ada", "?user_id=maria"):
         assert program_b.request("DELETE", WINDOWS + query).status_code == 400
     assert program_b.get(f"{WINDOWS}?agent=nobody&user_id=maria").status_code == 422

@@ -70,7 +70,7 @@ def test_a_long_reply_is_split_and_each_part_is_posted_once(
     assert slack.methods().count("chat.update") == 1
 
 
-def test_posts_that_are_left_over_say_no_more(
+def test_remaining_posts_are_emptied(
     asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -84,7 +84,7 @@ def test_posts_that_are_left_over_say_no_more(
     assert [post["blocks"] for post in posted] == [[], [], []]
 
 
-def test_a_reply_that_is_given_up_is_an_apology_until_it_is_retried(
+def test_failed_reply_shows_an_apology_until_retried(
     asked: Program, slack: SlackServer, llm_server: LLMServer
 ) -> None:
     llm_server.answers = [Answer({}, status=401)]
@@ -98,7 +98,7 @@ def test_a_reply_that_is_given_up_is_an_apology_until_it_is_retried(
     assert slack.workspaces["T1"].posts[0]["shown"] == [APOLOGY.text, PLACEHOLDER.text, "Noted."]
 
 
-def test_what_was_posted_before_its_worker_died_is_found_and_not_posted_again(
+def test_post_before_a_kill_is_found_and_not_repeated(
     asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(BaseException):
@@ -119,7 +119,7 @@ def test_what_was_posted_before_its_worker_died_is_found_and_not_posted_again(
 
 
 @pytest.mark.parametrize("channel", ["C1", "D1"])
-def test_an_answer_that_got_lost_is_no_reason_to_post_again(
+def test_lost_response_does_not_cause_a_second_post(
     connected: Program, slack: SlackServer, post: Post, channel: str
 ) -> None:
     direct = {"channel_type": "im"} if channel == "D1" else {}
@@ -139,7 +139,7 @@ def test_an_answer_that_got_lost_is_no_reason_to_post_again(
     assert slack.methods().count(read) == 3
 
 
-def test_what_was_surely_not_posted_is_posted_without_looking(
+def test_certainly_missing_post_is_posted_without_a_search(
     asked: Program, slack: SlackServer
 ) -> None:
     slack.trouble("chat.postMessage", Trouble(429, "ratelimited", {"Retry-After": "7"}))
@@ -212,7 +212,7 @@ def test_delivery_rate_limited_while_streaming_waits_and_then_posts_the_reply(
     assert posted["shown"] == [PLACEHOLDER.text, "At _last_, done."]
 
 
-def test_what_has_broken_off_is_not_shown_any_more(
+def test_text_of_a_failed_attempt_is_removed(
     written: Program, slack: SlackServer, llm_server: LLMServer
 ) -> None:
     llm_server.default = streamed("At ", "last", whole=False)
@@ -244,7 +244,7 @@ def test_a_change_while_it_is_shown_is_shown_too(
     assert slack.workspaces["T1"].posts[0]["shown"] == [PLACEHOLDER.text, "Noted."]
 
 
-def test_a_failure_to_show_what_was_is_none_to_show_what_is(
+def test_failed_update_of_an_old_reply_does_not_fail_the_current_one(
     asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
@@ -265,7 +265,7 @@ def test_a_failure_to_show_what_was_is_none_to_show_what_is(
     assert slack.posts("T1") == ["Noted."]
 
 
-def test_what_another_worker_shows_is_left_to_it(asked: Program, slack: SlackServer) -> None:
+def test_delivery_of_another_worker_is_skipped(asked: Program, slack: SlackServer) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
     with queue.DELIVERIES.leased(message_id):
         show_all(asked)
@@ -275,7 +275,7 @@ def test_what_another_worker_shows_is_left_to_it(asked: Program, slack: SlackSer
     assert slack.posts("T1") == [PLACEHOLDER.text]
 
 
-def test_a_worker_that_has_lost_its_lease_posts_and_notes_nothing(
+def test_worker_with_a_lost_lease_posts_and_records_nothing(
     asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was stopped while it looked at what is to be shown; another worker has shown it since."""
@@ -293,7 +293,7 @@ def test_a_worker_that_has_lost_its_lease_posts_and_notes_nothing(
     assert not queue.DELIVERIES.jobs().exists()
 
 
-def test_a_worker_claims_what_is_to_be_shown(asked: Program, slack: SlackServer) -> None:
+def test_worker_claims_due_deliveries(asked: Program, slack: SlackServer) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
     assert claimed(queue.DELIVERIES) == [message_id]
     assert claimed(queue.DELIVERIES) == []

@@ -14,7 +14,7 @@ from tests.servers.slack import SlackServer, Trouble
 
 
 @pytest.mark.parametrize("trouble", [Trouble(500), Trouble(503), Trouble(error="internal_error")])
-def test_what_passes_is_tried_again_later_and_later(
+def test_temporary_error_is_retried_with_growing_delays(
     asked: Program, slack: SlackServer, trouble: Trouble
 ) -> None:
     slack.trouble("chat.postMessage", *[trouble] * 3)
@@ -29,7 +29,7 @@ def test_what_passes_is_tried_again_later_and_later(
     assert slack.posts("T1") == ["Noted."]
 
 
-def test_slack_that_cannot_be_reached_loses_nothing(asked: Program, slack: SlackServer) -> None:
+def test_unreachable_slack_loses_no_delivery(asked: Program, slack: SlackServer) -> None:
     slack.down = True
     answer_all(asked)
     assert "Slack could not be reached" in DELIVERIES.jobs().get().last_error
@@ -57,7 +57,7 @@ def test_delivery_fails_after_max_attempts_until_retried(
     assert not DELIVERIES.retry(job.key)
 
 
-def test_what_slack_refuses_is_undelivered_with_the_reason(
+def test_refusal_of_slack_is_undelivered_with_the_reason(
     asked: Program, slack: SlackServer
 ) -> None:
     slack.workspaces["T1"].archived.add("C1")
@@ -83,7 +83,7 @@ def test_a_workspace_that_was_disconnected_is_not_written_to(
     )
 
 
-def test_the_token_and_what_it_seals_are_in_no_error(
+def test_token_and_sealed_text_are_in_no_error(
     asked: Program, slack: SlackServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
@@ -94,7 +94,9 @@ def test_the_token_and_what_it_seals_are_in_no_error(
     assert token not in caplog.text + DELIVERIES.jobs().get().last_error
 
 
-def test_what_is_no_json_is_an_outage(asked: Program, slack: SlackServer, settings: Any) -> None:
+def test_response_without_json_is_an_outage(
+    asked: Program, slack: SlackServer, settings: Any
+) -> None:
     assert web_api._retry_after("nan") == web_api.DEFAULT_RETRY_AFTER_SECONDS
     assert web_api._retry_after("soon") == web_api.DEFAULT_RETRY_AFTER_SECONDS
     assert web_api._retry_after("0") == 1.0

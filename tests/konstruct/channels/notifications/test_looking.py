@@ -76,7 +76,7 @@ def test_a_consent_that_waits_is_mailed(team: Program, mail: MailServer) -> None
     assert "May I?" not in mail.mails[0].get_content()
 
 
-def test_a_consent_that_was_given_is_not_mailed(team: Program, mail: MailServer) -> None:
+def test_given_consent_is_not_mailed(team: Program, mail: MailServer) -> None:
     recipient(wait_minutes=1)
     call = ask_for_consent(team)
     decide(team.tenant.id, call.pk, False, by="tests")
@@ -84,9 +84,7 @@ def test_a_consent_that_was_given_is_not_mailed(team: Program, mail: MailServer)
     assert mail.mails == []
 
 
-def test_a_job_that_fails_for_good_is_mailed_once_and_again_when_it_fails_again(
-    team: Program, mail: MailServer
-) -> None:
+def test_permanently_failed_job_is_mailed_once_per_failure(team: Program, mail: MailServer) -> None:
     recipient()
     ask(team, "Hello")
     message = Message.objects.get(content="Hello")
@@ -145,7 +143,7 @@ def test_many_proposed_facts_are_mailed_once_a_day(team: Program, mail: MailServ
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-def test_nothing_of_an_erased_person_is_sent(
+def test_notifications_contain_no_data_of_an_erased_person(
     team: Program, mail: MailServer, as_owner: Callable[[], AbstractContextManager[None]]
 ) -> None:
     recipient(digest_minutes=60, last_sent_at=timezone.now(), includes_question=True)

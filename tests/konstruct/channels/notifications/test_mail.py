@@ -44,9 +44,7 @@ def text_of(mail: Any) -> str:
     return str(mail.get_content())
 
 
-def test_an_escalation_is_mailed_with_a_link_and_nothing_of_the_conversation(
-    team: Program, mail: MailServer
-) -> None:
+def test_escalation_mail_has_a_link_and_no_message_text(team: Program, mail: MailServer) -> None:
     recipient()
     ask(team)
     work()
@@ -91,9 +89,7 @@ def test_without_recipients_there_is_no_job(team: Program) -> None:
     assert not has_recipients()
 
 
-def test_a_recipient_that_is_added_is_notified_of_what_is_open(
-    team: Program, mail: MailServer
-) -> None:
+def test_new_recipient_is_notified_of_open_escalations(team: Program, mail: MailServer) -> None:
     ask(team)
     recipient()
     work()
@@ -131,7 +127,7 @@ def test_answered_person_waits_again_only_after_a_new_message(
     assert LOOKS.jobs().get().due_at > timezone.now() + timedelta(minutes=29)
 
 
-def test_what_is_settled_before_the_mail_is_not_mailed(team: Program, mail: MailServer) -> None:
+def test_settled_event_is_not_mailed(team: Program, mail: MailServer) -> None:
     row = recipient(digest_minutes=60, last_sent_at=timezone.now())
     ask(team)
     work()
@@ -191,7 +187,7 @@ def test_quiet_hours_within_a_day() -> None:
     assert row.pause(datetime(2026, 1, 1, 13, 0, tzinfo=UTC)) == timedelta(0)
 
 
-def test_a_mail_server_that_is_down_loses_nothing(team: Program, mail: MailServer) -> None:
+def test_unreachable_mail_server_loses_no_notification(team: Program, mail: MailServer) -> None:
     recipient()
     mail.stop()
     ask(team)
@@ -219,9 +215,7 @@ def test_a_mail_that_is_to_be_tried_later_is_sent_later_with_the_same_id(
     assert [each["Message-ID"] for each in mail.mails] == [f"<{batch}@konstruct.example>"]
 
 
-def test_a_mail_that_is_refused_is_given_up_and_others_are_notified(
-    team: Program, mail: MailServer
-) -> None:
+def test_refused_mail_fails_and_others_are_sent(team: Program, mail: MailServer) -> None:
     recipient(email="gone@example.com", events=["escalation_opened"])
     recipient(email="olga@example.com", events=["job_failed"])
     mail.answers = ["550 no such user"]
@@ -239,7 +233,7 @@ def test_a_mail_that_is_refused_is_given_up_and_others_are_notified(
     assert mail.recipients[1] == ["gone@example.com"]
 
 
-def test_a_worker_that_was_killed_after_sending_sends_the_same_mail_again(
+def test_worker_killed_after_sending_sends_the_same_mail_again(
     team: Program, mail: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At least once, and with one Message-ID."""
@@ -278,7 +272,9 @@ def test_names_break_no_header(team: Program, mail: MailServer) -> None:
     assert "Ada Bcc: all@example.com x waits" in sent["Subject"]
 
 
-def test_without_a_mail_server_it_is_given_up_with_the_reason(team: Program, settings: Any) -> None:
+def test_notification_without_a_mail_server_fails_with_the_reason(
+    team: Program, settings: Any
+) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST = ""
     recipient()
@@ -290,7 +286,7 @@ def test_without_a_mail_server_it_is_given_up_with_the_reason(team: Program, set
     )
 
 
-def test_recipients_of_another_tenant_get_nothing(
+def test_recipients_of_another_tenant_get_no_mail(
     team: Program, program_b: Program, mail: MailServer
 ) -> None:
     with tenant_scope(program_b.tenant.id):

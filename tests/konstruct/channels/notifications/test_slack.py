@@ -190,7 +190,7 @@ def test_button_is_refused_without_the_permission_to_answer(
     assert answers_of(asked) == []
 
 
-def test_another_workspace_reaches_nothing(
+def test_other_workspace_gets_no_notification(
     asked: Program, program_b: Program, slack: SlackServer, post: Post
 ) -> None:
     install(program_b, slack, "T2")
@@ -230,7 +230,7 @@ def test_a_guest_of_another_workspace_does_not_answer(
 
 
 @pytest.mark.parametrize("text", ["", " \n", None, 5, ["x"], {"a": 1}, "a\0b", "\ud800"], ids=repr)
-def test_what_is_no_answer_is_refused(asked: Program, post: Post, text: object) -> None:
+def test_invalid_answer_is_refused(asked: Program, post: Post, text: object) -> None:
     with tenant_scope(asked.tenant.id):
         member("U7", "change_escalation")
     response = submit(post, escalation_of(asked).pk, text)
@@ -334,9 +334,7 @@ def test_a_worker_that_was_killed_after_the_post_posts_once(
     assert len(slack.posts("T1")) == 1
 
 
-def test_what_slack_refuses_is_given_up_with_the_reason(
-    connected: Program, slack: SlackServer
-) -> None:
+def test_refusal_of_slack_fails_with_the_reason(connected: Program, slack: SlackServer) -> None:
     slack.workspaces["T1"].archived.add("C9")
     with tenant_scope(connected.tenant.id):
         Agent.objects.update(escalate_on=["human"])

@@ -60,7 +60,7 @@ def test_history_is_written_in_its_own_order_and_waits_for_embeddings(program_a:
         assert embedding_jobs.drain(program_a.tenant.id).stored == 3
 
 
-def test_importing_again_writes_nothing_twice(program_a: Program) -> None:
+def test_repeated_import_stores_no_duplicates(program_a: Program) -> None:
     first = program_a.post(IMPORT, {"messages": [line(1), line(2)]}).json()
     again = program_a.post(
         IMPORT, {"messages": [line(1, content="Changed."), line(2), line(3), line(3)]}
@@ -112,7 +112,7 @@ def test_a_wrong_line_is_answered_and_keeps_no_other_out(
 
 
 @pytest.mark.parametrize("field", [*REQUIRED, *OF_SOMEBODY])
-def test_what_is_missing_is_named_line_by_line(program_a: Program, field: str) -> None:
+def test_missing_fields_are_named_for_each_line(program_a: Program, field: str) -> None:
     create_agent(tenant_id=program_a.tenant.id, name="bo")
     lacking = {name: value for name, value in line(1).items() if name != field}
     document = program_a.post(IMPORT, {"messages": [lacking, line(2), lacking]}).json()
@@ -154,7 +154,7 @@ def statuses(document: dict[str, Any]) -> str:
     return "".join(each["status"][0] for each in document["results"])
 
 
-def test_role_and_content_are_enough_and_the_rest_is_given(program_a: Program) -> None:
+def test_role_and_content_suffice_with_defaults(program_a: Program) -> None:
     document = bare(program_a, *BARE)
     assert statuses(document) == "cccc"
     assert contents(program_a) == [each["content"] for each in BARE]
@@ -177,7 +177,7 @@ def test_an_inactive_agent_has_to_be_named(program_a: Program) -> None:
     assert of_other["agent_id"] == str(other.pk)
 
 
-def test_the_same_body_again_and_a_longer_one_write_nothing_twice(program_a: Program) -> None:
+def test_repeated_or_longer_body_stores_no_duplicates(program_a: Program) -> None:
     first = bare(program_a, *BARE)
     again = bare(program_a, *BARE)
     assert statuses(again) == "eeee"
@@ -207,7 +207,7 @@ def test_time_distinguishes_turns(program_a: Program) -> None:
     assert statuses(bare(program_a, BARE[1] | {"created_at": "2026-03-15T09:30:00Z"})) == "c"
 
 
-def test_lines_say_what_differs_from_the_requests_own(program_a: Program) -> None:
+def test_lines_override_fields_of_the_request(program_a: Program) -> None:
     create_agent(tenant_id=program_a.tenant.id, name="bo")
     lines = [BARE[0], BARE[0] | {"user_id": "theo", "thread_id": "t"}, BARE[0] | {"agent": "bo"}]
     body = {"agent": "ada", "user_id": "maria", "thread_id": "common", "messages": lines}
@@ -220,7 +220,7 @@ def test_lines_say_what_differs_from_the_requests_own(program_a: Program) -> Non
     assert program_a.post(IMPORT, body | {"agent": "nobody"}).status_code == 422
 
 
-def test_a_bound_key_imports_what_is_its_users(program_a: Program) -> None:
+def test_bound_key_imports_only_messages_of_its_user(program_a: Program) -> None:
     bound = with_key(program_a, user_id="maria", agent_id=program_a.agent.id)
     create_agent(tenant_id=program_a.tenant.id, name="bo")
     (result,) = bound.post(IMPORT, {"messages": BARE[:1]}).json()["results"]
@@ -241,7 +241,7 @@ def test_agents_are_found_by_name_and_by_id(program_a: Program) -> None:
     assert program_a.post(IMPORT, {"messages": lines}).json()["created"] == 3
 
 
-def test_the_description_of_the_api_says_what_is_required() -> None:
+def test_api_description_lists_the_required_fields() -> None:
     items = described()["components"]["schemas"]["Import"]["properties"]["messages"]["items"]
     assert items["required"] == list(REQUIRED)
     documented = (ROOT / "docs" / "api.md").read_text()
@@ -258,7 +258,7 @@ def test_a_line_that_is_no_object_is_answered_too(program_a: Program, odd: Any) 
 @pytest.mark.parametrize(
     "body", [{}, {"messages": []}, {"messages": "x"}, {"messages": [{}] * 1001}, {"turns": []}]
 )
-def test_a_body_that_is_no_history_is_refused_and_leaves_nothing(
+def test_invalid_history_is_refused_and_stores_nothing(
     program_a: Program, body: dict[str, Any]
 ) -> None:
     response = program_a.post(IMPORT, body)
@@ -283,7 +283,7 @@ def test_imported_turns_are_in_the_window(program_a: Program) -> None:
     ]
 
 
-def test_a_file_is_imported_and_again_without_doubles(
+def test_file_is_imported_twice_without_duplicates(
     program_a: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "history.jsonl"
@@ -294,7 +294,7 @@ def test_a_file_is_imported_and_again_without_doubles(
     assert len(contents(program_a)) == 2
 
 
-def test_lines_of_a_file_need_no_more_than_what_the_command_does_not_say(
+def test_lines_need_only_fields_missing_in_the_command(
     program_a: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("konstruct.orchestrator.management.commands.import_transcript.BATCH", 3)

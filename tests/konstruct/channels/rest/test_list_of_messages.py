@@ -30,7 +30,7 @@ def test_the_list_is_newest_first_in_pages(program_a: Program) -> None:
     assert listed(program_a.get(third.json()["previous"])) == ["message 2", "message 1"]
 
 
-def test_the_list_holds_what_was_sent_with_its_replies(program_a: Program) -> None:
+def test_list_contains_sent_messages_with_replies(program_a: Program) -> None:
     sent = program_a.send("question").json()
     answer(program_a, sent["id"], "the answer")
     (document,) = program_a.get(MESSAGES).json()["results"]

@@ -55,7 +55,7 @@ def test_without_a_thread_a_user_has_one_of_their_own(program_a: Program) -> Non
     assert program_a.send().json()["thread_id"] == "maria"
 
 
-def test_content_is_kept_verbatim(program_a: Program) -> None:
+def test_content_is_stored_verbatim(program_a: Program) -> None:
     content = "  Grüße 👋\n\ttab \u202e rtl\r\n "
     assert program_a.send(content).json()["content"] == content
     with tenant_scope(program_a.tenant.id):
@@ -98,7 +98,7 @@ def test_a_reply_that_is_not_delivered_yet_is_not_shown(program_a: Program) -> N
     assert (document["status"], document["reply"]) == ("queued", None)
 
 
-def test_a_reply_that_is_tried_again_says_why_and_when(program_a: Program) -> None:
+def test_retried_reply_has_the_error_and_the_next_time(program_a: Program) -> None:
     sent = program_a.send().json()
     with tenant_scope(program_a.tenant.id):
         queue.REPLIES.record_failure(uuid.UUID(sent["id"]), LLMUnavailable("It is busy."))
@@ -113,7 +113,7 @@ def test_a_reply_that_is_tried_again_says_why_and_when(program_a: Program) -> No
     }
 
 
-def test_a_reply_that_was_given_up_says_why(program_a: Program) -> None:
+def test_failed_reply_has_the_error(program_a: Program) -> None:
     sent = program_a.send().json()
     with tenant_scope(program_a.tenant.id):
         queue.REPLIES.record_failure(uuid.UUID(sent["id"]), LLMRefused("No such model."))
@@ -128,7 +128,7 @@ def test_a_reply_that_was_given_up_says_why(program_a: Program) -> None:
     }
 
 
-def test_the_same_key_again_is_the_same_message(program_a: Program) -> None:
+def test_same_idempotency_key_returns_the_same_message(program_a: Program) -> None:
     first, second = (program_a.send(headers={"Idempotency-Key": "k1"}) for _ in range(2))
     assert (first.status_code, second.status_code) == (202, 202)
     assert first.json() == second.json()
@@ -181,7 +181,7 @@ def hold_for_consent(program: Program, message_id: str, *facts: str) -> list[Too
         return tool_calls.waiting_for(message.id)
 
 
-def test_a_message_that_awaits_consent_says_which_calls_to_decide_on(program_a: Program) -> None:
+def test_message_awaiting_consent_names_its_tool_calls(program_a: Program) -> None:
     sent = program_a.send(headers={"Idempotency-Key": "k"}).json()
     calls = hold_for_consent(program_a, sent["id"], "Maria likes tea.", "Maria has a cat.")
     url = "http://localhost/api/v1/tool-calls"
@@ -221,7 +221,7 @@ def test_a_message_that_awaits_consent_says_which_calls_to_decide_on(program_a: 
     assert (done["status"], done["waits_for"]) == ("queued", None)
 
 
-def test_a_message_that_waits_for_a_person_says_under_which_escalation(
+def test_message_waiting_for_a_person_names_its_escalation(
     program_a: Program,
 ) -> None:
     sent = program_a.send().json()

@@ -37,7 +37,7 @@ def search(program: Program, **fields: Any) -> Any:
     return program.post(SEARCH, asked | fields)
 
 
-def test_what_is_sent_with_a_message_is_returned_and_narrows_the_list(program_a: Program) -> None:
+def test_metadata_of_a_message_is_returned_and_filters_the_list(program_a: Program) -> None:
     sent = program_a.send("Where is it?", metadata=ORDER)
     assert sent.json()["metadata"] == ORDER
     assert program_a.get(f"{MESSAGES}{sent.json()['id']}/").json()["metadata"] == ORDER
@@ -92,7 +92,7 @@ def test_search_with_filters_considers_only_matching_messages(
         (json.loads('{"a":' * 20 + "1" + "}" * 20), "deeper than 16"),
     ],
 )
-def test_what_cannot_be_metadata_is_refused_with_the_reason(
+def test_invalid_metadata_is_refused_with_the_reason(
     program_a: Program, metadata: Any, words: str
 ) -> None:
     assert program_a.send("Hello", metadata=metadata).status_code == 400

@@ -47,7 +47,7 @@ BAD_BODIES = [
 
 
 @pytest.mark.parametrize(("fields", "status", "named"), BAD_BODIES)
-def test_a_bad_field_is_named_and_nothing_is_left_behind(
+def test_invalid_field_is_named_and_nothing_is_stored(
     program_a: Program, fields: dict[str, Any], status: int, named: list[str]
 ) -> None:
     response = program_a.send(**{"content": "Hello", **fields})
@@ -85,7 +85,7 @@ def test_a_body_beyond_the_limit_is_refused_unread(program_a: Program, settings:
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded", ""])
-def test_only_json_is_taken(program_a: Program, content_type: str) -> None:
+def test_only_json_is_accepted(program_a: Program, content_type: str) -> None:
     body = b'{"agent": "ada", "user_id": "maria", "content": "Hello"}'
     response = program_a.post(MESSAGES, body, content_type=content_type)
     assert response.status_code == 415
@@ -106,7 +106,7 @@ def test_an_unknown_query_parameter_is_refused(program_a: Program) -> None:
     assert rows(program_a) == (0, 0, 0)
 
 
-def test_an_inactive_agent_accepts_nothing(program_a: Program) -> None:
+def test_inactive_agent_accepts_no_message(program_a: Program) -> None:
     with tenant_scope(program_a.tenant.id):
         program_a.agent.is_active = False
         program_a.agent.save()

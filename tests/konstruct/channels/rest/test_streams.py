@@ -65,7 +65,7 @@ def test_accept_header_of_events_gets_a_stream(
     assert response.headers["Content-Type"] == media_type
 
 
-def test_what_is_refused_is_no_stream(program_a: Program) -> None:
+def test_refused_request_is_not_a_stream(program_a: Program) -> None:
     refused = program_a.post(MESSAGES, {}, headers=EVENTS)
     assert refused.headers["Content-Type"] == "application/problem+json"
     assert refused.status_code == 400

@@ -123,14 +123,14 @@ def test_a_state_of_one_tenant_is_no_good_in_another(
         ({"code": "unknown"}, "Slack refused oauth.v2.access: invalid_code."),
     ],
 )
-def test_what_comes_to_nothing_says_why(
+def test_failed_connection_shows_the_reason(
     program_a: Program, admin: Client, slack: SlackServer, query: dict[str, str], words: str
 ) -> None:
     told = begin(admin, program_a)
     assert words in finish(admin, come_back(**query, state=told["state"])).text
 
 
-def test_a_workspace_of_another_tenant_is_not_taken_over(
+def test_workspace_of_another_tenant_cannot_be_connected(
     program_a: Program, program_b: Program, admin: Client, slack: SlackServer
 ) -> None:
     install(program_b, slack, "T1")
@@ -141,7 +141,7 @@ def test_a_workspace_of_another_tenant_is_not_taken_over(
     assert tenant_of_workspace("slack", "T1") == program_b.tenant.id
 
 
-def test_without_a_slack_app_the_page_says_so(
+def test_page_without_a_slack_app_shows_a_notice(
     program_a: Program, admin: Client, settings: Any
 ) -> None:
     settings.SLACK_CLIENT_ID = ""
@@ -190,7 +190,7 @@ def test_a_token_is_on_no_page_and_in_no_repr(
     assert token.encode() not in b"".join(filter(None, cached))
 
 
-def test_what_is_undelivered_is_seen_and_tried_again(
+def test_undelivered_reply_is_shown_and_retried(
     connected: Program, admin: Client, slack: SlackServer, post: Callable[..., Any]
 ) -> None:
     slack.workspaces["T1"].archived.add("C1")
@@ -217,7 +217,7 @@ def test_what_is_undelivered_is_seen_and_tried_again(
     assert counts == {"failed": 0, "queued": 0, "delivered": 1}
 
 
-def test_what_could_not_be_taken_in_is_seen_and_tried_again(
+def test_failed_inbox_entry_is_shown_and_retried(
     connected: Program, admin: Client, post: Callable[..., Any]
 ) -> None:
     post(mention("T1", "Hello", ts="17.1"))

@@ -173,7 +173,7 @@ def test_unsigned_forged_and_stale_requests_are_refused_unread(
     assert messages(connected) == []
 
 
-def test_what_is_not_slack_is_refused(
+def test_request_without_a_signature_of_slack_is_refused(
     connected: Program, post: Post, settings: Any, client: Any
 ) -> None:
     assert client.get("/channels/slack/events/", headers={"Host": "localhost"}).status_code == 405
@@ -255,7 +255,7 @@ def test_the_installation_that_an_event_is_for_is_named_by_its_authorization(
     ]
 
 
-def test_two_tenants_with_the_same_user_and_channel_ids_stay_apart(
+def test_equal_user_and_channel_ids_of_two_tenants_are_separate(
     connected: Program, program_b: Program, slack: SlackServer, post: Post
 ) -> None:
     install(program_b, slack, "T2")
@@ -280,7 +280,7 @@ def test_slack_over_the_limit_gets_retry_after(
     assert [content for _, _, content, _ in messages(connected)] == ["First", "Second"]
 
 
-def test_with_the_cache_down_it_is_accepted_and_with_postgres_down_it_is_to_come_again(
+def test_event_is_accepted_without_the_cache_and_retried_without_postgres(
     connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> None:
@@ -307,7 +307,7 @@ def test_with_the_cache_down_it_is_accepted_and_with_postgres_down_it_is_to_come
 @pytest.mark.parametrize(
     "ends", [{"type": "app_uninstalled"}, {"type": "tokens_revoked", "tokens": {"bot": ["UBOT"]}}]
 )
-def test_a_workspace_ends_when_slack_says_so(
+def test_workspace_is_disconnected_by_slack(
     connected: Program, post: Post, ends: dict[str, Any]
 ) -> None:
     assert post(event("T1", type="tokens_revoked", tokens={"oauth": ["U1"]})).status_code == 200
@@ -336,7 +336,7 @@ def test_the_query_budget_of_a_mention(
         assert (Arrival.objects.count(), Message.objects.count()) == (0, 1)
 
 
-def test_what_cannot_be_taken_in_is_tried_again_and_keeps_nothing_else_waiting(
+def test_failed_entry_is_retried_and_blocks_no_other(
     connected: Program, post: Post, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     usual = inbound.handle
@@ -364,9 +364,7 @@ def test_what_cannot_be_taken_in_is_tried_again_and_keeps_nothing_else_waiting(
     assert len(messages(connected)) == 2
 
 
-def test_a_worker_claims_what_has_arrived_and_takes_in_what_came_from_there(
-    connected: Program, post: Post
-) -> None:
+def test_worker_claims_and_processes_inbox_entries(connected: Program, post: Post) -> None:
     post(mention("T1", "One"))
     post(mention("T1", "Two"))
     work("arrival")

@@ -84,13 +84,13 @@ def test_a_key_that_is_none_stops_the_process_at_its_start(
     "fields",
     [{"workspace": "T:1"}, {"workspace": ""}, {"bot_user_id": ""}, {"token": " "}, {"token": "ü"}],
 )
-def test_what_cannot_be_slacks_is_refused(program_a: Program, fields: dict[str, str]) -> None:
+def test_invalid_oauth_response_is_refused(program_a: Program, fields: dict[str, str]) -> None:
     given = {"workspace": "T1", "bot_user_id": "UBOT", "token": "xoxb-1", **fields}
     with pytest.raises(InstallationInvalid):
         connect(tenant_id=program_a.tenant.id, agent_id=program_a.agent.pk, by="eva", **given)
 
 
-def test_postgres_keeps_no_token_of_what_is_disconnected(connected: Program) -> None:
+def test_disconnected_installation_has_no_token_in_postgres(connected: Program) -> None:
     with tenant_scope(connected.tenant.id):
         rows = SlackInstallation.objects.all()
         with pytest.raises(IntegrityError, match="slack_token_while"), transaction.atomic():

@@ -90,7 +90,7 @@ def test_other_threads_and_direct_messages_of_the_others_stay_out(
     assert "I want to leave." not in str(asked(llm_server))
 
 
-def test_a_program_that_names_the_thread_reads_nothing_of_it(
+def test_program_cannot_read_a_thread_by_its_name(
     connected: Program, post: Post, llm_server: LLMServer
 ) -> None:
     thread = begin(post, connected)
@@ -102,7 +102,7 @@ def test_a_program_that_names_the_thread_reads_nothing_of_it(
     assert "Argo" not in str(asked(llm_server))
 
 
-def test_two_tenants_with_the_same_threads_and_users_stay_apart(
+def test_equal_threads_and_users_of_two_tenants_are_separate(
     connected: Program, program_b: Program, slack: SlackServer, post: Post, llm_server: LLMServer
 ) -> None:
     install(program_b, slack, "T2")
@@ -119,7 +119,7 @@ def test_two_tenants_with_the_same_threads_and_users_stay_apart(
     assert "secret" not in words
 
 
-def test_a_flushed_cache_changes_nothing_and_a_wrong_window_is_found_and_repaired(
+def test_flushed_cache_changes_nothing_and_a_wrong_window_is_repaired(
     connected: Program, post: Post, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verifying, "SECOND_RUN_SECONDS", 0)

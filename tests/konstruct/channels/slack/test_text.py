@@ -28,7 +28,7 @@ def read(text: str) -> str:
         ("<@UBOT>", ""),
     ],
 )
-def test_what_people_write_is_readable(written: str, readable: str) -> None:
+def test_slack_markup_is_converted_to_text(written: str, readable: str) -> None:
     assert read(written) == readable
 
 
@@ -79,7 +79,7 @@ def test_parts_end_at_lines_then_at_words_then_anywhere() -> None:
     assert split("&" * 20, 40) == ["&amp;" * 6, "&amp;" * 6, "&amp;" * 6, "&amp;" * 2]
 
 
-def test_code_that_is_cut_is_closed_and_opened_again() -> None:
+def test_split_code_block_is_closed_and_reopened() -> None:
     parts = split("```\n" + "\n".join(["x = 1"] * 12) + "\n```\nend", 40)
     assert len(parts) > 2
     assert all(part.count("```") % 2 == 0 for part in parts)

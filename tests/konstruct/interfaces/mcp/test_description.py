@@ -53,7 +53,7 @@ def test_answers_are_as_they_are_described(
 
 
 @pytest.mark.parametrize("body", [[], {"jsonrpc": "1.0", "id": 1, "method": "ping"}, {"id": 1}])
-def test_what_is_not_described_is_refused(program_a: Program, body: Any) -> None:
+def test_undocumented_field_is_refused(program_a: Program, body: Any) -> None:
     assert errors(body, "Message")
     refused = program_a.post(ENDPOINT, body)
     assert (refused.status_code, errors(refused.json(), "Refusal")) == (400, [])

@@ -69,7 +69,7 @@ def test_the_new_era_discovers(program_a: Program) -> None:
 
 
 @pytest.mark.parametrize("version", [*HANDSHAKE_PROTOCOL_VERSIONS, NEW])
-def test_the_list_of_tools_is_what_its_revision_says(program_a: Program, version: str) -> None:
+def test_tools_match_the_protocol_version(program_a: Program, version: str) -> None:
     result = ask(program_a, "tools/list", version).json()["result"]
     validate_server_result("tools/list", version, result)
     assert ("ttlMs" in result) is (version == NEW)
@@ -131,7 +131,7 @@ def test_an_unknown_tool_is_an_error_of_the_protocol(program_a: Program) -> None
         (b'{"jsonrpc": "2.0", "id": 1, "method": "resources/list"}', 200, -32601),
     ],
 )
-def test_what_is_malformed_gets_an_error_of_the_protocol(
+def test_malformed_request_gets_a_protocol_error(
     program_a: Program, body: bytes, status: int, code: int
 ) -> None:
     answer = post(program_a, body)
@@ -139,7 +139,7 @@ def test_what_is_malformed_gets_an_error_of_the_protocol(
     assert answer.headers["X-Request-ID"]
 
 
-def test_only_json_is_taken_and_given(program_a: Program) -> None:
+def test_only_json_is_accepted_and_returned(program_a: Program) -> None:
     body = body_of("ping", {}, OLD)
     as_form = post(program_a, body, content_type="application/x-www-form-urlencoded")
     assert (as_form.status_code, error_of(as_form)) == (415, -32600)

@@ -135,9 +135,7 @@ def test_every_tool_requires_a_key(world: World, name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(CASES))
 @pytest.mark.parametrize("bound", ["user", "agent"])
-def test_a_narrow_key_of_the_same_tenant_sees_and_changes_nothing_else(
-    world: World, name: str, bound: str
-) -> None:
+def test_bound_key_reads_and_changes_only_its_own_data(world: World, name: str, bound: str) -> None:
     answer = send(CASES[name], world.victim, world.strangers[bound])
     assert answer.status_code < 500
     told = answer.content.decode()
@@ -190,7 +188,7 @@ def test_a_list_costs_the_same_for_any_number_of_rows(world: World, name: str) -
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_a_call_leaves_one_record_of_what_it_did(world: World, name: str) -> None:
+def test_call_has_one_record_of_its_action(world: World, name: str) -> None:
     said, case = world.victim, CASES[name]
     tenant_id = said.program.tenant.id
     with transaction.atomic():

@@ -59,7 +59,7 @@ def test_a_notification_has_no_id() -> None:
         {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []},
     ],
 )
-def test_what_is_no_request_is_refused(body: Any) -> None:
+def test_invalid_request_is_refused(body: Any) -> None:
     for headers in ({}, {"MCP-Protocol-Version": NEW}):
         with pytest.raises(RpcError) as refused:
             read_message(body, headers)
@@ -86,7 +86,7 @@ def changed(**headers: str | None) -> dict[str, str]:
         changed(MCP_Protocol_Version="2099-01-01"),
     ],
 )
-def test_headers_must_say_what_the_body_says(headers: dict[str, str]) -> None:
+def test_headers_must_match_the_body(headers: dict[str, str]) -> None:
     with pytest.raises(RpcError) as refused:
         read_message(body_of("tools/call", CALL, NEW), headers)
     assert refused.value.code == HEADER_MISMATCH

@@ -90,7 +90,7 @@ def test_a_text_that_is_a_fact_with_and_without_an_agent_is_found_once(program_a
     assert len(found["structuredContent"]["results"]) == 1
 
 
-def test_what_was_remembered_is_corrected_and_forgotten(program_a: Program) -> None:
+def test_stored_fact_is_corrected_and_deleted(program_a: Program) -> None:
     fact = remember(program_a, "Maria lives in Porto.", metadata={"topic": "home"})
     assert last_event(program_a).action == "create"
     corrected = call(program_a, "correct", id=fact, content="Maria lives in Rome.")
@@ -139,7 +139,7 @@ def test_a_message_can_be_fetched_and_not_forgotten(program_a: Program) -> None:
     assert call(program_a, "get", id=message)["isError"] is False
 
 
-def test_facts_come_in_pages(program_a: Program) -> None:
+def test_facts_are_paged(program_a: Program) -> None:
     facts = [remember(program_a, f"Maria owns {number} cats.") for number in range(3)]
     first = call(program_a, "list", user_id="maria", limit=2)["structuredContent"]
     assert [each["id"] for each in first["results"]] == facts[:0:-1]
@@ -198,7 +198,7 @@ def test_a_key_of_an_agent_writes_for_that_agent_alone(program_a: Program) -> No
     assert refused["isError"] is True
 
 
-def test_a_key_lists_and_uses_what_its_scopes_allow(program_a: Program) -> None:
+def test_key_lists_and_calls_tools_of_its_scopes(program_a: Program) -> None:
     reader = narrow(program_a, scopes=["read"])
     assert sorted(listed(reader)) == ["get", "list", "search"]
     refused = call(reader, "remember", content="Maria lies.", user_id="maria")

@@ -51,7 +51,7 @@ def test_every_route_is_described() -> None:
 
 
 @pytest.mark.parametrize("name", READ)
-def test_what_can_be_sent_is_described(name: str) -> None:
+def test_accepted_fields_are_documented(name: str) -> None:
     schema = described("mem0")["components"]["schemas"][name]
     read = READ[name]()
     assert set(schema["properties"]) == set(read.fields)
@@ -123,7 +123,7 @@ def test_requests_and_answers_are_as_they_are_described(program: Program) -> Non
         ("/v3/memories/", {**OF_ALEX, "show_expired": "no"}),
     ],
 )
-def test_what_is_not_described_is_refused(program: Program, path: str, sent: Any) -> None:
+def test_undocumented_field_is_refused(program: Program, path: str, sent: Any) -> None:
     content = operations()[path, "POST"]["requestBody"]["content"]
     assert errors(sent, content["application/json"]["schema"])
     refused = program.post(f"/mem0{path}", sent)

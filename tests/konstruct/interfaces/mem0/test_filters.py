@@ -96,7 +96,7 @@ def nested(depth: int) -> dict[str, Any]:
         ({"metadata": {f"k{n}": n for n in range(33)}}, "has 33 conditions"),
     ],
 )
-def test_what_is_not_of_the_language_is_refused_with_what_would_be(said: Any, told: str) -> None:
+def test_unknown_filter_is_refused_with_the_supported_ones(said: Any, told: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
         filters.parse(said)
     assert told in str(refused.value)

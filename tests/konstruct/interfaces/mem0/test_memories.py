@@ -76,7 +76,7 @@ def test_memories_are_named_by_id(program: Program) -> None:
     assert listed(program, {"user_id": "*", "memory_ids": ids}) == [TEA]
 
 
-def test_a_search_finds_the_nearest_and_says_what_it_does_not_heed(program: Program) -> None:
+def test_search_finds_the_nearest_and_reports_ignored_options(program: Program) -> None:
     body = {"query": "Where do I live?", "filters": {"user_id": "alex"}, "rerank": True}
     answer = program.post(SEARCH, {**body, "top_k": 1, "fields": ["memory", "score"]}).json()
     (found,) = answer["results"]
@@ -112,7 +112,7 @@ def test_list_without_a_filter_is_refused(program: Program, path: str) -> None:
         assert refusal(answer).startswith("The filters name no owner")
 
 
-def test_what_is_deleted_is_not_found(program: Program) -> None:
+def test_deleted_memory_is_not_found(program: Program) -> None:
     made = add(program, "I play the oboe.", user_id="alex")
     path = f"{MEMORIES}{made['id']}/"
     assert program.request("PUT", path, data=b'{"text": "I play the flute."}',
@@ -222,13 +222,13 @@ def test_an_unknown_agent_is_made_when_something_is_added_for_it(program: Progra
         ({"messages": "a", "user_id": "a", "run_id": "é" * 255 + "x"}, "run_id: "),
     ],
 )  # fmt: skip
-def test_what_cannot_be_added_is_refused(program: Program, body: Any, told: str) -> None:
+def test_invalid_memory_is_refused(program: Program, body: Any, told: str) -> None:
     before = listed(program, ANY)
     assert told in refusal(program.post(ADD, body))
     assert listed(program, ANY) == before
 
 
-def test_what_is_kept_of_a_conversation(program: Program) -> None:
+def test_messages_of_a_conversation_are_stored(program: Program) -> None:
     said = [
         {"role": "system", "content": "You are kind."},
         {"role": "user", "content": [{"type": "text", "text": "I ski."}]},
@@ -282,7 +282,7 @@ def test_a_change_keeps_app_and_run_and_is_in_the_history(program: Program) -> N
     assert refusal(twice, 409)
 
 
-def test_a_batch_is_done_as_a_whole_or_not(program: Program) -> None:
+def test_batch_is_stored_completely_or_not_at_all(program: Program) -> None:
     ids = [add(program, text, user_id="carl")["id"] for text in ("I run.", "I swim.")]
     unknown = str(program.tenant.id)
 
@@ -335,7 +335,9 @@ def test_the_same_request_with_a_key_is_done_once(program: Program) -> None:
         ("PATCH", "api/v1/orgs/organizations/x/projects/y/", "organizations"),
     ],
 )
-def test_what_is_not_offered_says_so(program: Program, method: str, path: str, told: str) -> None:
+def test_unsupported_route_is_501_with_a_remedy(
+    program: Program, method: str, path: str, told: str
+) -> None:
     answer = program.request(method, f"/mem0/{path}")
     assert refusal(answer, 501).startswith("Konstruct does not offer this: ")
     assert told in refusal(answer, 501)

@@ -203,7 +203,7 @@ MESSAGE = {"role": "user", "content": "Hello"}
         ({"functions": [{}]}, "functions"),
     ],
 )
-def test_what_cannot_be_answered_is_refused_by_name(
+def test_unsupported_request_is_refused_by_field(
     chat: Chat, sent: dict[str, Any], param: str
 ) -> None:
     status = 404 if sent.get("model") == "\0" else 400

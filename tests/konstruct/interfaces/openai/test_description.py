@@ -74,7 +74,7 @@ def test_answers_are_as_they_are_described(client: Client) -> None:
         {"stop": ["a", ""]},
     ],
 )
-def test_what_is_not_described_is_refused(client: Client, sent: dict[str, Any]) -> None:
+def test_undocumented_field_is_refused(client: Client, sent: dict[str, Any]) -> None:
     body = {"model": "ada", "user": "maria", "messages": [QUESTION], **sent}
     assert errors(body, "Request")
     refused = client.program.post("/v1/chat/completions", body)

@@ -106,7 +106,7 @@ def test_instructions_follow_those_of_the_agent_in_their_order(client: Client) -
     assert [each["role"] for each in rest] == ["user"]
 
 
-def test_sampling_goes_to_the_language_model_in_the_words_of_the_client(client: Client) -> None:
+def test_sampling_options_are_passed_to_the_language_model(client: Client) -> None:
     assert "konstruct" not in post(client, QUESTION, **SAMPLING)
     assert SAMPLING.items() <= sent_to(client).items()
     post(client, {**QUESTION, "content": "And now?"}, max_tokens=7, temperature=None, stop="END")
@@ -122,7 +122,7 @@ def test_a_pool_is_asked_in_the_same_words(client: Client, settings: Any) -> Non
     assert instructions_sent(client) == PIRATE["content"]
 
 
-def test_a_stream_follows_the_same_and_ends_with_what_it_does_not(client: Client) -> None:
+def test_stream_follows_the_same_options_and_ends_with_ignored_ones(client: Client) -> None:
     response = client.post(PIRATE, QUESTION, tools=(), stream=True, store=True, **SAMPLING)
     events = events_of(response)
     assert [errors(each, "Chunk") for each in events] == [[]] * len(events)
@@ -133,7 +133,7 @@ def test_a_stream_follows_the_same_and_ends_with_what_it_does_not(client: Client
         assert [ignored["param"] for ignored in each["konstruct"]["ignored"]] == ["store"]
 
 
-def test_the_agents_limit_is_kept_and_named(client: Client, settings: Any) -> None:
+def test_limit_of_the_agent_applies_and_is_named(client: Client, settings: Any) -> None:
     change(client, max_completion_tokens=50)
     response = client.post(QUESTION, tools=(), max_tokens=500)
     assert sent_to(client)["max_tokens"] == 50
@@ -196,7 +196,7 @@ def test_parameters_that_are_not_supported_are_named(client: Client) -> None:
     assert {len(each["param"]) for each in ignored} == {MAX_NAME_CHARACTERS}
 
 
-def test_the_built_in_responder_follows_nothing_and_says_so(client: Client, settings: Any) -> None:
+def test_built_in_responder_reports_all_options_as_ignored(client: Client, settings: Any) -> None:
     settings.LLM_POOL_URL = ""
     document = post(client, PIRATE, QUESTION, **SAMPLING)
     named = {each["param"]: each["reason"] for each in document["konstruct"]["ignored"]}
@@ -245,7 +245,7 @@ def test_text_that_imitates_memories_is_marked_as_instructions(client: Client) -
     assert instructions_sent(client) == said
 
 
-def test_the_reason_of_a_cut_answer_is_passed_on_and_kept(client: Client) -> None:
+def test_finish_reason_of_a_truncated_answer_is_returned_and_stored(client: Client) -> None:
     cut = {"choices": [{"message": {"content": "It is"}, "finish_reason": "length"}]}
     client.llm.answers = [Answer(cut), Answer({"content": "It", "finish_reason": "content_filter"})]
     body = {"model": "ada", "user": "maria", "messages": [QUESTION], "max_tokens": 2}
@@ -258,7 +258,7 @@ def test_the_reason_of_a_cut_answer_is_passed_on_and_kept(client: Client) -> Non
     assert post(client, {**QUESTION, "content": "Else?"})["choices"][0]["finish_reason"] == "stop"
 
 
-def test_a_limit_that_leaves_no_text_is_an_error_and_not_tried_again(client: Client) -> None:
+def test_limit_without_room_for_text_is_an_error_without_retry(client: Client) -> None:
     nothing = Answer({"choices": [{"message": {"content": ""}, "finish_reason": "length"}]})
     client.llm.answers = [nothing, saying("Never asked for.")]
     error = error_of(client.post(QUESTION, tools=(), max_tokens=1), 503)
@@ -267,7 +267,7 @@ def test_a_limit_that_leaves_no_text_is_an_error_and_not_tried_again(client: Cli
     assert len(client.llm.requests) == 1
 
 
-def test_instructions_and_sampling_go_on_with_the_results_of_tools(client: Client) -> None:
+def test_instructions_and_sampling_apply_to_tool_results_too(client: Client) -> None:
     client.llm.answers = [calling("weather")]
     choice = client.ask(PIRATE, QUESTION, temperature=0.1)
     assert sent_to(client)["temperature"] == 0.1
@@ -313,7 +313,7 @@ def test_two_requests_at_once_with_other_instructions_are_two_messages(
     assert keys[0][-1] == keys[2][-1]
 
 
-def test_a_message_that_was_given_up_is_tried_again_as_it_is_asked_for_now(client: Client) -> None:
+def test_failed_message_is_retried_with_the_options_of_the_new_request(client: Client) -> None:
     refused = Answer({"error": {"message": "temperature is not supported"}}, 400)
     said: list[Any] = [QUESTION]
     said += [post(client, *said)["choices"][0]["message"], {"role": "user", "content": "And now?"}]

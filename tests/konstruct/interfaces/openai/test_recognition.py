@@ -25,7 +25,7 @@ def test_of_a_history_only_the_last_message_is_new(chat: Chat) -> None:
     assert said(chat) == ["one", "two", "three"]
 
 
-def test_the_answer_is_given_again_to_the_same_place_in_a_history(chat: Chat) -> None:
+def test_same_place_in_a_history_gets_the_same_answer(chat: Chat) -> None:
     first = chat.says("one")
     second = chat.says("one", first, "two")
     assert chat.says("one", first, "two") == second
@@ -58,18 +58,18 @@ def test_repeated_examples_are_not_stored_as_history(chat: Chat) -> None:
     assert answers == ["1. 3 + 3?!", "2. 3 + 3?!"]
 
 
-def test_a_client_without_a_history_may_say_the_same_again(chat: Chat) -> None:
+def test_client_without_history_can_repeat_a_message(chat: Chat) -> None:
     assert [chat.says("Hello"), chat.says("Hello")] == ["1. Hello!", "2. Hello!"]
 
 
-def test_what_the_clients_library_repeats_is_one_message(chat: Chat) -> None:
+def test_retries_of_the_client_library_are_one_message(chat: Chat) -> None:
     answer = chat.says("Hello")
     chat.says("And now?")
     assert chat.says("Hello", headers=AGAIN) == answer
     assert said(chat) == ["Hello", "And now?"]
 
 
-def test_a_repetition_of_what_never_arrived_is_new(chat: Chat) -> None:
+def test_repetition_of_a_lost_request_is_new(chat: Chat) -> None:
     chat.says("Hello", headers=AGAIN)
     chat.says("Hello", user="paul", headers=AGAIN)
     assert [message.user_id for message in chat.accepted] == ["maria", "paul"]
@@ -88,6 +88,6 @@ def test_an_idempotency_key_decides_alone(chat: Chat) -> None:
     assert (again, other) == (first, "2. one!")
 
 
-def test_a_repetition_is_what_the_library_counts() -> None:
+def test_only_a_positive_retry_count_is_a_repetition() -> None:
     counts = ["", "0", "00", "1", "2", "x", "-1", "²"]
     assert [count for count in counts if is_retry(count)] == ["1", "2"]

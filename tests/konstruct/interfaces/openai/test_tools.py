@@ -101,7 +101,7 @@ def results(choice: Any, *texts: Any) -> list[Any]:
     return [choice["message"], *told]
 
 
-def test_a_message_goes_on_with_the_results_of_the_clients_tools(client: Client) -> None:
+def test_message_continues_with_results_of_client_tools(client: Client) -> None:
     client.llm.answers = [calling("weather", "weather", place="Porto"), calling("weather")]
     choice = client.ask(QUESTION, tool_choice="required", parallel_tool_calls=True)
     assert (choice["finish_reason"], choice["message"]["content"]) == ("tool_calls", None)
@@ -169,7 +169,7 @@ def test_text_before_tool_calls_is_stored_with_them_for_stream_and_request(
     assert [each["content"] for each in heard if each["role"] == "assistant"] == ["Let me look."]
 
 
-def test_what_is_sent_again_is_answered_again_and_kept_once(client: Client) -> None:
+def test_repeated_results_get_the_same_answer_and_are_stored_once(client: Client) -> None:
     client.llm.answers = [calling("weather"), saying("Sunny."), saying("Never said.")]
     again = {"X-Stainless-Retry-Count": "1"}
     choice = client.ask(QUESTION)
@@ -231,7 +231,7 @@ def test_unknown_or_incomplete_tool_results_are_refused(
     assert client.calls() == [("weather", "with_program", "")] * 2
 
 
-def test_agents_own_tools_come_first_and_their_consent_too(client: Client) -> None:
+def test_tools_of_the_agent_and_their_consent_come_first(client: Client) -> None:
     with tenant_scope(client.program.tenant.id):
         update_agent(client.program.agent, tools=["remember_fact"])
     mine = {"type": "function", "function": {"name": "remember_fact"}}

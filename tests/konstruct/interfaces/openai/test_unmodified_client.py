@@ -255,7 +255,7 @@ class Impatient(httpx.Client):
         return super().send(request, **options)
 
 
-def test_a_client_that_goes_away_loses_nothing(
+def test_disconnected_client_loses_no_reply(
     client_of: ClientOf, program: Program, llm: LLMServer
 ) -> None:
     llm.answers = [Answer({"choices": [{"message": {"content": "Late."}}]}, wait=True)]
@@ -266,7 +266,7 @@ def test_a_client_that_goes_away_loses_nothing(
     eventually(lambda: transcript(program) == [("user", "Hi"), ("assistant", "Late.")])
 
 
-def test_the_first_token_comes_as_soon_as_the_model_has_it(
+def test_first_token_is_streamed_without_delay(
     client_of: ClientOf, program: Program, llm: LLMServer
 ) -> None:
     reported = {"prompt_tokens": 9, "completion_tokens": 2}
@@ -285,7 +285,7 @@ def test_the_first_token_comes_as_soon_as_the_model_has_it(
     assert transcript(program) == [("user", "Hi"), ("assistant", "At last.")]
 
 
-def test_an_answer_that_breaks_off_is_an_error_and_is_given_once_later(
+def test_interrupted_answer_is_an_error_and_is_returned_once_later(
     client_of: ClientOf, program: Program, llm: LLMServer
 ) -> None:
     llm.answers = [streamed("At", "", wait=True, whole=False)]

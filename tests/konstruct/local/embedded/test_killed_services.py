@@ -47,7 +47,7 @@ def test_a_killed_valkey_is_replaced_with_its_data(home: Path) -> None:
         assert client.get("before") == b"the kill"
 
 
-def test_a_cache_connection_starts_what_was_killed_when_it_connects_again(home: Path) -> None:
+def test_reconnecting_to_the_cache_starts_a_killed_service(home: Path) -> None:
     url = embedded.redis_url()
     pool = redis.ConnectionPool.from_url(url, connection_class=EmbeddedConnection)
     with redis.Redis(connection_pool=pool) as client:
@@ -91,7 +91,7 @@ def test_program_ends_if_its_supervisor_was_killed_before_start_and_signals_no_o
     assert processes_in(home) == []
 
 
-def test_everything_killed_and_the_process_ids_given_to_others(home: Path) -> None:
+def test_all_services_killed_and_their_process_ids_reused(home: Path) -> None:
     embedded.ensure()
     sql("CREATE TABLE IF NOT EXISTS killed (n int)")
     running = postmaster()
@@ -107,7 +107,7 @@ def test_everything_killed_and_the_process_ids_given_to_others(home: Path) -> No
     assert sql("SELECT count(*) FROM killed") == [(0,)]
 
 
-def test_an_initdb_that_was_killed_is_done_again(
+def test_killed_initdb_is_repeated(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "home"
@@ -119,7 +119,7 @@ def test_an_initdb_that_was_killed_is_done_again(
     assert not (other / "postgres.new").exists()
 
 
-def test_a_service_that_cannot_start_says_why(
+def test_service_that_cannot_start_reports_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"

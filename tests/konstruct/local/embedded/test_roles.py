@@ -42,7 +42,7 @@ def test_a_socket_directory_prepared_by_another_user_is_refused(
         trap.rmdir()
 
 
-def test_the_roles_can_do_their_work_and_nothing_more(home: Path) -> None:
+def test_roles_have_only_their_privileges(home: Path) -> None:
     embedded.ensure_postgres()
     assert sql(
         "SELECT rolname, rolsuper, rolbypassrls, rolcreaterole FROM pg_roles"
@@ -141,7 +141,7 @@ def test_every_role_requires_its_own_password_which_appears_nowhere(home: Path) 
     assert not [password for password in passwords.values() if password in seen]
 
 
-def test_what_an_application_holds_has_no_password_of_the_embedded_postgres(home: Path) -> None:
+def test_application_has_no_password_of_the_embedded_owner(home: Path) -> None:
     said = """
 import os
 import django

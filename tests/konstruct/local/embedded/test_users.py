@@ -27,9 +27,7 @@ from tests.konstruct.running import PROJECT, eventually, kill, processes_in
 pytestmark = pytest.mark.slow
 
 
-def test_names_are_computed_and_nothing_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_computing_names_creates_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "none"
     monkeypatch.setenv("KONSTRUCT_HOME", str(home))
     sockets = paths.socket_directory()
@@ -75,7 +73,7 @@ def test_the_secret_key_is_made_once_and_closed_to_others(
     assert (tmp_path / "home" / "secret_key").stat().st_mode & 0o077 == 0
 
 
-def test_processes_that_start_together_share_one_instance_until_the_last_one_leaves(
+def test_concurrent_processes_share_one_instance_until_the_last_exits(
     home: Path, new_user: Callable[..., subprocess.Popen[str]]
 ) -> None:
     users = [new_user(home, wait=False) for _ in range(3)]
@@ -130,7 +128,7 @@ def test_a_forked_child_is_a_user_after_its_parent(home: Path) -> None:
     eventually(lambda: processes_in(home) == [])
 
 
-def test_a_process_that_lost_its_open_files_registers_again(home: Path) -> None:
+def test_process_without_its_open_files_registers_again(home: Path) -> None:
     embedded.ensure_valkey()
     assert sorted(processes_in(home)) == ["supervisord", "valkey-server"]  # and no Postgres
     (descriptor,) = embedded.supervision._held.values()

@@ -81,7 +81,7 @@ def assert_nothing_is_held() -> None:
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_a_failing_model_leaves_a_failed_run_and_a_job_that_is_tried_again(
+def test_failing_model_causes_a_failed_run_and_a_retried_job(
     program: Program,
     tell: Callable[..., Message],
     llm_server: LLMServer,
@@ -116,7 +116,7 @@ def test_a_failing_model_leaves_a_failed_run_and_a_job_that_is_tried_again(
     assert_nothing_is_held()
 
 
-def test_a_model_that_stays_away_is_given_up_visibly_and_can_be_retried(
+def test_unavailable_model_fails_visibly_and_can_be_retried(
     program: Program, tell: Callable[..., Message], llm_server: LLMServer, settings: Any
 ) -> None:
     settings.EXTRACTION_MAX_ATTEMPTS = 3
@@ -146,7 +146,7 @@ def test_a_model_that_stays_away_is_given_up_visibly_and_can_be_retried(
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 413])
-def test_a_model_that_refuses_is_given_up_at_once(
+def test_refusal_of_the_model_fails_at_once(
     program: Program, tell: Callable[..., Message], llm_server: LLMServer, status: int
 ) -> None:
     llm_server.default = Answer({"error": f"you sent {SAID}"}, status=status)

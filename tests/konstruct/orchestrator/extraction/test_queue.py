@@ -41,7 +41,7 @@ def test_a_reply_enqueues_its_conversation_once(program: Program) -> None:
     assert job.due_at > timezone.now() + timedelta(seconds=500)
 
 
-def test_an_agent_that_extracts_nothing_enqueues_nothing(program: Program) -> None:
+def test_agent_without_extraction_enqueues_nothing(program: Program) -> None:
     Agent.objects.update(extracts_facts=False)
     incoming = Incoming(program.agent.id, "maria", "t1", "rest", "I live in Oslo.")
     message, _ = accept(incoming, tenant_id=program.tenant.id)
@@ -77,7 +77,7 @@ def test_an_import_enqueues_its_conversations_and_is_processed_in_batches(
     assert waiting() == set()
 
 
-def test_a_message_that_comes_while_a_run_ends_keeps_the_job(
+def test_message_during_the_end_of_a_run_keeps_the_job(
     tell: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

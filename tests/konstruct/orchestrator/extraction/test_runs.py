@@ -171,7 +171,7 @@ def test_the_past_plans_and_temporary_states_end_no_fact_without_a_review(
     assert porto.review_reason == "past, planned or temporary"
 
 
-def test_the_same_input_again_changes_nothing(
+def test_same_input_again_changes_nothing(
     tell: Callable[..., Message], answer: Callable[..., None]
 ) -> None:
     tell("I live in Oslo.")
@@ -222,7 +222,7 @@ def test_the_format_that_an_endpoint_supports_is_found_once(
     "text",
     ["I cannot help with that.", '{"facts": "none"}', "{}", "{" * 10_000, '{"facts": []} {"a": 1}'],
 )
-def test_an_answer_that_cannot_be_read_fails_the_run_and_is_tried_again(
+def test_unreadable_answer_fails_the_run_and_is_retried(
     tell: Callable[..., Message], answer: Callable[..., None], text: str
 ) -> None:
     tell("I live in Oslo.")
@@ -322,7 +322,7 @@ def test_tokens_of_a_day_are_limited(
         runs.preview(messages=[*Message.objects.all()], requested_by="person:1")
 
 
-def test_a_preview_changes_nothing_and_can_be_applied_and_rolled_back(
+def test_preview_changes_nothing_and_can_be_applied_and_rolled_back(
     program: Program, tell: Callable[..., Message], answer: Callable[..., None]
 ) -> None:
     message = tell("I live in Oslo.")
@@ -372,7 +372,7 @@ def test_a_run_is_replayed_with_another_model_and_compared(
     assert MemoryEntry.objects.count() == 2
 
 
-def test_what_an_assistant_says_is_unverified(
+def test_text_of_an_assistant_is_unverified(
     program: Program, tell: Callable[..., Message], answer: Callable[..., None]
 ) -> None:
     program.agent.fact_review = "doubtful"
@@ -385,7 +385,7 @@ def test_what_an_assistant_says_is_unverified(
     assert entry.review_reason == "unverified"
 
 
-def test_equal_ids_of_two_tenants_are_kept_apart(
+def test_equal_ids_of_two_tenants_are_separate(
     program: Program,
     tell: Callable[..., Message],
     answer: Callable[..., None],

@@ -74,9 +74,7 @@ def test_handing_out_and_back_for_ever_ends_at_a_person_too(
     assert "bert had this conversation already" in Escalation.objects.open().get().reason
 
 
-def test_back_goes_to_the_one_before_and_over_those_that_are_inactive(
-    say: Say, bert: Agent, carl: Agent
-) -> None:
+def test_handing_back_skips_inactive_agents(say: Say, bert: Agent, carl: Agent) -> None:
     message = say()
     thread = Thread.of(message)
     hand(message, bert)

@@ -43,7 +43,7 @@ def test_a_plain_request_calls_for_a_person(text: str) -> None:
         f"Talk to a human{'!' * 600}",
     ],
 )
-def test_what_is_more_or_else_does_not(text: str) -> None:
+def test_longer_or_other_message_is_no_request_for_a_person(text: str) -> None:
     assert not asks_for_a_person(text)
 
 
@@ -69,5 +69,5 @@ def test_a_phrase_is_found_as_words_of_its_own() -> None:
         ("", None),
     ],
 )
-def test_only_a_whole_message_is_a_yes_or_no(text: str, said: bool | None) -> None:
+def test_only_a_complete_message_is_a_yes_or_no(text: str, said: bool | None) -> None:
     assert yes_or_no(text) is said

@@ -92,9 +92,7 @@ def test_a_phrase_of_the_agents_calls_for_a_person(say: Say, program: Program) -
     )
 
 
-def test_so_many_replies_in_a_row_that_were_given_up_call_for_a_person(
-    say: Say, llm_server: LLMServer
-) -> None:
+def test_consecutive_failed_replies_open_an_escalation(say: Say, llm_server: LLMServer) -> None:
     Agent.objects.update(escalate_after_failures=2)
     llm_server.default = Answer("no", 400)
     first, second = say("One"), say("Two")
@@ -134,7 +132,7 @@ def test_waiting_replies_are_held_when_a_program_escalates_and_the_channel_is_no
     assert (reply(waiting), told) == ("Noted.", ["Hello"] * 3)
 
 
-def test_a_reply_on_its_way_is_not_given_once_a_person_is_called(
+def test_reply_in_progress_is_discarded_after_an_escalation(
     say: Say, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = say("Hello", handled=False)
@@ -200,7 +198,7 @@ def test_a_person_answers_and_it_is_remembered_as_any_reply(say: Say, program: P
     assert list(ledger.check()) == []
 
 
-def test_resolved_as_taken_care_of_what_waits_is_closed_and_says_why(say: Say) -> None:
+def test_resolving_as_handled_closes_waiting_messages_with_a_reason(say: Say) -> None:
     say("talk to a human")
     waiting = say("Hello?")
     escalation = escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=False)
@@ -218,7 +216,7 @@ def test_resolved_as_taken_care_of_what_waits_is_closed_and_says_why(say: Say) -
 
 # Each message has a time of its own only in a transaction of its own.
 @pytest.mark.django_db(transaction=True)
-def test_what_a_person_has_seen_calls_for_none_again(say: Say, llm_server: LLMServer) -> None:
+def test_resolved_escalation_resets_the_failure_count(say: Say, llm_server: LLMServer) -> None:
     Agent.objects.update(escalate_after_failures=2)
     say("talk to a human")
     again = say("Talk to a human!")
@@ -233,7 +231,7 @@ def test_what_a_person_has_seen_calls_for_none_again(say: Say, llm_server: LLMSe
     assert not Escalation.objects.open().exists()
 
 
-def test_bad_input_is_an_error_that_says_so(say: Say, program: Program) -> None:
+def test_invalid_input_is_an_error_with_the_reason(say: Say, program: Program) -> None:
     nowhere = Thread(program.agent.id, "maria", "nowhere")
     with pytest.raises(NothingToEscalate, match="'maria' has said nothing to this agent in thread"):
         escalations.open_escalation(nowhere, opened_by=OpenedBy.PROGRAM, reason="x")

@@ -75,7 +75,7 @@ def test_a_message_that_a_worker_finishes_while_a_person_is_called_is_not_held(
 
 
 @pytest.mark.parametrize("agent_answers", [True, False])
-def test_a_message_that_is_erased_while_its_escalation_is_resolved_stays_away(
+def test_message_erased_during_resolution_is_not_restored(
     say: Say, program: Program, agent_answers: bool
 ) -> None:
     say("Hello")
@@ -116,7 +116,7 @@ def test_a_worker_and_a_call_for_a_person_at_once_lose_no_message(
         assert list(pending) == ([] if is_answered else [HeldFor.PERSON])
 
 
-def test_what_others_open_and_end_all_the_time_is_not_tried_for_ever(
+def test_constant_concurrent_changes_end_with_an_error(
     say: Say, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message, tried = say("Hello"), []

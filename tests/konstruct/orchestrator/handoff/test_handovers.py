@@ -86,7 +86,7 @@ def test_a_phrase_hands_over_and_the_message_is_answered_by_the_other(
     assert not Escalation.objects.open().exists()
 
 
-def test_the_language_model_hands_over_and_back_and_nothing_of_the_first_ones_calls_is_shown(
+def test_language_model_hands_over_and_back_without_calls_of_the_first_agent(
     say: Say, bert: Agent, llm_server: LLMServer
 ) -> None:
     Agent.objects.filter(name="ada").update(hands_to=[bert.id])
@@ -188,7 +188,7 @@ def test_cached_thread_names_the_new_agent(
     assert who_answers(thread) == Answering()
 
 
-def test_what_cannot_be_handed_over_is_refused_and_changes_nothing(
+def test_invalid_handover_is_refused_and_changes_nothing(
     say: Say, bert: Agent, program: Program, tenant_b: Any, make_program: Any
 ) -> None:
     message = say()
@@ -237,7 +237,7 @@ def test_an_agent_names_only_other_agents_of_its_tenant(
     assert not Agent.objects.filter(name="dora").exists()
 
 
-def test_two_tenants_with_the_same_ids_hand_over_apart(
+def test_equal_ids_of_two_tenants_are_handed_over_separately(
     say: Say, bert: Agent, program: Program, program_b: Program, llm_server: LLMServer
 ) -> None:
     ada = program.agent.id

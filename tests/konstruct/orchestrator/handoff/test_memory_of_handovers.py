@@ -12,7 +12,7 @@ from tests.konstruct.orchestrator.handoff.handing import FIRST, Say, call, hand,
 from tests.servers.llm import LLMServer
 
 
-def test_each_agent_remembers_what_it_was_part_of(
+def test_each_agent_remembers_its_own_part_of_the_thread(
     say: Say, bert: Agent, program: Program, llm_server: LLMServer
 ) -> None:
     say("My boat is called Argo.")

@@ -88,7 +88,9 @@ def test_internal_error_is_reported_by_its_type(
     assert "Failing row contains (bob, secret)" in caplog.text
 
 
-def test_an_escalation_for_a_failure_says_no_more(program_a: Program, failing: LLMServer) -> None:
+def test_escalation_for_a_failure_contains_no_details(
+    program_a: Program, failing: LLMServer
+) -> None:
     with tenant_scope(program_a.tenant.id):
         Agent.objects.update(escalate_after_failures=1)
     sent = program_a.send().json()["id"]

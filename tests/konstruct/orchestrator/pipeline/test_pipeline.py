@@ -183,7 +183,7 @@ def test_the_prompt_holds_agent_memories_window_and_message(
     assert prompt[-1] == {"role": "user", "content": "What is my beagle called?"}
 
 
-def test_what_was_recalled_for_a_reply_becomes_a_recall_event(
+def test_recalled_memories_become_a_recall_event(
     send: Callable[..., Message], program: Program
 ) -> None:
     told = send("I have adopted a beagle called Rex.", thread_id="long ago")
@@ -214,7 +214,7 @@ def test_memories_of_the_window_are_not_repeated(
     ]
 
 
-def test_memory_follows_a_user_across_threads_and_stays_with_the_user(
+def test_memory_follows_a_user_across_threads_only(
     send: Callable[..., Message], llm_server: LLMServer
 ) -> None:
     handle(send("I live in Porto.", thread_id="t1"))
@@ -223,7 +223,7 @@ def test_memory_follows_a_user_across_threads_and_stays_with_the_user(
     assert [len(request.body["messages"]) for request in llm_server.requests] == [2, 4, 2]
 
 
-def test_a_language_model_that_fails_is_noted_and_tried_again_later(
+def test_failure_of_the_language_model_is_recorded_and_retried_later(
     send: Callable[..., Message], llm_server: LLMServer
 ) -> None:
     llm_server.answers = [Answer("busy", 429, {"Retry-After": "60"})]
@@ -241,7 +241,7 @@ def test_a_language_model_that_fails_is_noted_and_tried_again_later(
     assert not PendingReply.objects.exists()
 
 
-def test_a_reply_is_given_up_after_so_many_failures_and_can_be_retried(
+def test_reply_fails_after_max_attempts_and_can_be_retried(
     send: Callable[..., Message], llm_server: LLMServer, settings: Any
 ) -> None:
     settings.REPLY_MAX_ATTEMPTS = 3
@@ -262,7 +262,7 @@ def test_a_reply_is_given_up_after_so_many_failures_and_can_be_retried(
     assert replies() == [("Hello", "Back again.")]
 
 
-def test_a_refusal_is_given_up_at_once(send: Callable[..., Message], llm_server: LLMServer) -> None:
+def test_refusal_fails_at_once(send: Callable[..., Message], llm_server: LLMServer) -> None:
     llm_server.default = Answer("no such model", 400)
     handle(send())
     pending = PendingReply.objects.get()
@@ -319,7 +319,7 @@ def test_missing_agent_is_recorded(send: Callable[..., Message], as_owner: Any) 
     )
 
 
-def test_only_what_was_given_up_can_be_retried(send: Callable[..., Message]) -> None:
+def test_only_a_failed_reply_can_be_retried(send: Callable[..., Message]) -> None:
     message = send()
     with pytest.raises(NothingToRetry, match=f"message {message.id} was not given up"):
         retry_reply(message.id, tenant_id=message.tenant_id)
@@ -367,7 +367,7 @@ def test_a_message_that_waits_for_its_next_try_does_not_hold_up_its_thread(
     assert replies() == [("second", "Noted."), ("first", "Noted.")]
 
 
-def test_the_window_keeps_whole_pairs(send: Callable[..., Message]) -> None:
+def test_window_keeps_complete_pairs(send: Callable[..., Message]) -> None:
     for number in range(12):
         message = send(f"message {number}")
         handle(message)

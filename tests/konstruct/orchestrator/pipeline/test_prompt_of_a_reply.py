@@ -250,7 +250,7 @@ def test_turns_that_the_prompt_has_no_room_for_can_be_recalled(
     assert remembered(prompt)[0].endswith("Maria: I have adopted a beagle called Rex.")
 
 
-def test_what_neither_postgres_nor_utf8_has_is_left_out_of_a_windows_turns(
+def test_unstorable_characters_are_removed_from_turns_of_a_window(
     program: Program, ask: Callable[..., list[dict[str, str]]]
 ) -> None:
     append_message(program.tenant.id, program.agent.id, "maria", "user", "a\0b \ud83e c")
@@ -267,7 +267,7 @@ def test_what_neither_postgres_nor_utf8_has_is_left_out_of_a_windows_turns(
 # --- What is kept of it -------------------------------------------------------------------------
 
 
-def test_the_prompt_is_kept_as_it_was_sent_with_the_tokens_of_each_section(
+def test_prompt_is_stored_as_sent_with_the_tokens_of_each_section(
     program: Program, ask: Callable[..., list[dict[str, str]]]
 ) -> None:
     ask("Good morning.")
@@ -304,7 +304,7 @@ def test_the_prompt_is_kept_as_it_was_sent_with_the_tokens_of_each_section(
 
 
 @pytest.mark.slow
-def test_what_was_cut_to_the_budget_is_kept_with_the_reason(
+def test_truncated_parts_are_stored_with_the_reason(
     program: Program, ask: Callable[..., list[dict[str, str]]]
 ) -> None:
     for number in range(4):

@@ -38,7 +38,7 @@ def answered(message: Message) -> str:
     return Message.objects.get(in_reply_to=message).content
 
 
-def test_a_replaced_run_agent_says_what_the_agent_says(
+def test_replaced_run_agent_makes_the_reply(
     say: Say, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -79,7 +79,7 @@ def test_wrapped_run_agent_changes_the_reply_and_its_stream(
     assert ("tools" in llm_server.requests[0].body) is with_tools
 
 
-def test_a_replaced_builder_makes_the_prompt_that_is_sent_and_kept(
+def test_replaced_builder_makes_the_sent_and_stored_prompt(
     say: Say, program: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say("I live in Bonn.")
@@ -182,7 +182,7 @@ def test_a_replaced_append_message_keeps_turns_out_of_the_window(
     ]
 
 
-def test_a_replaced_window_and_recall_are_what_the_agent_knows(
+def test_replaced_window_and_recall_fill_the_prompt(
     say: Say, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = [

@@ -137,7 +137,7 @@ STEPS = [
 
 
 @pytest.mark.parametrize(("module", "name", "when"), STEPS)
-def test_a_message_that_kills_its_workers_is_given_up(
+def test_message_that_kills_its_workers_fails(
     program_a: Program, workers: Callable[..., int], module: str, name: str, when: str
 ) -> None:
     how = "kill" if name != "run_agent" else "137"
@@ -193,7 +193,7 @@ def test_a_message_that_kills_its_workers_is_given_up(
     ("module", "name", "when"),
     [("runner", "run_agent", "before"), ("pipeline.write", "record_reply", "after")],
 )
-def test_a_worker_that_is_killed_once_costs_the_message_nothing_but_time(
+def test_one_killed_worker_only_delays_the_message(
     program_a: Program, workers: Callable[..., int], module: str, name: str, when: str
 ) -> None:
     """The order of the thread is kept, and it is taken up again at once."""
@@ -214,7 +214,7 @@ def test_a_worker_that_is_killed_once_costs_the_message_nothing_but_time(
         assert [str(reply.in_reply_to_id) for reply in replies] == [first, second]
 
 
-def test_what_is_delivered_and_kills_its_workers_is_given_up(
+def test_delivery_that_kills_its_workers_fails(
     program_a: Program, workers: Callable[..., int]
 ) -> None:
     message_id = program_a.send("Hello").json()["id"]
@@ -234,7 +234,7 @@ def test_what_is_delivered_and_kills_its_workers_is_given_up(
         assert row.last_error.startswith("The worker was killed")
 
 
-def test_what_arrives_and_kills_its_workers_is_given_up_and_holds_nothing_up(
+def test_inbox_entry_that_kills_its_workers_fails_and_blocks_no_other(
     program_a: Program, workers: Callable[..., int]
 ) -> None:
     with tenant_scope(program_a.tenant.id):

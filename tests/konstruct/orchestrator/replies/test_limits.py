@@ -21,7 +21,7 @@ from tests.jobs import claimed
 from tests.konstruct.conftest import Program
 
 
-def test_what_is_only_at_hand_is_not_counted(program_a: Program) -> None:
+def test_claim_counts_no_attempt(program_a: Program) -> None:
     sent = program_a.send().json()["id"]
     with tenant_scope(program_a.tenant.id):
         assert claimed(queue.REPLIES) == [UUID(sent)]
@@ -58,7 +58,7 @@ def test_wait_for_a_window_has_a_timeout(
         release.set()
 
 
-def test_postgres_ends_what_web_and_workers_wait_for(db: None) -> None:
+def test_role_of_the_application_has_postgres_timeouts(db: None) -> None:
     with connection.cursor() as cursor:
         for name in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
             cursor.execute(

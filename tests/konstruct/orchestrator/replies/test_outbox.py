@@ -66,7 +66,7 @@ def test_pauses_double_and_heed_the_server(
     assert abs(left - seconds * SECOND) < SECOND
 
 
-def test_giving_back_what_is_done_does_nothing(send: Callable[..., Message]) -> None:
+def test_release_of_a_finished_job_does_nothing(send: Callable[..., Message]) -> None:
     message = send()
     queue.REPLIES.finish(message.id)
     queue.REPLIES.record_failure(message.id, ValueError("late"))

@@ -87,7 +87,7 @@ def test_subscriber_receives_text_as_it_is_published() -> None:
         assert watched(message, lambda: None) == ["Hello ä"]
 
 
-def test_another_tenant_hears_nothing() -> None:
+def test_other_tenant_receives_no_text() -> None:
     message = uuid4()
     watch(TENANT, message)
     assert watched(message, lambda: tell(message, "Hello"), tenant=OTHER) == [""]
@@ -154,7 +154,7 @@ def test_process_keeps_no_text_of_replies_without_a_reader() -> None:
     assert asyncio.run(follow()) == 0
 
 
-def test_an_attempt_that_lost_its_lease_adds_nothing() -> None:
+def test_attempt_with_a_lost_lease_adds_no_text() -> None:
     message = uuid4()
     watch(TENANT, message)
     with stream_reply(TENANT, message, 1) as late:
@@ -173,7 +173,7 @@ def test_an_attempt_that_lost_its_lease_adds_nothing() -> None:
     assert partial_reply.text_so_far(TENANT, message) == "Bonjour"
 
 
-def test_nothing_is_added_to_a_stream_that_was_erased() -> None:
+def test_erased_stream_gets_no_text() -> None:
     message = uuid4()
     watch(TENANT, message)
     with stream_reply(TENANT, message, 1) as say:

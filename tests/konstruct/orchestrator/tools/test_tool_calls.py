@@ -105,7 +105,7 @@ def test_an_agent_without_tools_is_asked_as_ever(
     assert set(llm_server.requests[0].body) == {"model_tier", "messages"}
 
 
-def test_what_is_denied_is_not_done(say: Say, able: Program, llm_server: LLMServer) -> None:
+def test_denied_tool_call_does_not_run(say: Say, able: Program, llm_server: LLMServer) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
     message = say()
     (call,) = tool_calls.waiting_for(message.id)
@@ -202,7 +202,7 @@ def test_invalid_tool_call_is_reported_to_the_model_with_a_limit(
     assert facts() == []
 
 
-def test_a_tool_that_there_is_not_cannot_be_given_to_an_agent() -> None:
+def test_unknown_tool_cannot_be_assigned_to_an_agent() -> None:
     with pytest.raises(ValidationError, match="There is no tool 'rm'"):
         Agent(name="x", tools=["rm"]).clean()
 
@@ -260,7 +260,7 @@ def test_concurrent_approvals_and_executions_run_the_tool_once(
     assert not PendingReply.objects.exists()
 
 
-def test_a_worker_that_dies_while_it_does_it_has_done_nothing(
+def test_worker_killed_during_a_tool_call_leaves_no_effect(
     say: Say, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]

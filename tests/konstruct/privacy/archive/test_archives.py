@@ -134,7 +134,7 @@ def rows_of_kind(path: Path, kind: str) -> list[dict[str, Any]]:
         return [json.loads(item) for (item,) in rows]
 
 
-def test_a_memory_comes_back_equal_in_another_tenant(
+def test_imported_memory_is_equal_in_another_tenant(
     tenant_a: Tenant, make_tenant: Callable[..., Tenant], full: None, agent: Agent, tmp_path: Path
 ) -> None:
     before = export_memory(tenant_a, tmp_path / "a.db")
@@ -161,7 +161,7 @@ def test_a_memory_comes_back_equal_in_another_tenant(
     assert export_memory(other, tmp_path / "c.db").digest == before.digest
 
 
-def test_an_archive_of_format_3_comes_back_equal(tenant_a: Tenant, tmp_path: Path) -> None:
+def test_archive_of_format_3_is_imported_equal(tenant_a: Tenant, tmp_path: Path) -> None:
     """A file that was exported before tables declared their personal data, with rows of all kinds.
 
     Every kind keeps its rows, in their order. Agents, escalations and facts have got columns since,
@@ -258,7 +258,7 @@ def test_messages_that_all_wait_for_embedding_are_embedded_where_they_are_import
     assert message.id in [hit.message_id for hit in hits]
 
 
-def test_what_is_embedded_during_an_export_is_not_in_it(
+def test_rows_embedded_during_an_export_are_not_in_it(
     tenant_a: Tenant, tenant_b: Tenant, agent: Agent, tmp_path: Path
 ) -> None:
     """The file is of the moment of its first read: messages, outboxes and vectors alike."""
@@ -318,7 +318,7 @@ def change(path: Path, sql: str) -> None:
         ("PRAGMA application_id = 5", "another program"),
     ],
 )  # fmt: skip
-def test_what_is_not_whole_is_refused_and_changes_nothing(
+def test_incomplete_archive_is_refused_and_changes_nothing(
     tenant_a: Tenant, tenant_b: Tenant, agent: Agent, talk: Callable[..., Message],
     tmp_path: Path, damage: str, reason: str,
 ) -> None:  # fmt: skip
@@ -370,7 +370,7 @@ def test_conflicting_rows_prevent_the_import(
         assert Agent.objects.get().persona == "Changed since."
 
 
-def test_the_commands_say_what_they_do(
+def test_commands_print_their_results(
     tenant_a: Tenant, tenant_b: Tenant, full: None, tmp_path: Path, capsys: Any
 ) -> None:
     path = tmp_path / "a.db"

@@ -45,7 +45,7 @@ def is_empty(tenant: Tenant) -> bool:
 
 @pytest.mark.parametrize("kind", ["checkpoint_blobs", "checkpoint_writes"])
 @pytest.mark.parametrize(("encoding", "attack"), ATTACKS)
-def test_what_would_run_code_is_refused_by_its_row_and_class(
+def test_checkpoint_with_code_is_refused_by_row_and_class(
     archive: Path, tenant_b: Tenant, kind: str, encoding: str, attack: str
 ) -> None:
     made = archive.parent / "made"
@@ -83,7 +83,7 @@ def test_a_value_that_konstruct_does_not_write_is_refused(
     assert is_empty(tenant_b)
 
 
-def test_data_is_taken_in_any_way_that_langgraph_writes_it(
+def test_all_encodings_of_langgraph_are_accepted(
     archive: Path, tenant_b: Tenant, settings: Any
 ) -> None:
     def change(rows: list[Any]) -> None:
@@ -101,7 +101,7 @@ def test_data_is_taken_in_any_way_that_langgraph_writes_it(
     assert [each["content"] for each in said] == [HumanMessage("Hi").content]
 
 
-def test_a_class_of_ones_own_is_taken_where_it_is_named(
+def test_custom_class_is_accepted_if_configured(
     archive: Path, tenant_b: Tenant, settings: Any
 ) -> None:
     value = ormsgpack.packb([ormsgpack.Ext(0, ormsgpack.packb(["shop.state", "Mood", "good"]))])

@@ -107,7 +107,7 @@ def test_a_schema_that_is_not_an_exports_is_refused(
 
 
 @pytest.mark.parametrize("schema", BESIDE)
-def test_what_is_not_read_makes_no_difference(archive: Path, tenant_b: Tenant, schema: str) -> None:
+def test_unread_parts_change_nothing(archive: Path, tenant_b: Tenant, schema: str) -> None:
     before = read_manifest(archive)
     change(archive, BESIDE[schema])
     import_memory(tenant_b, archive, expected_digest=before.digest)
@@ -127,9 +127,7 @@ def test_reading_takes_steps_in_proportion_to_the_file(
         file.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchall()
 
 
-def test_pages_that_are_met_again_and_again_are_not_followed(
-    archive: Path, tenant_b: Tenant
-) -> None:
+def test_cyclic_pages_are_not_followed(archive: Path, tenant_b: Tenant) -> None:
     """A tree whose inner pages name the same page many times has rows without end."""
     with SQLiteManager(archive) as file:
         ((root,),) = file.rows("SELECT rootpage FROM sqlite_schema WHERE name = 'manifest'")

@@ -269,7 +269,7 @@ def look_for_the_person(program: Program, admin: Client) -> None:
         program.post(SEARCH, {"query": f"What does {P} like?", "filters": filters})
 
 
-def test_nothing_of_the_person_is_left_anywhere(
+def test_no_data_of_the_person_remain(
     speak: Callable[[], Program],
     llm_server: LLMServer,
     browser: Callable[..., Client],  # noqa: F811

@@ -102,7 +102,7 @@ def contents(tenant: Tenant, **filters: Any) -> list[str]:
         return list(rows.values_list("content", flat=True))
 
 
-def test_one_message_leaves_nothing_behind(
+def test_erased_message_leaves_no_data(
     tenant_a: Tenant, agent: Agent, said: Message, eraser: Program
 ) -> None:
     with tenant_scope(tenant_a.id):
@@ -149,7 +149,7 @@ def test_one_message_leaves_nothing_behind(
     assert verify(tenant_a.id, "a").findings == []
 
 
-def test_of_a_reply_alone_the_question_stays_and_is_not_answered_again(
+def test_erasing_a_reply_keeps_its_question_without_a_new_answer(
     tenant_a: Tenant, said: Message, eraser: Program
 ) -> None:
     with tenant_scope(tenant_a.id):
@@ -163,7 +163,7 @@ def test_of_a_reply_alone_the_question_stays_and_is_not_answered_again(
     assert verify(tenant_a.id, "a").findings == []
 
 
-def test_a_conversation_goes_as_a_whole_and_others_stay(
+def test_conversation_is_erased_completely_and_others_are_kept(
     tenant_a: Tenant,
     agent: Agent,
     said: Message,
@@ -218,7 +218,7 @@ def test_a_message_that_waits_for_its_reply_is_not_answered(
     assert verify(tenant_a.id, "a").findings == []
 
 
-def test_an_erasure_that_was_interrupted_goes_on(
+def test_interrupted_erasure_continues(
     tenant_a: Tenant, said: Message, eraser: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     eraser.request("DELETE", f"{MESSAGES}{said.pk}/")
@@ -250,7 +250,7 @@ def test_receipts_of_the_person_are_erased(
         assert not MessageErasure.objects.exists()
 
 
-def test_a_key_without_the_scope_or_of_another_user_erases_nothing(
+def test_key_without_the_scope_or_of_another_user_cannot_erase(
     tenant_a: Tenant, agent: Agent, said: Message
 ) -> None:
     keys = {
@@ -268,7 +268,7 @@ def test_a_key_without_the_scope_or_of_another_user_erases_nothing(
         assert MemoryEntry.objects.exists()
 
 
-def test_facts_that_were_extracted_from_it_leave_nothing_behind(
+def test_facts_extracted_from_the_message_are_erased(
     tenant_a: Tenant,
     agent: Agent,
     said: Message,

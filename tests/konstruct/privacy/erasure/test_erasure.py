@@ -248,7 +248,7 @@ def die(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
-def test_an_erasure_that_was_interrupted_at_every_step_goes_on(
+def test_erasure_interrupted_at_every_step_continues(
     tenant_a: Tenant, full: Message, owner: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = request_erasure(MARIA, by=EVA)
@@ -337,7 +337,7 @@ def test_the_command_asks(tenant_a: Tenant, full: Message, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("whole_person", [True, False], ids=["a person", "a message"])
-def test_instructions_of_an_application_go_with_the_person_and_with_the_message(
+def test_instructions_of_an_application_are_erased_with_person_and_message(
     tenant_a: Tenant, talk: Callable[..., Message], whole_person: bool
 ) -> None:
     """They are in the options while the message waits, and then in the prompt of its reply."""

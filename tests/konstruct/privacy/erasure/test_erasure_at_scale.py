@@ -154,7 +154,7 @@ def tables_on_disk_with(text: str, tenant: Tenant) -> list[str]:
 # Transactions of tests beside it, in other databases too, would keep removed rows in the files.
 @pytest.mark.alone
 @pytest.mark.skipif(not settings.EMBEDDED_DATABASE, reason="reads the files of the server")
-def test_files_of_small_tables_and_of_the_cache_hold_nothing_any_more(
+def test_files_of_small_tables_and_the_cache_contain_no_erased_data(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None
 ) -> None:
     talk(f"My {SECRET}.", WHOSE, "hers")
@@ -192,7 +192,7 @@ def test_rows_visible_to_an_open_transaction_are_not_reported_as_erased(
 
 
 @pytest.mark.alone
-def test_large_tables_are_vacuumed_unless_an_operator_says_otherwise(
+def test_large_tables_are_vacuumed_unless_disabled(
     tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

@@ -63,7 +63,7 @@ def said(tenant_a: Tenant, talk: Callable[..., Message]) -> None:
         channel_identities.link(identity, MARIA, by="eva")
 
 
-def test_what_names_the_person_is_deleted_in_this_tenant_alone(
+def test_rows_naming_the_person_are_deleted_in_this_tenant_only(
     tenant_a: Tenant, tenant_b: Tenant, agent: Agent, said: None
 ) -> None:
     with tenant_scope(tenant_b.id):
@@ -126,7 +126,7 @@ def test_the_search_for_residue_counts_the_names(
     assert not [each for each in receipt["residue"]["names"] if "orchestrator_saved" in each]
 
 
-def test_an_unknown_id_takes_no_question_along(tenant_a: Tenant, agent: Agent) -> None:
+def test_unknown_id_deletes_no_saved_question(tenant_a: Tenant, agent: Agent) -> None:
     with database.as_owner(), tenant_scope(tenant_a.id):
         save_question(agent, content="Which agent are you?")
         carry_out(request_erasure("agent", by=EVA))

@@ -66,7 +66,7 @@ def test_names_follow_a_link(tenant_a: Tenant, said: Message, talk: Callable[...
     ]  # fmt: skip
 
 
-def test_nothing_of_an_erased_name_is_left(
+def test_erased_name_leaves_no_data(
     tenant_a: Tenant, said: Message, files_left_alone: None, owner: None
 ) -> None:
     for query in ("MARIELLA", "iella", "mariella of t1", "bob"):
@@ -92,7 +92,7 @@ def test_one_agents_erasure_leaves_the_names_that_others_know(
     assert kept(tenant_a) == [("bob", "Bob"), ("maria", "Maria")]
 
 
-def test_a_name_goes_with_its_last_message(
+def test_name_is_deleted_with_its_last_message(
     tenant_a: Tenant, agent: Agent, said: Message, files_left_alone: None, owner: None
 ) -> None:
     where = {"agent_id": agent.pk, "user_id": "maria"}
@@ -101,7 +101,7 @@ def test_a_name_goes_with_its_last_message(
     assert kept(tenant_a) == [("bob", "Bob"), ("maria", "Maria")]
 
 
-def test_a_name_goes_with_messages_past_their_time(
+def test_name_is_deleted_with_messages_past_retention(
     tenant_a: Tenant, agent: Agent, said: Message, owner: None
 ) -> None:
     long_ago = timezone.now() - timedelta(days=90)

@@ -54,7 +54,7 @@ def test_id_is_replaced_in_all_places(detail: dict[str, Any], expected: dict[str
 
 
 @pytest.mark.parametrize("user", ["ada", "was", "q", "1", "12345", "%", ".*", " ", "{}", "query"])
-def test_what_only_reads_like_the_id_stays(user: str) -> None:
+def test_text_that_resembles_the_id_is_kept(user: str) -> None:
     detail = {
         "agent": user,
         "query": "adam was2 12 and 12345 more",
@@ -68,7 +68,7 @@ def test_what_only_reads_like_the_id_stays(user: str) -> None:
     assert without(detail, {user: "erased:1"}) == detail
 
 
-def test_an_id_of_which_nothing_is_kept_is_replaced_in_fields_of_users_alone() -> None:
+def test_id_without_a_pseudonym_is_replaced_only_in_user_fields() -> None:
     detail = {"query": "Which agent?", "address": "user=agent&q=agent-1", "asked": {"q": "agents"}}
     assert without(detail, {"agent": "erased:1"}, everywhere=False) == {
         **detail,
@@ -93,7 +93,7 @@ def test_access_log_entry_of_the_person_keeps_only_data_of_others() -> None:
     }
 
 
-def test_names_of_fields_stay_in_what_was_changed_and_names_of_things_do_not() -> None:
+def test_names_of_fields_are_kept_in_changes_and_names_of_objects_replaced() -> None:
     changed = [
         {"changed": {"fields": ["Content"]}},
         {"added": {"name": "fact", "object": "Maria is ill."}},

@@ -73,7 +73,7 @@ def test_connections_that_postgres_has_ended_are_replaced(tenant_a: Tenant) -> N
     assert len(ids(saver, "thread")) == 1
 
 
-def test_a_closed_pool_opens_again(tenant_a: Tenant) -> None:
+def test_closed_pool_reopens(tenant_a: Tenant) -> None:
     saver = TenantPostgresSaver(tenant_a.id)
     put(saver, "thread")
 

@@ -19,7 +19,7 @@ from tests.memory.context.checkpoints.stored import count, ids, put
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_copied_thread_goes_its_own_way(tenant_a: Tenant) -> None:
+def test_copied_thread_is_independent(tenant_a: Tenant) -> None:
     saver = TenantPostgresSaver(tenant_a.id)
     first = put(saver, "source")
     saver.put_writes(put(saver, "source", first), [("channel", {"a": 1})], "task")

@@ -96,7 +96,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize("value", KEPT, ids=repr)
-def test_what_graphs_keep_comes_back_as_it_was(value: Any) -> None:
+def test_values_of_graphs_round_trip(value: Any) -> None:
     serializer = StrictSerializer()
     back = serializer.loads_typed(serializer.dumps_typed(value))
     assert back == (list(value) if isinstance(value, tuple) else value)
@@ -105,7 +105,7 @@ def test_what_graphs_keep_comes_back_as_it_was(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [np.arange(6.0).reshape(2, 3), np.array(["a", "bc"])], ids=repr)
-def test_arrays_of_numbers_and_text_come_back(value: Any) -> None:
+def test_arrays_of_numbers_and_text_round_trip(value: Any) -> None:
     serializer = StrictSerializer()
     back = serializer.loads_typed(serializer.dumps_typed(value))
     assert back.dtype == value.dtype
@@ -173,7 +173,7 @@ def test_no_other_encoding_is_read(encoding: str) -> None:
     ],
     ids=repr,
 )
-def test_what_langgraph_does_not_write_is_refused(value: bytes, reason: str) -> None:
+def test_encoding_unknown_to_langgraph_is_refused(value: bytes, reason: str) -> None:
     with pytest.raises(CheckpointRefused, match=reason):
         StrictSerializer().loads_typed(("msgpack", value))
 
@@ -187,14 +187,14 @@ def test_objects_do_not_nest_without_end() -> None:
 
 
 @pytest.mark.parametrize("value", [Mood.GOOD, Cart(["tea"]), Order(number=1, carts=[]), [Cart([])]])
-def test_an_unknown_class_is_refused_when_it_is_written_and_says_what_to_do(value: Any) -> None:
+def test_unknown_class_is_refused_on_write_with_a_remedy(value: Any) -> None:
     with pytest.raises(CheckpointRefused, match=rf"{__name__}\.\w+, which is not .*CHECKPOINT_T"):
         StrictSerializer().dumps_typed(value)
     with pytest.raises(CheckpointRefused, match="keep plain data"):
         StrictSerializer().dumps_typed(object())
 
 
-def test_classes_of_the_setting_are_kept(settings: Any) -> None:
+def test_configured_classes_are_stored(settings: Any) -> None:
     settings.CHECKPOINT_TYPES = [f"{__name__}.{name}" for name in ("Mood", "Cart", "Order")]
     serializer = StrictSerializer()
     for value in (Mood.GOOD, Cart(["tea"]), Order(number=1, carts=[Cart(["tea"])])):
@@ -280,7 +280,7 @@ class Loose(TypedDict):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_graph_fails_where_it_would_lose_what_it_keeps(tenant_a: Tenant) -> None:
+def test_graph_fails_where_values_would_be_lost(tenant_a: Tenant) -> None:
     graph = (
         StateGraph(Loose)
         .add_node("put", lambda state: {"anything": Mood.GOOD})

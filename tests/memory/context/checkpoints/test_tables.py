@@ -27,12 +27,12 @@ def test_migration_creates_the_tables_of_the_installed_langgraph(tenant_a: Tenan
     assert [row["v"] for row in rows] == list(range(len(PostgresSaver.MIGRATIONS)))
 
 
-def test_setup_is_allowed_to_the_application_and_changes_nothing(tenant_a: Tenant) -> None:
+def test_setup_by_the_application_is_allowed_and_changes_nothing(tenant_a: Tenant) -> None:
     TenantPostgresSaver(tenant_a.id).setup()
     TenantPostgresSaver(tenant_a.id).setup()
 
 
-def test_setup_says_what_to_do_where_the_tables_are_missing() -> None:
+def test_setup_without_tables_names_the_remedy() -> None:
     with pytest.raises(
         SessionTablesOutdated, match=r"version -1 and needs 9: run `manage.py migrate`"
     ):

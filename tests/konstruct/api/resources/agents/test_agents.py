@@ -129,14 +129,14 @@ def test_a_key_with_another_body_is_refused(program_a: Program) -> None:
     assert agents(program_a) == ["ada", "bo"]
 
 
-def test_what_failed_may_be_sent_again_with_its_key(program_a: Program) -> None:
+def test_failed_request_can_be_repeated_with_its_key(program_a: Program) -> None:
     assert make(program_a, "ada", key="k1").status_code == 409
     assert make(program_a, "bo", key="k1").status_code == 201
     with tenant_scope(program_a.tenant.id):
         assert IdempotencyRecord.objects.count() == 1
 
 
-def test_tenants_keys_are_apart(program_a: Program, program_b: Program) -> None:
+def test_idempotency_keys_of_tenants_are_separate(program_a: Program, program_b: Program) -> None:
     first, other = make(program_a, key="k1"), make(program_b, key="k1")
     assert first.json()["id"] != other.json()["id"]
 
@@ -179,7 +179,7 @@ def test_second_of_two_concurrent_agents_with_one_name_gets_a_conflict(
     assert sorted(response.status_code for response in responses) == [201, 409, 409, 409]
 
 
-def test_only_what_is_given_changes(program_a: Program) -> None:
+def test_only_given_fields_are_changed(program_a: Program) -> None:
     made = make(program_a, system_prompt="Help.", persona="Warm.").json()
     response = change(program_a, made["url"], {"persona": "Formal.", "is_active": False})
     assert response.status_code == 200
@@ -199,9 +199,7 @@ def test_a_name_is_of_one_agent(program_a: Program) -> None:
     ("body", "status"),
     [({"name": "ada"}, 409), ({"recall_top_k": 0}, 400), ({"url": "x"}, 400), ([], 400), ({}, 400)],
 )
-def test_a_change_that_cannot_be_changes_nothing(
-    program_a: Program, body: Any, status: int
-) -> None:
+def test_invalid_change_changes_nothing(program_a: Program, body: Any, status: int) -> None:
     made = make(program_a).json()
     assert change(program_a, made["url"], body).status_code == status
     assert program_a.get(made["url"]).json() == made

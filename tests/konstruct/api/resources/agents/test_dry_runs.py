@@ -37,9 +37,7 @@ def rows(program: Program) -> dict[str, int]:
         return row_counts(without=LOGGED)
 
 
-def test_a_dry_run_answers_and_stores_nothing_but_its_count(
-    program_a: Program, model: LLMServer
-) -> None:
+def test_dry_run_answers_and_stores_only_its_count(program_a: Program, model: LLMServer) -> None:
     before = rows(program_a)
     answer = dry_run(program_a, "Who are you?", user_id="maria").json()
     assert (answer["user_id"], answer["changes"], answer["draft"]) == ("maria", [], None)
@@ -57,7 +55,7 @@ def test_a_dry_run_answers_and_stores_nothing_but_its_count(
     )  # fmt: skip
 
 
-def test_a_conversation_goes_on_as_in_a_channel(program_a: Program) -> None:
+def test_dry_run_continues_a_conversation_as_in_a_channel(program_a: Program) -> None:
     first = dry_run(program_a, "talk to a human", user_id="maria").json()
     assert first["live"]["recall"] is None
     second = dry_run(program_a, "Hello?", conversation=first["conversation"]).json()
@@ -95,7 +93,7 @@ def test_dry_run_of_a_draft_answers_and_saves_nothing(program_a: Program, model:
         ({"content": "x", "agent": "ada"}, ["agent"]),
     ],
 )
-def test_what_cannot_be_asked_names_the_field(
+def test_invalid_dry_run_names_the_field(
     program_a: Program, body: dict[str, Any], fields: list[str]
 ) -> None:
     answer = dry_run(program_a, **body)
@@ -151,7 +149,7 @@ def test_dry_runs_are_closed_to_bound_keys_and_to_keys_that_read(
     assert dry_run(with_key(program_a, scopes=["read", "erase"])).status_code == 403
 
 
-def test_hostile_text_stays_text(program_a: Program, model: LLMServer) -> None:
+def test_html_in_text_is_returned_as_text(program_a: Program, model: LLMServer) -> None:
     model.default = Answer({"content": HOSTILE})
     answer = dry_run(program_a, HOSTILE, draft={"persona": HOSTILE}, user_id="<script>")
     document = answer.json()

@@ -77,7 +77,7 @@ def test_each_changed_version_answers_and_its_answers_are_found(program_a: Progr
     assert program_a.get(other).json()["results"] == []
 
 
-def test_questions_are_asked_again_on_request(program_a: Program, settings: Any) -> None:
+def test_saved_questions_are_repeated_on_request(program_a: Program, settings: Any) -> None:
     save(program_a)
     work(program_a)
     asked = program_a.post(address(program_a, "run"), {})
@@ -133,7 +133,7 @@ def test_a_question_that_cannot_be_saved_names_the_field(
         assert not SavedQuestion.objects.exists()
 
 
-def test_hostile_text_stays_text(program_a: Program) -> None:
+def test_html_in_text_is_returned_as_text(program_a: Program) -> None:
     question = save(program_a, HOSTILE, user_id="<script>", expected=[HOSTILE]).json()
     assert (question["content"], question["user_id"], question["expected"]) == (
         *(HOSTILE, "<script>", [HOSTILE]),

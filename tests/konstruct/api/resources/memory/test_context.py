@@ -91,7 +91,7 @@ def test_task_with_data_searches_by_description_and_returns_all_data(
 
 
 @pytest.mark.parametrize("task", ["", {"ward": 7}])
-def test_a_task_without_a_description_searches_nothing(program_a: Program, task: Any) -> None:
+def test_task_without_a_description_searches_nothing(program_a: Program, task: Any) -> None:
     keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
     context = compiled(program_a, task)
     assert (context["context"], context["sources"]) == ("", [])
@@ -153,7 +153,7 @@ def test_a_graphs_thread_is_the_session(program_a: Program, program_b: Program) 
     assert said(compiled(program_b, thread_id="thread")) == []
 
 
-def test_nothing_is_stored(program_a: Program) -> None:
+def test_context_stores_nothing(program_a: Program) -> None:
     compiled(program_a)
     with tenant_scope(program_a.tenant.id):
         assert not Message.objects.exists()
@@ -173,7 +173,7 @@ def test_two_tenants_with_the_same_names_never_meet(program_a: Program, program_
     assert response.status_code == 422
 
 
-def test_agents_and_users_of_one_tenant_are_kept_apart(program_a: Program) -> None:
+def test_agents_and_users_of_one_tenant_are_separate(program_a: Program) -> None:
     create_agent(tenant_id=program_a.tenant.id, name="bo")
     remember(program_a, "I am allergic to walnuts, so never order the cake.")
     keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
@@ -223,7 +223,7 @@ def test_an_agents_key_compiles_for_it_alone_and_a_users_not_at_all(program_a: P
         ({"tenant_id": "x"}, "tenant_id"),
     ],
 )
-def test_what_cannot_be_compiled_is_refused_by_field(
+def test_invalid_context_request_names_the_field(
     program_a: Program, fields: dict[str, Any], bad: str
 ) -> None:
     body = {"agent": "ada", "user_id": "maria", "task": "Why?", **fields}

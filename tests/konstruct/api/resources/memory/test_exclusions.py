@@ -29,7 +29,7 @@ def found(program: Program, query: str) -> list[str]:
     return [hit["content"] for hit in hits]
 
 
-def test_a_message_is_excluded_listed_and_included_again(program_a: Program, sent: str) -> None:
+def test_message_is_excluded_listed_and_included(program_a: Program, sent: str) -> None:
     assert any("Rome" in each for each in found(program_a, "Where do I live?"))
     excluded = program_a.post(sent, {"reason": "A joke."})
     assert excluded.status_code == 200
@@ -65,7 +65,7 @@ def test_a_message_is_excluded_listed_and_included_again(program_a: Program, sen
         ({"words": "Rome"}, "words"),
     ],
 )
-def test_what_is_no_part_of_the_message_is_refused(
+def test_text_outside_of_the_message_is_refused(
     program_a: Program, sent: str, body: dict[str, Any], field: str
 ) -> None:
     answer = program_a.post(sent, body)

@@ -28,7 +28,7 @@ def proposed(program: Program) -> list[str]:
     return [fact["value"] for fact in found]
 
 
-def test_a_preview_shows_what_it_would_change_and_changes_nothing(program_a: Program) -> None:
+def test_preview_shows_changes_and_stores_none(program_a: Program) -> None:
     run = preview(program_a)
     (candidate,) = run["candidates"]
     assert (run["state"], candidate["slot"], candidate["value"]) == ("preview", "home", "Oslo")
@@ -55,7 +55,7 @@ def test_a_run_is_applied_and_rolled_back_as_a_unit(program_a: Program) -> None:
     assert decisions == ["apply", "roll_back"]
 
 
-def test_a_key_does_not_confirm_what_its_run_proposed(program_a: Program) -> None:
+def test_key_cannot_confirm_proposals_of_its_run(program_a: Program) -> None:
     run = preview(program_a)
     program_a.post(f"{run['url']}apply/", {})
     (fact,) = program_a.get(f"{FACTS}?state=proposed").json()["results"]

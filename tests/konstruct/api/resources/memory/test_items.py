@@ -55,7 +55,7 @@ def said(program: Program) -> list[str]:
         return list(Message.objects.order_by("number").values_list("content", flat=True))
 
 
-def test_any_json_comes_back_as_it_was_in_its_order(program_a: Program) -> None:
+def test_any_json_is_returned_equal_and_in_order(program_a: Program) -> None:
     assert add(program_a, *({"item": item} for item in ODD)).status_code == 204
     assert add(program_a, {"item": {"last": 1}}, thread_id="other").status_code == 204
     assert add(program_a, {"item": {"last": 2}}).status_code == 204
@@ -95,7 +95,7 @@ def test_item_is_remembered_if_the_transcript_supports_it(program_a: Program) ->
     assert [each["message_id"] for each in found[:-1]] == [None] * 5
 
 
-def test_a_request_sent_again_adds_nothing_and_removes_nothing(program_a: Program) -> None:
+def test_repeated_request_adds_and_removes_nothing(program_a: Program) -> None:
     for number in (1, 1, 2):
         words = {"said": {"role": "user", "content": "Yes."}}
         assert add(program_a, {"item": {}, **words}, key=f"k{number}").status_code == 204
@@ -151,7 +151,7 @@ def test_a_bound_key_and_another_tenant_have_their_own(
         {"item": {}, "more": 1},
     ],
 )
-def test_what_is_no_item_is_refused_and_nothing_is_kept(
+def test_invalid_item_is_refused_and_nothing_is_stored(
     program_a: Program, item: dict[str, Any]
 ) -> None:
     response = add(program_a, {"item": {}}, item)
@@ -159,7 +159,7 @@ def test_what_is_no_item_is_refused_and_nothing_is_kept(
     assert rows(program_a) == []
 
 
-def test_a_number_that_would_not_come_back_is_refused(program_a: Program) -> None:
+def test_number_without_an_exact_json_form_is_refused(program_a: Program) -> None:
     body = {**place(program_a), "items": [{"item": {"n": [1e300]}}]}
     data = json.dumps(body).replace("1e+300", "1e400").encode()
     response = program_a.request("POST", ITEMS, data=data, content_type="application/json")
@@ -168,7 +168,7 @@ def test_a_number_that_would_not_come_back_is_refused(program_a: Program) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_writers_at_once_none_loses_an_item_or_comes_between(program_a: Program) -> None:
+def test_concurrent_writers_lose_no_item_and_keep_their_order(program_a: Program) -> None:
     def write(writer: int) -> None:
         for turn in range(3):
             added = ({"item": {"by": writer, "n": [turn, n]}} for n in range(4))

@@ -152,7 +152,7 @@ def test_usage_counts_this_tenant_alone(program_a: Program, program_b: Program) 
     assert program_b.get(f"{USAGE}?tenant=a").status_code == 400
 
 
-def test_usage_counts_no_further_than_is_quick_and_says_so(
+def test_usage_counts_to_a_limit_and_reports_it(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember(program_a, *SAID)

@@ -44,7 +44,7 @@ def search(program: Program, query: str) -> Any:
     return response.json()
 
 
-def test_messages_are_found_by_meaning_and_by_words(program_a: Program) -> None:
+def test_messages_are_found_by_meaning_and_words(program_a: Program) -> None:
     (found,) = search(program_a, "q=sick+child")["messages"]
     assert (found["content"], found["user_id"], found["words"]) == (FEVER, "mother", 0.0)
     assert found["score"] == found["similarity"] > 0.28
@@ -72,7 +72,7 @@ def test_a_bound_key_searches_its_part(program_a: Program) -> None:
     assert bound.get(f"{SEARCH}?q=fever&user_id=mother").status_code == 403
 
 
-def test_another_tenant_finds_nothing(program_a: Program, program_b: Program) -> None:
+def test_search_in_another_tenant_has_no_results(program_a: Program, program_b: Program) -> None:
     found = search(program_b, "q=daughter+fever+rossi")
     assert (found["messages"], found["facts"], found["people"]) == ([], [], [])
 

@@ -91,7 +91,7 @@ def test_an_agent_that_cannot_have_it_is_refused(
         assert not Escalation.objects.exists()
 
 
-def test_a_key_of_one_agent_hands_to_no_other_and_reads_nothing_of_it(
+def test_agent_key_cannot_hand_over_to_or_read_another_agent(
     program_a: Program, bert: Agent
 ) -> None:
     of_ada = bound_key(program_a, agent_id=program_a.agent.id)

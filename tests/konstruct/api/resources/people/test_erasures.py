@@ -36,7 +36,7 @@ def test_a_user_is_forgotten_and_the_program_gets_the_receipt(program_a: Program
         assert not Message.objects.exists()
 
 
-def test_a_key_asks_for_what_it_is_bound_to(program_a: Program) -> None:
+def test_key_requests_erasures_within_its_binding(program_a: Program) -> None:
     hers = with_key(program_a, scopes=["read", "erase"], user_id="maria")
     theirs = with_key(program_a, scopes=["read", "erase"], agent_id=program_a.agent.id)
     writer = with_key(program_a, scopes=["read", "write"])
@@ -61,7 +61,9 @@ def test_a_key_asks_for_what_it_is_bound_to(program_a: Program) -> None:
         ({"user_id": "x", "threads": "y"}, "threads"),
     ],
 )
-def test_what_cannot_be_is_refused(program_a: Program, body: dict[str, object], field: str) -> None:
+def test_invalid_erasure_is_refused(
+    program_a: Program, body: dict[str, object], field: str
+) -> None:
     answer = program_a.post(ERASURES, body)
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["field"] == field

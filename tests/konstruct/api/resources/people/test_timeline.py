@@ -61,7 +61,7 @@ def bound(program: Program, **binding: Any) -> Program:
     return Program(program.tenant, program.agent, str(key))
 
 
-def test_what_happened_comes_in_pages_the_latest_first(lived: Program) -> None:
+def test_timeline_is_paged_newest_first(lived: Program) -> None:
     every = [each for each in entries(lived, "?limit=200") if each["kind"] != "access"]
     assert {each["kind"] for each in every} == {"message", "escalation", "account"}
     assert [each["at"] for each in every] == sorted((e["at"] for e in every), reverse=True)

@@ -25,7 +25,7 @@ from tests.konstruct.api.resources.memory.facts.keeping import (
 from tests.konstruct.conftest import Program, json_bytes
 
 
-def test_a_change_keeps_what_was_known_before(program_a: Program) -> None:
+def test_change_keeps_the_former_version(program_a: Program) -> None:
     fact = keep(program_a, "Maria lives in Bonn.", metadata={"topic": "home"})
     before = timezone.now()
     response = change(program_a, fact, content="Maria lives in Rome.")
@@ -118,7 +118,7 @@ def test_deleted_fact_is_removed_with_its_history(program_a: Program) -> None:
         assert response.json()["type"] == "urn:konstruct:problem:not-found"
 
 
-def test_a_fact_is_kept_once_for_an_idempotency_key(program_a: Program) -> None:
+def test_fact_is_stored_once_for_an_idempotency_key(program_a: Program) -> None:
     body = {"agent": "ada", "content": "Tea."}
     key = {"Idempotency-Key": "one"}
     first = program_a.post(FACTS, body, headers=key)
@@ -208,7 +208,7 @@ def test_a_users_key_sees_and_changes_the_facts_about_them(program_a: Program, b
     ]
 
 
-def test_an_agents_key_sees_what_the_agent_knows_and_changes_its_own(
+def test_agent_key_reads_facts_of_the_agent_and_changes_its_own(
     program_a: Program, bo: Agent
 ) -> None:
     shared = program_a.post(FACTS, {"content": "Everybody knows of tea."}).json()

@@ -61,7 +61,7 @@ def key_author(program: Program) -> Author:
     return Author(AuthorKind.PROGRAM, str(key.pk), key.name)
 
 
-def test_the_queue_has_what_is_proposed_oldest_first_and_is_not_known_before(
+def test_queue_lists_proposals_oldest_first_and_recall_ignores_them(
     program_a: Program,
 ) -> None:
     first, second = home(program_a, "Oslo").memory_id, home(program_a, "Rome").memory_id
@@ -155,7 +155,7 @@ def test_value_is_not_restored_beside_an_active_one(program_a: Program) -> None:
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:konstruct:problem:slot-taken")
 
 
-def test_a_key_does_not_confirm_what_it_or_another_key_of_its_person_proposed(
+def test_key_cannot_confirm_a_proposal_of_the_same_person(
     program_a: Program,
 ) -> None:
     with tenant_scope(program_a.tenant.id):
@@ -260,7 +260,7 @@ def test_a_change_keeps_its_author_reason_and_value(program_a: Program) -> None:
     assert changed[-1]["reason"] == "More exact."
 
 
-def test_what_is_entered_names_the_key(program_a: Program) -> None:
+def test_entered_fact_names_the_key(program_a: Program) -> None:
     memory_id = keep(program_a, "Tea is at five.")["memory_id"]
     (event,) = program_a.get(f"{FACTS}{memory_id}/events/").json()["results"]
     author = key_author(program_a)

@@ -154,7 +154,7 @@ def test_a_list_is_newest_first_and_narrowed(program_a: Program, bo: Agent) -> N
     assert filtered(topic={"exists": False}) == ["Everybody knows of tea.", "Theo likes tea."]
 
 
-def test_pages_stay_put_while_facts_are_kept(program_a: Program) -> None:
+def test_pages_are_stable_while_facts_are_added(program_a: Program) -> None:
     for number in range(5):
         keep(program_a, f"Fact number {number}.")
     page = program_a.get(f"{FACTS}?limit=2").json()
@@ -187,7 +187,7 @@ def test_a_list_that_cannot_be_names_the_parameter(program_a: Program, query: st
     assert bad_fields(program_a.get(f"{FACTS}?{query}")) == [query.split("=")[0]]
 
 
-def test_a_search_finds_by_meaning_best_first(program_a: Program, bo: Agent) -> None:
+def test_facts_are_found_by_meaning_best_first(program_a: Program, bo: Agent) -> None:
     keep(program_a, "Maria is allergic to walnuts.", user_id="maria", metadata={"topic": "health"})
     keep(program_a, "The car is red.", user_id="maria")
     keep(program_a, "Theo is allergic to milk.", user_id="theo")
