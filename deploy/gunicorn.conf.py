@@ -12,7 +12,12 @@ from typing import Any
 import django
 from django.conf import settings
 
-from konstruct.processes import bind_to_parent, wait_for_migrations
+from konstruct.processes import (
+    bind_to_parent,
+    return_freed_memory,
+    share_malloc_heaps,
+    wait_for_migrations,
+)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
 # gunicorn's first lines, too, have the form of LOG_FORMAT.
@@ -32,6 +37,7 @@ MAX_FILES = 65_536
 
 def on_starting(arbiter: Any) -> None:
     """Load Django and the embedding model once, before there are workers, which share them."""
+    share_malloc_heaps()
     django.setup(set_prefix=False)
     from memory.embedding.embedder import load_before_fork  # needs the apps to be loaded
 
@@ -46,6 +52,7 @@ def post_fork(arbiter: Any, worker: Any) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft = MAX_FILES if most == resource.RLIM_INFINITY else min(most, MAX_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, most))
+    return_freed_memory()
     from konstruct.metrics import serve  # needs the apps to be loaded
 
     serve()

@@ -17,6 +17,7 @@ from django.conf import settings
 
 from konstruct import __version__, metrics
 from konstruct.heartbeats import INTERVAL_SECONDS, write_heartbeat
+from konstruct.processes import return_freed_memory, share_malloc_heaps
 from tenants import jobs, traces
 from tenants.checks.connections import require_writable
 from tenants.jobs import worker
@@ -38,6 +39,8 @@ def run(queues: Sequence[str]) -> None:
     Args:
         queues: names of settings.JOB_SLOTS.
     """
+    share_malloc_heaps()
+    return_freed_memory()
     if EMBEDDING_QUEUES.intersection(queues):
         from memory.embedding.embedder import load_in_background  # numpy, ONNX Runtime
 

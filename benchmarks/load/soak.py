@@ -2,10 +2,13 @@
 
     python -m benchmarks.load.soak [--minutes 30] [--clients 6]
 
-The load is that of `python -m benchmarks.load`. PSS divides the pages that processes share. What
-Valkey stores is not counted. A process grows if the median of its last five samples is more than
-5 % above that of the first five after `--warm-up` minutes. Exit status 1 if one grows, or if
-anything was lost or crossed.
+The load is that of `python -m benchmarks.load`. What counts is what a process has allocated: its
+anonymous memory, of which pages that processes share are divided (PSS). Pages of files, its code
+and models, are divided with all processes of the machine that map them, so that they grow when
+another one ends; RSS beside it has them. Of Valkey, what its data took at most is not counted: libc
+does not return it. A process grows if the median of its last five samples is more than 5 % above
+that of the first five after `--warm-up` minutes. Exit status 1 if one grows, or if anything was
+lost or crossed.
 """
 
 import argparse
@@ -48,10 +51,10 @@ def main() -> None:
         while not ends.wait(SAMPLE_SECONDS):
             minutes = (time.monotonic() - began) / 60
             for name, process, stored in processes(deployment):
-                with suppress(psutil.NoSuchProcess):
-                    held = process.memory_full_info()
-                    pss, rss = ((each - stored) / 2**20 for each in (held.pss, held.rss))
-                    samples[name].append((minutes, pss, rss))
+                with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+                    held = memory(process.pid)
+                    own = held["Pss_Anon"] + held["Pss_Shmem"] - stored
+                    samples[name].append((minutes, own / 2**20, held["Rss"] / 2**20))
 
     with (
         tempfile.TemporaryDirectory(prefix="konstruct-soak-") as home,
@@ -78,8 +81,16 @@ def main() -> None:
     sys.exit(bool(grown) or not run.is_clean)
 
 
+def memory(pid: int) -> dict[str, int]:
+    """Return the bytes of a process by their names in Linux' smaps_rollup."""
+    _, *lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return {
+        name: int(kb) << 10 for name, kb, _ in (line.replace(":", "").split() for line in lines)
+    }
+
+
 def processes(deployment: LoadDeployment) -> Iterator[tuple[str, psutil.Process, int]]:
-    """Yield each process of the deployment with its name, and how many bytes it stores."""
+    """Yield each process of the deployment with its name, and how many bytes it stored at most."""
     for name, supervised in deployment.processes.items():
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(supervised.process.pid)
@@ -87,7 +98,8 @@ def processes(deployment: LoadDeployment) -> Iterator[tuple[str, psutil.Process,
             for number, child in enumerate(process.children(), 1):
                 yield f"{name}, child {number}", child, 0
     with redis.from_url(deployment.redis_url) as cache:
-        stored = int(cache.info("memory")["used_memory_dataset"])
+        held = cache.info("memory")
+        stored = int(held["used_memory_peak"]) - int(held["used_memory_overhead"])
     for process in deployment.valkey.processes():
         yield "Valkey", process, stored
 
@@ -96,18 +108,18 @@ def show(
     when: str, samples: dict[str, list[tuple[float, float, float]]], warm_up: float
 ) -> list[str]:
     """Print what each process holds, and return the names of those that have grown."""
-    print(f"\n{when:28}{'PSS MB first':>14}{'last':>8}{'ratio':>7}{'RSS first':>11}{'last':>8}")
+    print(f"\n{when:28}{'own MB first':>14}{'last':>8}{'ratio':>7}{'RSS first':>11}{'last':>8}")
     grown = []
     for name, all_samples in samples.items():
         found = [each for each in all_samples if each[0] >= warm_up]
         if len(found) < SAMPLES:
             continue
         first, last = found[:SAMPLES], found[-SAMPLES:]
-        pss = [statistics.median(each[1] for each in part) for part in (first, last)]
+        own = [statistics.median(each[1] for each in part) for part in (first, last)]
         rss = [statistics.median(each[2] for each in part) for part in (first, last)]
-        ratio = pss[1] / pss[0]
+        ratio = own[1] / own[0]
         print(
-            f"  {name:26}{pss[0]:14.1f}{pss[1]:8.1f}{ratio:7.3f}{rss[0]:11.1f}{rss[1]:8.1f}",
+            f"  {name:26}{own[0]:14.2f}{own[1]:8.2f}{ratio:7.3f}{rss[0]:11.1f}{rss[1]:8.1f}",
             flush=True,
         )
         if ratio > MAX_GROWTH:

@@ -13,6 +13,7 @@ from django.core.management import CommandError
 from konstruct import __version__, metrics
 from konstruct.heartbeats import OWNER, write_heartbeat
 from konstruct.privacy import jobs
+from konstruct.processes import return_freed_memory, share_malloc_heaps
 from tenants import traces
 from tenants.audit.operator_log import record_deletion
 from tenants.context import connection
@@ -64,6 +65,8 @@ class Command(KonstructCommand):
             done = sum(loop() for loop in dict.fromkeys(LOOPS))
             self.stdout.write(f"{done} done")
             return
+        share_malloc_heaps()
+        return_freed_memory()
         metrics.serve()
         traces.start(OWNER)
         logger.info("Konstruct %s: owner worker starts", __version__)
