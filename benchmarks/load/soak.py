@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--history", type=int, default=40, help="imported messages of a user")
     options = parser.parse_args()
     samples: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    data: list[float] = []
     ends = threading.Event()
 
     def sample() -> None:
@@ -55,6 +56,8 @@ def main() -> None:
                     held = memory(process.pid)
                     own = held["Pss_Anon"] + held["Pss_Shmem"] - stored
                     samples[name].append((minutes, own / 2**20, held["Rss"] / 2**20))
+                if stored:
+                    data.append(stored / 2**20)
 
     with (
         tempfile.TemporaryDirectory(prefix="konstruct-soak-") as home,
@@ -77,6 +80,7 @@ def main() -> None:
     (run,) = done
     print(f"\n{run.accepted} messages accepted, {run.answered} answered; {run.requests:.1f} req/s")
     print(f"losses {dict(run.losses)}, violations {run.violations}; load average {run.loads}")
+    print(f"the data in Valkey took {data[0]:.2f} MB at the beginning, {data[-1]:.2f} at most")
     grown = show("at the end", samples, options.warm_up)
     sys.exit(bool(grown) or not run.is_clean)
 
