@@ -21,6 +21,7 @@ from konstruct.api.http.bodies import (
     StrictSerializer,
 )
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
+from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, operation, require_match, tagged
 from konstruct.api.models import KeyScope
@@ -208,6 +209,7 @@ class AgentQuery(lists.PageQuerySerializer):
     )
 
 
+@route("agents/", name="agents")
 class AgentsView(ApiView):
     """The tenant's agents. Bound keys have no access: an end user's must not read the prompts."""
 
@@ -259,6 +261,7 @@ class AgentsView(ApiView):
         return Response(document, status=201, headers=headers)
 
 
+@route("agents/<uuid:agent_id>/", name="agent")
 class AgentView(ApiView):
     """One agent. Bound keys have no access."""
 

@@ -16,6 +16,7 @@ from konstruct.api.http.bodies import (
     StrictCharField,
     StrictSerializer,
 )
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.api.resources.agents.agents import AgentFields
 from konstruct.api.resources.memory.recall_events import RecallTraceSerializer
@@ -113,6 +114,7 @@ class DryRunSerializer(serializers.Serializer):
     )
 
 
+@route("agents/<uuid:agent_id>/dry-runs/", name="dry-runs")
 class DryRunsView(ApiView):
     """Dry runs of an agent. Bound keys have no access: a dry run shows prompts."""
 

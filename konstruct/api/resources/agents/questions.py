@@ -19,6 +19,7 @@ from konstruct.api.http.bodies import (
 )
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.lists import ByCreation, InTime, PageQuerySerializer, narrowed
+from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import ApiView, no_content, operation
 from konstruct.api.models import KeyScope
@@ -119,6 +120,7 @@ class AnswerQuery(InTime, PageQuerySerializer):
     )
 
 
+@route("agents/<uuid:agent_id>/questions/", name="questions")
 class QuestionsView(ApiView):
     """The saved questions of an agent. Bound keys have no access."""
 
@@ -173,6 +175,7 @@ class QuestionsView(ApiView):
         return Response(document, status=201, headers={"Location": document["url"]})
 
 
+@route("agents/<uuid:agent_id>/questions/<uuid:question_id>/", name="question")
 class QuestionView(ApiView):
     """One saved question."""
 
@@ -208,6 +211,7 @@ class QuestionView(ApiView):
         return Response(status=204)
 
 
+@route("agents/<uuid:agent_id>/questions/answers/", name="question-answers")
 class QuestionAnswersView(ApiView):
     """The answers to the saved questions of an agent."""
 
@@ -233,6 +237,7 @@ class QuestionAnswersView(ApiView):
         return self.page(rows, ByCreation(), QuestionAnswerSerializer)
 
 
+@route("agents/<uuid:agent_id>/questions/run/", name="question-run")
 class QuestionRunView(ApiView):
     """The run of the saved questions of an agent."""
 

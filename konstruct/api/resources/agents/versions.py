@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http.bodies import StrictCharField, StrictSerializer
 from konstruct.api.http.lists import KeysetPagination, PageQuerySerializer
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, etag_of, operation
 from konstruct.api.resources.agents.agents import ETAG, AgentSerializer
 from konstruct.orchestrator.agents import restore_agent
@@ -52,6 +53,7 @@ class VersionPages(KeysetPagination):
     orderings = {"-number": ("-number",)}
 
 
+@route("agents/<uuid:agent_id>/versions/", name="agent-versions")
 class AgentVersionsView(ApiView):
     """The versions of an agent. Bound keys have no access."""
 
@@ -77,6 +79,7 @@ class AgentVersionsView(ApiView):
         return self.page(rows, VersionPages(), AgentVersionSerializer)
 
 
+@route("agents/<uuid:agent_id>/versions/<int:number>/restore/", name="restore-agent")
 class AgentRestorationView(ApiView):
     """The return to a version."""
 

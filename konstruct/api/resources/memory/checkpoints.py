@@ -23,6 +23,7 @@ from rest_framework.response import Response
 from konstruct.api.http import bodies
 from konstruct.api.http.lists import PAGE_SIZE, KeysetPagination, PageQuerySerializer, Position
 from konstruct.api.http.problems import Problem, Refusal
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, no_content, operation
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.context.checkpoints.encoded import Encoded, checked
@@ -282,6 +283,7 @@ class CheckpointSerializer(serializers.Serializer):
     pending_writes = PendingWriteSerializer(many=True)
 
 
+@route("checkpoints/", name="checkpoints")
 class CheckpointsView(ApiView):
     """Checkpoints of the tenant's sessions, which no bound key sees."""
 
@@ -351,6 +353,7 @@ class CheckpointsView(ApiView):
         return Response(status=204)
 
 
+@route("checkpoints/writes/", name="checkpoint-writes")
 class CheckpointWritesView(ApiView):
     """What tasks have written since a checkpoint."""
 

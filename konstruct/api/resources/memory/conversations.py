@@ -11,6 +11,7 @@ from rest_framework.reverse import reverse
 
 from konstruct.api.http import lists
 from konstruct.api.http.bodies import ChannelIdField
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import AgentNameField, ApiView, operation
 from konstruct.api.resources.memory.facts import FILTERS_HELP, FiltersTextField
 from konstruct.api.resources.people.erasures import (
@@ -129,6 +130,7 @@ class EraseConversationSerializer(EraseSerializer):
     thread_id = ChannelIdField(help_text="The conversation.")
 
 
+@route("conversations/", name="conversations")
 class ConversationsView(ApiView):
     """All conversations of the tenant."""
 
@@ -153,6 +155,7 @@ class ConversationsView(ApiView):
         return self.page(_with_counts(last), lists.NewestFirst(), ConversationSerializer)
 
 
+@route("conversations/transcript/", name="transcript")
 class TranscriptView(ApiView):
     """The messages of a conversation."""
 

@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from konstruct.api.http.bodies import StrictIntegerField
 from konstruct.api.http.lists import ByCreation, PageQuerySerializer
 from konstruct.api.http.problems import current_request_id
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, no_content, operation
 from konstruct.api.resources.memory.facts import ReasonSerializer
 from memory.exceptions import InvalidArgument
@@ -62,6 +63,7 @@ def _message(view: ApiView, message_id: UUID) -> Message:
     return get_object_or_404(view.caller.rows(Message.objects.all()), pk=message_id)
 
 
+@route("messages/<uuid:message_id>/exclusions/", name="exclusions")
 class ExclusionsView(ApiView):
     """The exclusions of a message from recall."""
 
@@ -112,6 +114,7 @@ class ExclusionsView(ApiView):
         return Response(self.document(exclusion, ExclusionSerializer))
 
 
+@route("messages/<uuid:message_id>/exclusions/<uuid:exclusion_id>/", name="exclusion")
 class ExclusionView(ApiView):
     """One exclusion of a message."""
 

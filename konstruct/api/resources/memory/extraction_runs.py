@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http import lists
 from konstruct.api.http.bodies import ChannelIdField, StrictCharField, StrictSerializer
+from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
 from konstruct.api.models import KeyScope
@@ -115,6 +116,7 @@ class ComparisonQuery(StrictSerializer):
     other = serializers.UUIDField(help_text="Id of the other run, such as a replay of this one.")
 
 
+@route("extraction-runs/", name="extraction-runs")
 class ExtractionRunsView(ApiView):
     """Extraction runs. Bound keys have no access: a run shows a model's answer as it came."""
 
@@ -165,6 +167,7 @@ class ExtractionRunsView(ApiView):
         return _created(self, run)
 
 
+@route("extraction-runs/<uuid:run_id>/", name="extraction-run")
 class ExtractionRunView(ApiView):
     """One extraction run."""
 
@@ -187,6 +190,7 @@ class ExtractionRunView(ApiView):
         return self.show(ExtractionRun.objects.all(), ExtractionRunInFullSerializer, run_id)
 
 
+@route("extraction-runs/<uuid:run_id>/replay/", name="replay-extraction-run")
 class ReplayView(ApiView):
     """The input of a run, asked for again."""
 
@@ -215,6 +219,7 @@ class ReplayView(ApiView):
         return _created(self, run)
 
 
+@route("extraction-runs/<uuid:run_id>/apply/", name="apply-extraction-run")
 class ApplicationView(ApiView):
     """The application of a preview."""
 
@@ -240,6 +245,7 @@ class ApplicationView(ApiView):
         return Response(self.document(run, ExtractionRunInFullSerializer))
 
 
+@route("extraction-runs/<uuid:run_id>/roll-back/", name="roll-back-extraction-run")
 class RollBackView(ApiView):
     """The undoing of a run."""
 
@@ -268,6 +274,7 @@ class RollBackView(ApiView):
         return Response(self.document(run, ExtractionRunInFullSerializer))
 
 
+@route("extraction-runs/<uuid:run_id>/comparison/", name="compare-extraction-runs")
 class ComparisonView(ApiView):
     """Two runs side by side."""
 

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from konstruct.api.auth.keys import keys_of_person
 from konstruct.api.http.lists import ByCreation, KeysetPagination, PageQuerySerializer
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import IF_MATCH, ApiView, etag_of, operation
 from konstruct.api.resources.memory.facts import (
     ETAG,
@@ -98,6 +99,7 @@ class FactDecisionView(FactsApi):
         return Response(document, headers={"ETag": etag_of(document)})
 
 
+@route("facts/<uuid:memory_id>/confirm/", name="confirm-fact")
 class FactConfirmationView(FactDecisionView):
     """The confirmation of a fact."""
 
@@ -112,6 +114,7 @@ class FactConfirmationView(FactDecisionView):
         return self.decide(memory_id, "confirm", confirm_as, person_id=self.caller.person_id)
 
 
+@route("facts/<uuid:memory_id>/reject/", name="reject-fact")
 class FactRejectionView(FactDecisionView):
     """The rejection of a fact."""
 
@@ -125,6 +128,7 @@ class FactRejectionView(FactDecisionView):
         return self.decide(memory_id, "reject", reject)
 
 
+@route("facts/<uuid:memory_id>/retract/", name="retract-fact")
 class FactRetractionView(FactDecisionView):
     """The retraction of a fact."""
 
@@ -138,6 +142,7 @@ class FactRetractionView(FactDecisionView):
         return self.decide(memory_id, "retract", retract)
 
 
+@route("facts/<uuid:memory_id>/restore/", name="restore-fact")
 class FactRestorationView(FactDecisionView):
     """The restoration of a fact."""
 
@@ -176,6 +181,7 @@ class EventPages(KeysetPagination):
     orderings = {"-number": ("-number",)}
 
 
+@route("facts/<uuid:memory_id>/events/", name="fact-events")
 class FactEventsView(FactsApi):
     """The events of a fact."""
 
@@ -199,6 +205,7 @@ class FactEventsView(FactsApi):
         )
 
 
+@route("facts/<uuid:memory_id>/replies/", name="fact-replies")
 class FactRepliesView(FactsApi):
     """The replies that used a fact."""
 

@@ -16,6 +16,7 @@ from konstruct.api.auth.permissions import Caller
 from konstruct.api.http import bodies
 from konstruct.api.http.idempotency import IDEMPOTENCY_KEY, create_once
 from konstruct.api.http.lists import KeysetPagination, PageQuerySerializer, ordering_field
+from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import (
     IF_MATCH,
@@ -424,6 +425,7 @@ class FactsApi(ApiView):
     keeps_to_binding = True
 
 
+@route("facts/", name="facts")
 class FactsView(FactsApi):
     """The facts of the tenant."""
 
@@ -501,6 +503,7 @@ class FactsView(FactsApi):
         return self.page(facts.defer("embedding"), FactPages(), FactSerializer)
 
 
+@route("facts/batch/", name="fact-batch")
 class FactBatchView(FactsApi):
     """Several facts in one request."""
 
@@ -540,6 +543,7 @@ class FactBatchView(FactsApi):
         return Response({"created": len(new), "results": results})
 
 
+@route("facts/search/", name="search-facts")
 class FactSearchView(FactsApi):
     """Facts by meaning."""
 
@@ -574,6 +578,7 @@ class FactSearchView(FactsApi):
         return Response({"results": self.documents(found, FoundFactSerializer)})
 
 
+@route("facts/<uuid:memory_id>/", name="fact")
 class FactView(FactsApi):
     """One fact."""
 
@@ -650,6 +655,7 @@ class FactView(FactsApi):
         return Response(status=204)
 
 
+@route("facts/<uuid:memory_id>/history/", name="fact-history")
 class FactHistoryView(FactsApi):
     """The versions of a fact."""
 

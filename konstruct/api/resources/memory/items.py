@@ -21,6 +21,7 @@ from konstruct.api.http.lists import (
     narrowed,
     ordering_field,
 )
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, no_content, operation
 from konstruct.orchestrator.history_import import ForAllLines, import_history
 from memory.conversations.items import add_items
@@ -126,6 +127,7 @@ class ItemPages(NewestFirst):
         return super().rows_after(queryset, position, backwards=backwards)
 
 
+@route("conversations/items/", name="conversation-items")
 class ItemsView(ApiView):
     """The items of a conversation."""
 
@@ -204,6 +206,7 @@ class ItemsView(ApiView):
         return Response(status=204)
 
 
+@route("conversations/items/<uuid:item_id>/", name="conversation-item")
 class ItemView(ApiView):
     """One item."""
 

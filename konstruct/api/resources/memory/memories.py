@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http import bodies
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.api.resources.memory.facts import (
     FILTERS_HELP,
@@ -150,6 +151,7 @@ EXPLAINING = ("channels", "gate_value")
 _NAMES = [str(name) for name in MemorySerializer().fields]
 
 
+@route("memories/search/", name="search-memories")
 class MemorySearchView(ApiView):
     """Recall, as the pipeline does it."""
 

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http import lists
 from konstruct.api.http.bodies import StrictSerializer
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
 from konstruct.api.resources.memory.memories import CalibrationSerializer
 from memory.exceptions import NotRecalled
@@ -128,6 +129,7 @@ class RecallEventsQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySeria
     ordering = lists.ordering_field(lists.ByCreation)
 
 
+@route("recall-events/", name="recall-events")
 class RecallEventsView(ApiView):
     """Recall events: the reasons for replies."""
 
@@ -156,6 +158,7 @@ class RecallEventsView(ApiView):
         return self.page(with_counts(events), lists.ByCreation(), RecallEventSerializer)
 
 
+@route("recall-events/<uuid:event_id>/", name="recall-event")
 class RecallEventView(ApiView):
     """One recall event."""
 
@@ -191,6 +194,7 @@ class RecallEventView(ApiView):
         return Response(document | {"calibration": CalibrationSerializer(calibration).data})
 
 
+@route("recall-events/<uuid:event_id>/marks/<uuid:message_id>/", name="recall-mark")
 class RecallMarkView(ApiView):
     """The mark on one memory that was recalled for a reply."""
 

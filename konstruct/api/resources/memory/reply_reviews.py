@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http import lists
 from konstruct.api.http.bodies import StrictCharField, StrictSerializer
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import AgentNameField, ApiView, operation
 from konstruct.orchestrator.models import ReplyMark, ReplyReview
 from konstruct.orchestrator.reply_reviews import MAX_NOTE_CHARACTERS, review_reply
@@ -57,6 +58,7 @@ class ReplyReviewQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerial
     ordering = lists.ordering_field(lists.ByCreation)
 
 
+@route("reply-reviews/", name="reply-reviews")
 class ReplyReviewsView(ApiView):
     """Reviewers' marks on replies."""
 

@@ -8,6 +8,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http.bodies import NOT_BLANK, MomentField, StrictCharField
 from konstruct.api.http.lists import OfAgentAndUser
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.api.resources.memory.facts import FoundFactSerializer
 from konstruct.orchestrator.identities.linked_ids import users_of_accounts
@@ -91,6 +92,7 @@ class SearchAnswerSerializer(serializers.Serializer):
     )
 
 
+@route("search/", name="search-everything")
 class SearchView(ApiView):
     """One search over messages, facts and people."""
 

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http.bodies import StrictSerializer
 from konstruct.api.http.lists import PAGE_SIZE, KeysetPagination, PageQuerySerializer, Position
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, UrlField, no_content, operation
 from memory.context import SessionStore
 from memory.context.session import Session
@@ -82,6 +83,7 @@ class LastUsedFirst(KeysetPagination):
         return queryset.list_sessions(self.limit + 1, before=place)
 
 
+@route("sessions/", name="sessions")
 class SessionsView(ApiView):
     """The tenant's sessions. A session belongs to no user, so that bound keys do not see them."""
 
@@ -104,6 +106,7 @@ class SessionsView(ApiView):
         return self.page(_store(), LastUsedFirst(), SessionSerializer)
 
 
+@route("sessions/<path:thread_id>/", name="session")
 class SessionView(ApiView):
     """One session."""
 

@@ -7,6 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.bodies import ChannelIdField, StrictSerializer
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.orchestrator.models import Agent
 from memory.conf import WINDOW
@@ -58,6 +59,7 @@ class WindowSerializer(serializers.Serializer):
     turns = WindowTurnSerializer(many=True)
 
 
+@route("windows/", name="windows")
 class WindowView(ApiView):
     """The window of one agent and one user."""
 

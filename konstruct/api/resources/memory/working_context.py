@@ -15,6 +15,7 @@ from konstruct.api.http.bodies import (
     StrictCharField,
     StrictSerializer,
 )
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.orchestrator.builder import date_clause, system_prompt_with
 from konstruct.orchestrator.models import ModelTier
@@ -168,6 +169,7 @@ class CompiledSerializer(serializers.Serializer):
     prompt = ChatMessageSerializer(many=True, help_text="The messages for a chat model.")
 
 
+@route("context/compile/", name="compile-context")
 class CompileView(ApiView):
     """Compiles an agent's context as the pipeline does."""
 

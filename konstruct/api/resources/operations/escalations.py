@@ -15,6 +15,7 @@ from konstruct.api.http.bodies import (
     StrictCharField,
     StrictSerializer,
 )
+from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
 from konstruct.api.models import KeyScope
@@ -145,6 +146,7 @@ class EscalationsApi(ApiView):
     keeps_to_binding = True
 
 
+@route("escalations/", name="escalations")
 class EscalationsView(EscalationsApi):
     """Threads in which a person or another agent answers."""
 
@@ -205,6 +207,7 @@ class EscalationsView(EscalationsApi):
         return Response(document, status=status, headers={"Location": document["url"]})
 
 
+@route("escalations/<uuid:escalation_id>/", name="escalation")
 class EscalationView(EscalationsApi):
     """One escalation."""
 
@@ -221,6 +224,7 @@ class EscalationView(EscalationsApi):
         return self.show(Escalation.objects.all(), EscalationSerializer, escalation_id)
 
 
+@route("escalations/<uuid:escalation_id>/assignment/", name="assignment")
 class AssignmentView(EscalationsApi):
     """The member of the team to whom an escalation is assigned."""
 
@@ -245,6 +249,7 @@ class AssignmentView(EscalationsApi):
         return Response(self.document(assigned, EscalationSerializer))
 
 
+@route("escalations/<uuid:escalation_id>/resolution/", name="resolution")
 class ResolutionView(EscalationsApi):
     """The end of an escalation."""
 

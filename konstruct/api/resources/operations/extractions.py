@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http.bodies import ChannelIdField
 from konstruct.api.http.lists import KeysetPagination, OfAgentAndUser, PageQuerySerializer, narrowed
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import AgentNameField, ApiView, operation
 from konstruct.orchestrator.exceptions import NothingToRetry
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
@@ -71,6 +72,7 @@ class ExtractionQuery(OfAgentAndUser, PageQuerySerializer):
     )
 
 
+@route("extractions/", name="extractions")
 class ExtractionsView(ApiView):
     """Conversations from which facts are extracted. Bound keys have no access."""
 
@@ -93,6 +95,7 @@ class ExtractionsView(ApiView):
         return self.page(rows, ById(), ExtractionSerializer)
 
 
+@route("extractions/<uuid:extraction_id>/retry/", name="retry-extraction")
 class ExtractionRetryView(ApiView):
     """The retry of an extraction."""
 

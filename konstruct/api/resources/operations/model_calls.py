@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.bodies import ChannelIdField, MomentField, StrictSerializer
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import AgentNameField, ApiView, operation
 from konstruct.orchestrator import metering
 from tenants.audit.models import Action
@@ -62,6 +63,7 @@ class ModelUsageSerializer(serializers.Serializer):
     )
 
 
+@route("usage/models/", name="model-usage")
 class ModelUsageView(ApiView):
     """Calls, tokens and money of language models. Bound keys have no access."""
 

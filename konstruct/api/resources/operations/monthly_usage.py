@@ -10,6 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.bodies import FastJSONRenderer, StrictCharField, StrictSerializer
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.orchestrator.monthly import MONTH, csv_lines, month_of, row_of
 from konstruct.orchestrator.usage import first_of_month, full_tenant_row
@@ -72,6 +73,7 @@ class CsvRenderer(BaseRenderer):
         return "".join(csv_lines([data]))
 
 
+@route("usage/month/", name="usage-of-month")
 class UsageOfMonthView(ApiView):
     """The usage of a month. Bound keys have no access."""
 

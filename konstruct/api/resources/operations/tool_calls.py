@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http import lists
 from konstruct.api.http.bodies import StrictBooleanField, StrictSerializer
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import AgentNameField, ApiView, UrlField, operation
 from konstruct.api.models import KeyScope
 from konstruct.orchestrator.exceptions import AlreadyDecided
@@ -63,6 +64,7 @@ class ToolCallsApi(ApiView):
     keeps_to_binding = True
 
 
+@route("tool-calls/", name="tool-calls")
 class ToolCallsView(ToolCallsApi):
     """The tool calls of agents."""
 
@@ -83,6 +85,7 @@ class ToolCallsView(ToolCallsApi):
         return self.page(rows, lists.ByCreation(), ToolCallSerializer)
 
 
+@route("tool-calls/<uuid:call_id>/", name="tool-call")
 class ToolCallView(ToolCallsApi):
     """One tool call."""
 
@@ -99,6 +102,7 @@ class ToolCallView(ToolCallsApi):
         return self.show(ToolCall.objects.all(), ToolCallSerializer, call_id)
 
 
+@route("tool-calls/<uuid:call_id>/decision/", name="decision")
 class DecisionView(ToolCallsApi):
     """The user's decision on a tool call."""
 

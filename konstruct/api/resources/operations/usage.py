@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from konstruct.api.http.bodies import NOT_BLANK, ChannelIdField, StrictCharField, StrictSerializer
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.orchestrator.activity import MAX_DAYS, activity
 from konstruct.orchestrator.models import PendingReply
@@ -139,6 +140,7 @@ class UsageByDaySerializer(serializers.Serializer):
     )
 
 
+@route("usage/days/", name="usage-by-day")
 class UsageByDayView(ApiView):
     """A tenant's activity by day."""
 
@@ -179,6 +181,7 @@ class UsageByDayView(ApiView):
         return Response(document.data)
 
 
+@route("usage/", name="usage")
 class UsageView(ApiView):
     """The numbers of rows of the tenant, or of those that a bound key sees."""
 

@@ -13,6 +13,7 @@ from konstruct.api.auth.permissions import Caller, OutsideOfKey
 from konstruct.api.http import bodies
 from konstruct.api.http.access_log import actor_of
 from konstruct.api.http.problems import current_request_id
+from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import ApiView, operation
 from konstruct.api.models import KeyScope
@@ -115,6 +116,7 @@ class EraseSerializer(bodies.StrictSerializer):
     )
 
 
+@route("erasures/", name="erasures")
 class ErasuresView(ApiView):
     """Requests of erasure."""
 
@@ -166,6 +168,7 @@ class ErasuresView(ApiView):
         return Response(document, status=202, headers={"Location": document["url"]})
 
 
+@route("erasures/<uuid:erasure_id>/", name="erasure")
 class ErasureView(ApiView):
     """One request."""
 

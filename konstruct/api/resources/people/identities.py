@@ -8,6 +8,7 @@ from rest_framework.response import Response
 
 from konstruct.api.http.bodies import ChannelIdField, StrictCharField, StrictSerializer
 from konstruct.api.http.lists import ByCreation, PageQuerySerializer, narrowed, ordering_field
+from konstruct.api.http.routes import route
 from konstruct.api.http.schema import response_header
 from konstruct.api.http.views import ApiView, UrlField, operation
 from konstruct.api.models import KeyScope
@@ -64,6 +65,7 @@ class IdentityQuery(PageQuerySerializer):
     ordering = ordering_field(ByCreation)
 
 
+@route("identities/", name="identities")
 class IdentitiesView(ApiView):
     """Identities of the tenant."""
 
@@ -112,6 +114,7 @@ class IdentitiesView(ApiView):
         return Response(document, headers={"Location": document["url"]})
 
 
+@route("identities/<uuid:identity_id>/", name="identity")
 class IdentityView(ApiView):
     """One identity."""
 
@@ -132,6 +135,7 @@ class IdentityView(ApiView):
         return Response(self.document(identity, IdentitySerializer))
 
 
+@route("identities/<uuid:identity_id>/link/", name="identity-link")
 class LinkView(ApiView):
     """The user of an identity."""
 

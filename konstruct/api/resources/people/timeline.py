@@ -16,6 +16,7 @@ from konstruct.api.auth.permissions import person_may
 from konstruct.api.http.bodies import ChannelIdField, MomentField
 from konstruct.api.http.lists import KeysetPagination, PageQuerySerializer
 from konstruct.api.http.lists import Position as PagePosition
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, operation
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.orchestrator.identities.timeline import (
@@ -112,6 +113,7 @@ class TimelinePages(KeysetPagination):
         return super().get_paginated_response(data)
 
 
+@route("users/<path:user_id>/timeline/", name="timeline")
 class TimelineView(ApiView):
     """The timeline of one user."""
 

@@ -14,6 +14,7 @@ from konstruct.api.http.lists import (
     Position,
     ordering_field,
 )
+from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, agent_names, operation
 from konstruct.orchestrator.identities.linked_ids import users_of_accounts
 from memory.browse.people import MAX_COUNTED, MAX_COUNTED_IN_LIST, known_users
@@ -107,6 +108,7 @@ class UsersQuery(OfAgentAndUser, PageQuerySerializer):
     )
 
 
+@route("users/", name="users")
 class UsersView(ApiView):
     """The end users of the tenant."""
 
