@@ -77,6 +77,22 @@ def big_count(
     return models.PositiveBigIntegerField(verbose_name, default=0, db_default=0, **options)
 
 
+def choice(
+    default: models.TextChoices, verbose_name: str | None = None, **options: Any
+) -> "models.TextField[str | Combinable, str]":
+    """Return a column of text, one of the choices of the default."""
+    return models.TextField(
+        verbose_name, choices=type(default), default=default, db_default=default, **options
+    )
+
+
+def number(
+    default: int, verbose_name: str | None = None, **options: Any
+) -> "models.PositiveIntegerField[int | Combinable, int]":
+    """Return a column of numbers from 0."""
+    return models.PositiveIntegerField(verbose_name, default=default, db_default=default, **options)
+
+
 def flag(
     verbose_name: str | None = None, *, default: bool, **options: Any
 ) -> "models.BooleanField[bool | Combinable, bool]":

@@ -12,6 +12,7 @@ from django.utils.translation import gettext
 from konstruct.orchestrator.models import Agent, ChannelIdentity
 from memory.models import Message
 from tenants.fields import (
+    choice,
     json_list,
     optional_number,
     optional_text,
@@ -62,11 +63,8 @@ class SlackInstallation(TenantModel):
         help_text="The bot's token, encrypted; empty once it is disconnected.",
     )
     scopes = text_list(blank=True, help_text="What Slack lets the bot do.")
-    state = models.TextField(
-        choices=State,
-        default=State.CONNECTED,
-        db_default=State.CONNECTED,
-        help_text="A disconnected workspace is neither heard nor answered.",
+    state = choice(
+        State.CONNECTED, help_text="A disconnected workspace is neither heard nor answered."
     )
     installed_by = models.TextField(help_text="Who connected it.")
     installed_at = models.DateTimeField(db_default=Now(), help_text="When it was connected (last).")

@@ -13,7 +13,15 @@ from memory.conf import EMBEDDING_DIMENSIONS
 from memory.fields import DigestField, IdentityField, RealField
 from memory.models.attributes import Attribute
 from memory.models.fact_querysets import MemoryEntryQuerySet
-from tenants.fields import flag, json_object, optional_id, optional_text, optional_time, random_id
+from tenants.fields import (
+    choice,
+    flag,
+    json_object,
+    optional_id,
+    optional_text,
+    optional_time,
+    random_id,
+)
 from tenants.models import TenantModel
 from tenants.personal_data import OF_USER, Export, Merge, PersonalData
 
@@ -134,32 +142,16 @@ class MemoryEntry(TenantModel):
         help_text="Whether several values of the slot can be valid at once.",
     )
     value = optional_text(help_text="The value of the slot, such as Oslo.")
-    kind = models.TextField(
-        choices=FactKind,
-        default=FactKind.ENTERED,
-        db_default=FactKind.ENTERED,
-        help_text="Whether it was stated in a message, concluded, or entered.",
+    kind = choice(
+        FactKind.ENTERED, help_text="Whether it was stated in a message, concluded, or entered."
     )
     asserter = optional_text(help_text="Who stated it, by name.")
-    state = models.TextField(
-        choices=FactState,
-        default=FactState.ACTIVE,
-        db_default=FactState.ACTIVE,
-        help_text="Only active facts are given to agents.",
+    state = choice(FactState.ACTIVE, help_text="Only active facts are given to agents.")
+    valid_from_precision = choice(
+        Precision.MOMENT, blank=True, help_text="How exactly “valid from” is known."
     )
-    valid_from_precision = models.TextField(
-        choices=Precision,
-        blank=True,
-        default=Precision.MOMENT,
-        db_default=Precision.MOMENT,
-        help_text="How exactly “valid from” is known.",
-    )
-    valid_to_precision = models.TextField(
-        choices=Precision,
-        blank=True,
-        default=Precision.MOMENT,
-        db_default=Precision.MOMENT,
-        help_text="How exactly “valid until” is known.",
+    valid_to_precision = choice(
+        Precision.MOMENT, blank=True, help_text="How exactly “valid until” is known."
     )
     learned_at = optional_time(
         help_text="When the earliest message of its evidence was sent. Empty: when it was stored."

@@ -17,8 +17,10 @@ from memory.exceptions import InvalidArgument
 from memory.models import Message, server_now
 from memory.recall.policy import PRESETS, RecallPolicy, RecallWeights
 from tenants.fields import (
+    choice,
     flag,
     json_object,
+    number,
     optional_char,
     optional_number,
     optional_text,
@@ -192,10 +194,10 @@ class Agent(TenantModel):
         help_text="Model name for the LLM pool. Blank: LLM_MODEL, or the pool decides by tier.",
     )
     model_tier = models.CharField(
-        max_length=20,
         choices=ModelTier,
         default=ModelTier.FAST,
         db_default=ModelTier.FAST,
+        max_length=20,
         help_text="fast: short contexts and low cost. reasoning: long contexts.",
     )
     accepts_client_instructions = flag(
@@ -214,10 +216,10 @@ class Agent(TenantModel):
         default=True, help_text="An inactive agent accepts no messages; its memory stays."
     )
     recall_mode = models.CharField(
-        max_length=20,
         choices=RecallMode,
         default=RecallMode.HYBRID,
         db_default=RecallMode.HYBRID,
+        max_length=20,
         help_text="How the agent searches memories.",
     )
     recall_top_k = models.PositiveSmallIntegerField(
@@ -230,10 +232,10 @@ class Agent(TenantModel):
         help_text="Leave out memories that are probably irrelevant, all of them if necessary.",
     )
     recall_preset = models.CharField(
-        max_length=20,
         choices=RecallPreset,
         default=RecallPreset.BALANCED,
         db_default=RecallPreset.BALANCED,
+        max_length=20,
         help_text="With the gate: how strict recall is. Choosing a preset clears the agent's "
         "own thresholds.",
     )
@@ -302,10 +304,8 @@ class Agent(TenantModel):
     extraction_model = optional_char(
         max_length=200, help_text="Model that extracts facts. Blank: the agent's model."
     )
-    extraction_idle_seconds = models.PositiveIntegerField(
-        default=600,
-        db_default=600,
-        help_text="A conversation is idle after this many seconds without a message.",
+    extraction_idle_seconds = number(
+        600, help_text="A conversation is idle after this many seconds without a message."
     )
     extraction_batch_size = models.PositiveSmallIntegerField(
         default=40,
@@ -320,10 +320,10 @@ class Agent(TenantModel):
     )
     fact_review = models.CharField(
         "review of facts",
-        max_length=20,
         choices=FactReview,
         default=FactReview.DOUBTFUL,
         db_default=FactReview.DOUBTFUL,
+        max_length=20,
         help_text="Which extracted facts a person confirms before agents use them.",
     )
     fact_review_by_slot = json_object(
@@ -434,11 +434,9 @@ class PendingReply(TenantModel, JobColumns):
         related_name="pending_reply",
         db_constraint=False,
     )
-    held_for = models.TextField(
-        choices=HeldFor,
+    held_for = choice(
+        HeldFor.NOBODY,
         blank=True,
-        default=HeldFor.NOBODY,
-        db_default=HeldFor.NOBODY,
         help_text="Whom it waits for: a person, or the user's consent; empty while it is tried.",
     )
 

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from memory.models import AgentUserModel
-from tenants.fields import optional_id, optional_text, optional_time, random_id
+from tenants.fields import choice, optional_id, optional_text, optional_time, random_id
 from tenants.personal_data import Export, Merge, PersonalData
 
 
@@ -89,11 +89,9 @@ class Escalation(AgentUserModel):
     resolved_at = optional_time(help_text="When it was resolved; empty while it is open.")
     resolved_by = optional_text(help_text="Who resolved it.")
     note = optional_text(help_text="Note on the outcome, for the record.")
-    outcome = models.TextField(
-        choices=Outcome,
+    outcome = choice(
+        Outcome.OPEN,
         blank=True,
-        default=Outcome.OPEN,
-        db_default=Outcome.OPEN,
         help_text="How it ended: resolved, handed on, handed back, or a person was asked for.",
     )
 

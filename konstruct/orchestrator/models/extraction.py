@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 
 from memory.models import AgentUserModel, Message
 from tenants.fields import (
+    choice,
     count,
     json_list,
     json_object,
@@ -113,12 +114,7 @@ class ExtractionRun(AgentUserModel):
 
     id = random_id()
     thread_id = models.TextField("thread", help_text="The conversation.")
-    state = models.TextField(
-        choices=RunState,
-        default=RunState.RUNNING,
-        db_default=RunState.RUNNING,
-        help_text="A preview changes no facts.",
-    )
+    state = choice(RunState.RUNNING, help_text="A preview changes no facts.")
     message_ids = ArrayField(
         models.UUIDField(), help_text="The messages that were processed, in their order."
     )
@@ -197,11 +193,9 @@ class ModelCall(TenantModel):
         db_default=1,
         help_text="HTTP requests that were sent: a failed one is repeated up to twice.",
     )
-    outcome = models.TextField(
-        choices=CallOutcome,
+    outcome = choice(
+        CallOutcome.UNKNOWN,
         blank=True,
-        default=CallOutcome.UNKNOWN,
-        db_default=CallOutcome.UNKNOWN,
         help_text="Empty: the process ended before the answer came.",
     )
     prompt_tokens = count(help_text="Tokens sent.")

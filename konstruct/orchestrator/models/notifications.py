@@ -10,7 +10,16 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext
 
-from tenants.fields import flag, optional_char, optional_id, optional_text, optional_time, random_id
+from tenants.fields import (
+    choice,
+    flag,
+    number,
+    optional_char,
+    optional_id,
+    optional_text,
+    optional_time,
+    random_id,
+)
 from tenants.models import TenantModel
 from tenants.personal_data import NoPersonalData, PersonalData
 
@@ -53,12 +62,7 @@ class NotificationRecipient(TenantModel):
     """
 
     id = random_id()
-    destination = models.TextField(
-        choices=Destination,
-        default=Destination.MEMBER,
-        db_default=Destination.MEMBER,
-        help_text="Where notifications are sent.",
-    )
+    destination = choice(Destination.MEMBER, help_text="Where notifications are sent.")
     member = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         # Members are deactivated, not deleted. Operators are users too, and have no such table.
@@ -79,23 +83,18 @@ class NotificationRecipient(TenantModel):
         help_text="Slack's id of the channel, such as C024BE7LR. Invite the bot to it.",
     )
     events = ArrayField(models.TextField(choices=Event), help_text="What is notified.")
-    wait_minutes = models.PositiveIntegerField(
+    wait_minutes = number(
+        15,
         "minutes that are too long",
-        default=15,
-        db_default=15,
         help_text="After how many minutes a user waits too long for a person, a tool call for"
         " consent, and an erasure for its end.",
     )
-    review_threshold = models.PositiveIntegerField(
-        "proposed facts",
-        default=20,
-        db_default=20,
-        help_text="From how many proposed facts on, once a day (UTC).",
+    review_threshold = number(
+        20, "proposed facts", help_text="From how many proposed facts on, once a day (UTC)."
     )
-    digest_minutes = models.PositiveIntegerField(
+    digest_minutes = number(
+        5,
         "minutes between two notifications",
-        default=5,
-        db_default=5,
         help_text="At most one notification in so many minutes, which lists all that is new. 0: at"
         " once.",
     )

@@ -213,8 +213,6 @@ class AgentQuery(lists.PageQuerySerializer):
 class AgentsView(ApiView):
     """The tenant's agents. Bound keys have no access: an end user's must not read the prompts."""
 
-    tag = "agents"
-
     @operation(
         Action.LIST,
         "agents",
@@ -264,8 +262,6 @@ class AgentsView(ApiView):
 @route("agents/<uuid:agent_id>/", name="agent")
 class AgentView(ApiView):
     """One agent. Bound keys have no access."""
-
-    tag = "agents"
 
     @operation(
         Action.VIEW,

@@ -118,8 +118,6 @@ class DryRunSerializer(serializers.Serializer):
 class DryRunsView(ApiView):
     """Dry runs of an agent. Bound keys have no access: a dry run shows prompts."""
 
-    tag = "agents"
-
     @operation(
         Action.TRY,
         "agent",

@@ -124,8 +124,6 @@ class AnswerQuery(InTime, PageQuerySerializer):
 class QuestionsView(ApiView):
     """The saved questions of an agent. Bound keys have no access."""
 
-    tag = "agents"
-
     @operation(
         Action.LIST,
         "saved questions",
@@ -179,8 +177,6 @@ class QuestionsView(ApiView):
 class QuestionView(ApiView):
     """One saved question."""
 
-    tag = "agents"
-
     @operation(
         Action.VIEW,
         "saved question",
@@ -215,8 +211,6 @@ class QuestionView(ApiView):
 class QuestionAnswersView(ApiView):
     """The answers to the saved questions of an agent."""
 
-    tag = "agents"
-
     @operation(
         Action.LIST,
         "answers to saved questions",
@@ -240,8 +234,6 @@ class QuestionAnswersView(ApiView):
 @route("agents/<uuid:agent_id>/questions/run/", name="question-run")
 class QuestionRunView(ApiView):
     """The run of the saved questions of an agent."""
-
-    tag = "agents"
 
     @operation(
         Action.VIEW,

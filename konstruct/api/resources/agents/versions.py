@@ -57,8 +57,6 @@ class VersionPages(KeysetPagination):
 class AgentVersionsView(ApiView):
     """The versions of an agent. Bound keys have no access."""
 
-    tag = "agents"
-
     @operation(
         Action.LIST,
         "versions of an agent",
@@ -82,8 +80,6 @@ class AgentVersionsView(ApiView):
 @route("agents/<uuid:agent_id>/versions/<int:number>/restore/", name="restore-agent")
 class AgentRestorationView(ApiView):
     """The return to a version."""
-
-    tag = "agents"
 
     @operation(
         Action.EDIT,

@@ -134,7 +134,6 @@ class EraseConversationSerializer(EraseSerializer):
 class ConversationsView(ApiView):
     """All conversations of the tenant."""
 
-    tag = "conversations"
     keeps_to_binding = True
 
     @operation(
@@ -159,7 +158,6 @@ class ConversationsView(ApiView):
 class TranscriptView(ApiView):
     """The messages of a conversation."""
 
-    tag = "conversations"
     keeps_to_binding = True
 
     @operation(

@@ -67,7 +67,6 @@ def _message(view: ApiView, message_id: UUID) -> Message:
 class ExclusionsView(ApiView):
     """The exclusions of a message from recall."""
 
-    tag = "messages"
     keeps_to_binding = True
 
     @operation(
@@ -118,7 +117,6 @@ class ExclusionsView(ApiView):
 class ExclusionView(ApiView):
     """One exclusion of a message."""
 
-    tag = "messages"
     keeps_to_binding = True
 
     @operation(

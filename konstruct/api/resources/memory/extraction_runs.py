@@ -120,8 +120,6 @@ class ComparisonQuery(StrictSerializer):
 class ExtractionRunsView(ApiView):
     """Extraction runs. Bound keys have no access: a run shows a model's answer as it came."""
 
-    tag = "extraction runs"
-
     @operation(
         Action.LIST,
         "extraction runs",
@@ -171,8 +169,6 @@ class ExtractionRunsView(ApiView):
 class ExtractionRunView(ApiView):
     """One extraction run."""
 
-    tag = "extraction runs"
-
     @operation(
         Action.VIEW,
         "extraction run",
@@ -193,8 +189,6 @@ class ExtractionRunView(ApiView):
 @route("extraction-runs/<uuid:run_id>/replay/", name="replay-extraction-run")
 class ReplayView(ApiView):
     """The input of a run, asked for again."""
-
-    tag = "extraction runs"
 
     @operation(
         Action.CREATE,
@@ -223,8 +217,6 @@ class ReplayView(ApiView):
 class ApplicationView(ApiView):
     """The application of a preview."""
 
-    tag = "extraction runs"
-
     @operation(
         Action.DECIDE,
         "extraction run",
@@ -248,8 +240,6 @@ class ApplicationView(ApiView):
 @route("extraction-runs/<uuid:run_id>/roll-back/", name="roll-back-extraction-run")
 class RollBackView(ApiView):
     """The undoing of a run."""
-
-    tag = "extraction runs"
 
     @operation(
         Action.DECIDE,
@@ -277,8 +267,6 @@ class RollBackView(ApiView):
 @route("extraction-runs/<uuid:run_id>/comparison/", name="compare-extraction-runs")
 class ComparisonView(ApiView):
     """Two runs side by side."""
-
-    tag = "extraction runs"
 
     @operation(
         Action.VIEW,

@@ -421,7 +421,6 @@ ETAG = response_header("ETag", "The ETag of the fact, for If-Match and If-None-M
 class FactsApi(ApiView):
     """A view of facts."""
 
-    tag = "facts"
     keeps_to_binding = True
 
 

@@ -131,8 +131,6 @@ class ItemPages(NewestFirst):
 class ItemsView(ApiView):
     """The items of a conversation."""
 
-    tag = "conversations"
-
     # A key that may add may remove: messages stay in the transcript.
     keeps_to_binding = True
 
@@ -210,7 +208,6 @@ class ItemsView(ApiView):
 class ItemView(ApiView):
     """One item."""
 
-    tag = "conversations"
     keeps_to_binding = True
 
     @operation(

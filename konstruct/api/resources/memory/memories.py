@@ -155,7 +155,6 @@ _NAMES = [str(name) for name in MemorySerializer().fields]
 class MemorySearchView(ApiView):
     """Recall, as the pipeline does it."""
 
-    tag = "memories"
     keeps_to_binding = True
 
     @operation(

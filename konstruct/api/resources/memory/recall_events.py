@@ -133,7 +133,6 @@ class RecallEventsQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySeria
 class RecallEventsView(ApiView):
     """Recall events: the reasons for replies."""
 
-    tag = "recall events"
     keeps_to_binding = True
 
     @operation(
@@ -161,8 +160,6 @@ class RecallEventsView(ApiView):
 @route("recall-events/<uuid:event_id>/", name="recall-event")
 class RecallEventView(ApiView):
     """One recall event."""
-
-    tag = "recall events"
 
     # With the prompt as it was sent, which the admin shows beside the conversation.
     keeps_to_binding = True
@@ -198,7 +195,6 @@ class RecallEventView(ApiView):
 class RecallMarkView(ApiView):
     """The mark on one memory that was recalled for a reply."""
 
-    tag = "recall events"
     keeps_to_binding = True
 
     def reply(self, event_id: UUID) -> Message:

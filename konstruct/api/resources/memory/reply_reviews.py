@@ -62,7 +62,6 @@ class ReplyReviewQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerial
 class ReplyReviewsView(ApiView):
     """Reviewers' marks on replies."""
 
-    tag = "reply reviews"
     keeps_to_binding = True
 
     @operation(

@@ -87,8 +87,6 @@ class LastUsedFirst(KeysetPagination):
 class SessionsView(ApiView):
     """The tenant's sessions. A session belongs to no user, so that bound keys do not see them."""
 
-    tag = "sessions"
-
     @operation(
         Action.LIST,
         "sessions",
@@ -109,8 +107,6 @@ class SessionsView(ApiView):
 @route("sessions/<path:thread_id>/", name="session")
 class SessionView(ApiView):
     """One session."""
-
-    tag = "sessions"
 
     @operation(
         Action.VIEW,

@@ -63,7 +63,6 @@ class WindowSerializer(serializers.Serializer):
 class WindowView(ApiView):
     """The window of one agent and one user."""
 
-    tag = "windows"
     keeps_to_binding = True
 
     @operation(

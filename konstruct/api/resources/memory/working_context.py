@@ -173,8 +173,6 @@ class CompiledSerializer(serializers.Serializer):
 class CompileView(ApiView):
     """Compiles an agent's context as the pipeline does."""
 
-    tag = "context"
-
     # A prompt holds all of these.
     keeps_to_binding = True
 

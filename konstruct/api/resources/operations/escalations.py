@@ -142,7 +142,6 @@ class EscalationQuery(lists.OfAgentAndUser, lists.PageQuerySerializer):
 class EscalationsApi(ApiView):
     """A view of escalations."""
 
-    tag = "escalations"
     keeps_to_binding = True
 
 

@@ -67,8 +67,6 @@ class ModelUsageSerializer(serializers.Serializer):
 class ModelUsageView(ApiView):
     """Calls, tokens and money of language models. Bound keys have no access."""
 
-    tag = "usage"
-
     @operation(
         Action.VIEW,
         "model usage",

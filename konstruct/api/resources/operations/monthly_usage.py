@@ -77,7 +77,6 @@ class CsvRenderer(BaseRenderer):
 class UsageOfMonthView(ApiView):
     """The usage of a month. Bound keys have no access."""
 
-    tag = "usage"
     renderer_classes = [FastJSONRenderer, CsvRenderer]
 
     @operation(

@@ -60,7 +60,6 @@ class ToolCallQuery(lists.OfAgentAndUser, lists.InTime, lists.PageQuerySerialize
 class ToolCallsApi(ApiView):
     """A view of tool calls."""
 
-    tag = "tool calls"
     keeps_to_binding = True
 
 

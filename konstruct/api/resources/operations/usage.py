@@ -144,8 +144,6 @@ class UsageByDaySerializer(serializers.Serializer):
 class UsageByDayView(ApiView):
     """A tenant's activity by day."""
 
-    tag = "usage"
-
     @operation(
         Action.VIEW,
         "usage",
@@ -185,7 +183,6 @@ class UsageByDayView(ApiView):
 class UsageView(ApiView):
     """The numbers of rows of the tenant, or of those that a bound key sees."""
 
-    tag = "usage"
     keeps_to_binding = True
 
     @operation(

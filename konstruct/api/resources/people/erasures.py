@@ -120,7 +120,6 @@ class EraseSerializer(bodies.StrictSerializer):
 class ErasuresView(ApiView):
     """Requests of erasure."""
 
-    tag = "erasures"
     keeps_to_binding = True
 
     @operation(
@@ -172,7 +171,6 @@ class ErasuresView(ApiView):
 class ErasureView(ApiView):
     """One request."""
 
-    tag = "erasures"
     keeps_to_binding = True
 
     @operation(

@@ -69,8 +69,6 @@ class IdentityQuery(PageQuerySerializer):
 class IdentitiesView(ApiView):
     """Identities of the tenant."""
 
-    tag = "identities"
-
     @operation(
         Action.LIST,
         "identities",
@@ -118,8 +116,6 @@ class IdentitiesView(ApiView):
 class IdentityView(ApiView):
     """One identity."""
 
-    tag = "identities"
-
     @operation(
         Action.VIEW,
         "identity",
@@ -138,8 +134,6 @@ class IdentityView(ApiView):
 @route("identities/<uuid:identity_id>/link/", name="identity-link")
 class LinkView(ApiView):
     """The user of an identity."""
-
-    tag = "identities"
 
     @operation(
         Action.LINK,

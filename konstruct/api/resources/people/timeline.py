@@ -117,7 +117,6 @@ class TimelinePages(KeysetPagination):
 class TimelineView(ApiView):
     """The timeline of one user."""
 
-    tag = "users"
     keeps_to_binding = True
 
     @operation(

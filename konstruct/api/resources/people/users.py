@@ -112,7 +112,6 @@ class UsersQuery(OfAgentAndUser, PageQuerySerializer):
 class UsersView(ApiView):
     """The end users of the tenant."""
 
-    tag = "users"
     keeps_to_binding = True
 
     @operation(
