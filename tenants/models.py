@@ -20,23 +20,6 @@ from tenants.personal_data import PUBLIC, NoPersonalData, PersonalData
 from tenants.postgresql.expressions import CurrentTenant
 from tenants.servers import MAIN, open_servers
 
-__all__ = [
-    "CurrentTenant",
-    "Domain",
-    "Job",
-    "JobColumns",
-    "JobQuerySet",
-    "OperatorEvent",
-    "SchemaState",
-    "Tenant",
-    "TenantModel",
-    "WorkspaceClaim",
-    "has_due_job",
-    "has_failed",
-    "job_columns",
-    "jobs_of",
-]
-
 # A slug is one label of a host name; a domain is labels joined by dots.
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 

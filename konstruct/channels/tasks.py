@@ -8,19 +8,9 @@ from konstruct.channels import inbox
 from konstruct.channels.delivery import worker
 from konstruct.channels.notifications import looking, sending
 from konstruct.channels.slack import inbound
-from konstruct.channels.slack.refusals import tell_refused
-from konstruct.channels.slack.users import learn_name
+from konstruct.channels.slack.refusals import tell_refused  # noqa: F401  (a task)
+from konstruct.channels.slack.users import learn_name  # noqa: F401  (a task)
 from tenants.serving import TenantTask
-
-__all__ = [
-    "deliver",
-    "learn_name",
-    "look",
-    "process",
-    "process_arrival",
-    "send_notifications",
-    "tell_refused",
-]
 
 # Functions that make messages of events, by channel.
 HANDLERS = {inbound.CHANNEL: inbound.handle}
