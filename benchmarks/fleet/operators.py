@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from itertools import islice
 from typing import Any
 from uuid import uuid4
 
@@ -26,6 +27,8 @@ from benchmarks.serving.today import milliseconds
 from benchmarks.tools.throwaway import manage, set_up
 
 FEW = 10
+# Of the whole file, which takes seconds.
+CSV_ROUNDS = 3
 
 
 def measure(rounds: int) -> dict[str, dict[str, float]]:
@@ -50,6 +53,18 @@ def measure(rounds: int) -> dict[str, dict[str, float]]:
     for name, path in pages.items():
         assert client.get(path).status_code == 200, path
         found[name] = milliseconds(partial(client.get, path), rounds)
+    # A line for each tenant, which is sent when it is read.
+    found["usage as CSV, two lines"] = milliseconds(partial(read_csv, client, 2), CSV_ROUNDS)
+    found["usage as CSV"] = milliseconds(partial(read_csv, client, None), CSV_ROUNDS)
+    assert read_csv(client, None) == 1 + Tenant.objects.provisioned().count()
+    return found
+
+
+def read_csv(client: Any, lines: int | None) -> int:
+    """Read some lines of the usage of this month, or all; return how many there were."""
+    answer = client.get("/admin/usage/?csv=1")
+    found = sum(1 for _ in islice(answer.streaming_content, lines))
+    answer.close()
     return found
 
 

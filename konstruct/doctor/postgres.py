@@ -15,7 +15,7 @@ from konstruct.doctor import work
 from konstruct.doctor.answers import Check, Finding, Subject, ok, rated, warning, wrong
 from konstruct.doctor.machine import size
 from konstruct.doctor.stores import compare_clocks
-from konstruct.isolation.catalogue import excess_privileges, shortened
+from konstruct.isolation.catalogue import MAX_SHOWN, excess_privileges, shortened
 from tenants import transaction
 from tenants.checks.connections import require_writable
 from tenants.checks.system import check_server
@@ -23,6 +23,7 @@ from tenants.context import connection, fetch_all, fetch_row, fetch_value, serve
 from tenants.naming import SCHEMA_PATTERN
 from tenants.postgresql.base import DatabaseWrapper
 from tenants.postgresql.exceptions import NotWritable
+from tenants.roles import APP_ROLE
 from tenants.schemas.migration_state import missing_in_public
 from tenants.servers import MAIN, servers
 
@@ -71,6 +72,30 @@ WHERE NOT l.granted AND l.waitstart < clock_timestamp() - make_interval(secs => 
 ORDER BY l.waitstart LIMIT 5
 """
 _SEES_ALL = "SELECT pg_has_role('pg_read_all_stats', 'USAGE')"
+# What the application's role may not do on a table, though it may read all, and does the rest in at
+# least half of the tenants' schemas. Who is at work is read by a view of tenants_worker.
+_MISSING = """
+WITH held AS (
+    SELECT format('%%I.%%I', n.nspname, c.relname) AS name, c.relname,
+           n.nspname ~ %(schemas)s AS ours,
+           ARRAY(SELECT acl.privilege_type FROM aclexplode(c.relacl) AS acl
+                 WHERE acl.grantee = %(app)s::regrole) AS privileges
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE (n.nspname = 'public' OR n.nspname ~ %(schemas)s) AND c.relkind IN ('r', 'p')
+      AND c.relname <> 'tenants_worker'
+), tables AS (
+    SELECT relname, count(*) AS number FROM held WHERE ours GROUP BY relname
+), usual AS (
+    SELECT relname, privilege
+    FROM held CROSS JOIN unnest(privileges) AS privilege JOIN tables USING (relname)
+    WHERE ours GROUP BY relname, privilege, number HAVING 2 * count(*) >= number
+), expected AS (
+    SELECT name, privileges, privilege FROM held JOIN usual USING (relname) WHERE ours
+    UNION SELECT name, privileges, 'SELECT' FROM held
+)
+SELECT name, string_agg(privilege, ', ' ORDER BY privilege) FROM expected
+WHERE privilege <> ALL (privileges) GROUP BY name ORDER BY name
+"""
 # Neither statements nor addresses.
 _OLD = """
 SELECT pid, usename, state LIKE 'idle in transaction%%' AS is_idle,
@@ -112,6 +137,7 @@ def subjects() -> list[Subject]:
         checks |= {
             "queues": partial(work.check_queues, server),
             "notifications": check_notifications,
+            "missing privileges": check_missing_privileges,
             "excess privileges": check_privileges,
         }
         limited: dict[str, Check] = {
@@ -253,6 +279,21 @@ def check_isolation() -> Iterator[Finding]:
             else "without a pooler; statements are prepared"
         )
         yield ok(f"The role is bound by a policy on each table of tenants. Connected {way}.")
+
+
+def check_missing_privileges() -> Iterator[Finding]:
+    """Look for tables on which the application's role lacks a privilege."""
+    lacking = fetch_all(_MISSING, {"app": APP_ROLE, "schemas": SCHEMA_PATTERN})
+    for table, privileges in lacking[:MAX_SHOWN]:
+        yield wrong(
+            f"The application's role lacks {privileges} on {table}.",
+            "Run manage.py migrate. If it is still missing, run as konstruct_owner:"
+            f" GRANT {privileges} ON {table} TO {APP_ROLE};",
+        )
+    if more := lacking[MAX_SHOWN:]:
+        yield wrong(f"It lacks privileges on {len(more)} more tables.", "Run doctor again then.")
+    if not lacking:
+        yield ok("The application's role can read each table, and write as in most tenants.")
 
 
 def check_privileges() -> Iterator[Finding]:

@@ -254,7 +254,8 @@ def load_model(files: ModelFiles) -> TextModel:
     except ModuleNotFoundError as error:
         raise EmbeddingModelError(
             f"the embedding model {files.version} needs {error.name}, which is not installed:"
-            f" install requirements/{'models' if needs_torch(files) else 'base'}.txt"
+            f" install requirements/{'models' if needs_torch(files) else 'base'}.txt; or its files"
+            f" in {files.path} are damaged"
         ) from error
     except Exception as error:
         raise EmbeddingModelError(

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from konstruct.doctor import stores, work
 from konstruct.doctor.answers import Status
 from konstruct.doctor.machine import check_disk, check_hosts, check_settings
 from konstruct.heartbeats import BEAT
+from memory.embedding.model_files import model_files
 from tenants.context import tenant_scope
 from tenants.models import Job, Tenant, WorkspaceClaim
 from tests.konstruct.doctor.conftest import (
@@ -174,6 +176,40 @@ def test_an_embedding_model_that_is_not_there(
     (found,) = examine(status="wrong")
     assert found["check"] == "embedding model"
     assert "/no/such/model" in found["text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("model.safetensors", None, "holds no weights"),
+        ("model.safetensors", b"\0" * 4096, "cannot be loaded: "),
+        ("tokenizer.json", b"{", "cannot be loaded: "),
+        ("sentence_bert_config.json", None, "cannot be loaded: "),
+    ],
+)
+def test_an_embedding_model_whose_files_are_missing_or_damaged(
+    settings: Any,
+    examine: Examine,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    name: str,
+    content: bytes | None,
+    reason: str,
+) -> None:
+    """The remedy, to copy the files again, is enough."""
+    sound = model_files("").path
+    folder = shutil.copytree(sound, tmp_path / "model")
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_bytes(content)
+    monkeypatch.setattr("memory.embedding.embedder._embedder", None)
+    settings.EMBEDDING_MODEL = str(folder)
+    (found,) = (each for each in examine(status="wrong") if each["check"] == "embedding model")
+    assert str(folder) in found["text"]
+    assert reason in found["text"]
+    assert found["remedy"].endswith("or copy its files again.")
+    shutil.copyfile(sound / name, folder / name)
+    assert told(examine(status="wrong"), "embedding model") == []
 
 
 @pytest.fixture

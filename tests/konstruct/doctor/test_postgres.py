@@ -71,14 +71,33 @@ def test_a_privilege_too_many(
     assert found.startswith(text.format(tenant_a.schema_name))
 
 
-def test_a_privilege_that_was_revoked(examine: Examine) -> None:
-    with altered(
-        "REVOKE SELECT ON tenants_workspaceclaim FROM konstruct_app",
-        "GRANT SELECT ON tenants_workspaceclaim TO konstruct_app",
-    ):
-        (found,) = examine(status="wrong")
-    assert found["check"] == "slack"
-    assert "permission denied for table tenants_workspaceclaim" in found["text"]
+@pytest.mark.parametrize(
+    ("table", "privileges"),
+    [
+        ("public.tenants_workspaceclaim", "SELECT"),
+        ("{schema}.memory_windowclear", "INSERT"),
+        ("{schema}.audit_retentionrule", "DELETE, INSERT, SELECT, UPDATE"),
+    ],
+)
+def test_a_privilege_that_was_revoked(
+    tenant_a: Tenant, tenant_b: Tenant, examine: Examine, table: str, privileges: str
+) -> None:
+    """The statement of the remedy, run by the owner, gives it back."""
+    table = table.format(schema=tenant_a.schema_name)
+    grant = f"GRANT {privileges} ON {table} TO konstruct_app;"
+    with altered(f"REVOKE {privileges} ON {table} FROM konstruct_app", grant):
+        found = {each["check"]: each for each in examine(status="wrong")}
+        missing = found.pop("missing privileges")
+        if table.endswith("claim"):
+            slack = found.pop("slack")
+            assert "permission denied for table tenants_workspaceclaim" in slack["text"]
+            assert slack["remedy"] == "Grant what the check 'missing privileges' names."
+        assert set(found) <= {"processes"}  # on a busy machine
+        assert missing["text"] == f"The application's role lacks {privileges} on {table}."
+        assert missing["remedy"].endswith(f"run as konstruct_owner: {grant}")
+        with psycopg.connect(database.url_of("owner"), autocommit=True) as owner:
+            owner.execute(grant.encode())
+        assert told(examine(status="wrong"), "missing privileges") == []
 
 
 def test_a_table_without_a_policy(tenant_a: Tenant, examine: Examine) -> None:

@@ -3,7 +3,7 @@
 import csv
 import io
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from threading import Barrier
 from typing import Any
@@ -32,6 +32,7 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.metered import counts_of_month, metered_call
 
 FACTS = "/api/v1/facts/"
+DAY = timedelta(days=1)
 
 
 def limit(program: Program, quota: Quota, hard: int | None = None, soft: int | None = None) -> None:
@@ -110,6 +111,43 @@ def test_tokens_and_money_are_of_this_month(program_a: Program) -> None:
     assert program_a.send("Two").json()["quota"] == "cost"
     with tenant_scope(program_a.tenant.id), pytest.raises(QuotaExceeded):
         usage.require_room(usage.OF_MODEL_CALLS)
+
+
+def test_limits_of_a_month_are_free_again_in_the_next_one(program_a: Program) -> None:
+    """What was counted becomes that of the last day of the month before; the process goes on."""
+    limit(program_a, Quota.MESSAGES, hard=2)
+    assert [program_a.send("Hello").status_code for _ in range(3)] == [202, 202, 429]
+    this_month = usage.first_of_month()
+    last_month = usage.first_of_month(datetime.combine(this_month, datetime.min.time(), UTC)
+                                      - timedelta(seconds=1))  # fmt: skip
+    with tenant_scope(program_a.tenant.id):
+        DailyUsage.objects.filter(day=timezone.now().date()).update(
+            day=this_month - timedelta(days=1)
+        )
+    assert [program_a.send("Hello").status_code for _ in range(3)] == [202, 202, 429]
+    assert program_a.get("/api/v1/usage/month/").json()["messages"] == 2
+    before = program_a.get(f"/api/v1/usage/month/?month={last_month:%Y-%m}").json()
+    assert before["messages"] == 2
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_a_month_begins_at_midnight_utc(program_a: Program, zone: str) -> None:
+    midnight = datetime(2026, 12, 1, tzinfo=UTC)
+    before = midnight - timedelta(microseconds=1)
+    november, december = date(2026, 11, 1), date(2026, 12, 1)
+    with timezone.override(zone), tenant_scope(program_a.tenant.id):
+        here = timezone.get_current_timezone()
+        for moment, first in ((before, november), (midnight, december)):
+            assert usage.first_of_month(moment.astimezone(here)) == first
+            assert next_month(moment.astimezone(here)).date() == usage.last_of_month(first) + DAY
+            metered_call(CallOutcome.UNKNOWN, created_at=moment)
+        for first in (november, december):
+            row = row_of(program_a.tenant, first)
+            assert (row["unknown_calls"], row["calls_extraction"]) == (1, 1)
+        # What is counted now, on the day that Postgres has in UTC.
+        execute(f"SET LOCAL TIME ZONE '{zone}'")
+        usage.count(messages=1)
+        assert DailyUsage.objects.get(messages=1).day == timezone.now().astimezone(UTC).date()
 
 
 @pytest.mark.parametrize(("quota", "status"), [(Quota.MESSAGES, 429), (Quota.MEMORIES, 402)])
