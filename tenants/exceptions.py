@@ -97,6 +97,10 @@ class SchemaOutdated(KonstructError):
     """A tenant's schema lacks migrations of the running code."""
 
 
+class RestoreBusy(KonstructError):
+    """Another restore is at work, which this one must not meet."""
+
+
 class SchemaBusy(KonstructError):
     """Another process creates, migrates or drops the schema, and did not finish in time."""
 

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.db import InterfaceError, OperationalError
 
 from tenants.context import fetch_column, fetch_value, tenant_connection
-from tenants.exceptions import PooledOwner, SchemaBusy
+from tenants.exceptions import PooledOwner, RestoreBusy, SchemaBusy
 
 FIRST_PAUSE_SECONDS = 0.005
 MAX_PAUSE_SECONDS = 0.1
@@ -50,6 +50,7 @@ MIGRATE_ALL: Final = (7_401, 0)
 MIGRATE_SCHEMA: Final = 7_402
 ERASURE: Final = 7_403
 MERGE: Final = 7_404
+RESTORE: Final = (7_405, 0)
 
 # Setting up a tenant takes seconds. A migration that builds indexes of a large tenant takes longer;
 # then a waiting caller gets an error.
@@ -74,6 +75,31 @@ def only_one_migrate() -> Iterator[bool]:
     finally:
         if held:
             _unlock(MIGRATE_ALL)
+
+
+@contextmanager
+def only_one_restore(*, of_all: bool) -> Iterator[None]:
+    """Keep a restore of all tenants from others, which may restore single tenants at once.
+
+    It knows from its beginning which tenants are done. Another one would restore them once more,
+    and lose what they got since they are served again.
+
+    Args:
+        of_all: of all tenants, and not of a single one.
+
+    Raises:
+        RestoreBusy: another restore is at work.
+    """
+    kind = "" if of_all else "_shared"
+    if not _try(RESTORE, kind):
+        raise RestoreBusy(
+            f"another restore is at work (Postgres backend {_holder(RESTORE)}): wait for its end,"
+            " and run this one again"
+        )
+    try:
+        yield
+    finally:
+        _unlock(RESTORE, kind)
 
 
 @contextmanager
@@ -116,9 +142,9 @@ def owner_lock(purpose: int, request_id: UUID) -> Iterator[bool]:
             _unlock(key)
 
 
-def _try(key: tuple[int, int]) -> bool:
+def _try(key: tuple[int, int], kind: str = "") -> bool:
     refuse_pooled_owner()
-    return bool(fetch_value("SELECT pg_try_advisory_lock(%s, %s)", key))
+    return bool(fetch_value(f"SELECT pg_try_advisory_lock{kind}(%s, %s)", key))
 
 
 def refuse_pooled_owner() -> None:
@@ -136,13 +162,13 @@ def refuse_pooled_owner() -> None:
         )
 
 
-def _unlock(key: tuple[int, int]) -> None:
+def _unlock(key: tuple[int, int], kind: str = "") -> None:
     connection = tenant_connection()
     # In a broken transaction, or without a connection, the lock ends with the session.
     if connection.connection is not None and not connection.needs_rollback:
         try:
             with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", key)
+                cursor.execute(f"SELECT pg_advisory_unlock{kind}(%s, %s)", key)
         except (InterfaceError, OperationalError):
             connection.close()
 

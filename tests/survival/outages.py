@@ -149,16 +149,48 @@ class Production(Deployment):
     @contextmanager
     def full_disk(self) -> Iterator[None]:
         """Let there be no room on the disk of the main Postgres."""
-        filler = self.disk / "filler"
-        with filler.open("wb", buffering=0) as file:
-            for size in (1 << 16, 1 << 9):
-                with suppress(OSError):
-                    while True:
-                        file.write(bytes(size))
+        with filled(self.disk):
+            yield
+
+    @contextmanager
+    def full_wal_disk(self) -> Iterator[None]:
+        """Let there be no room for the write-ahead log of the main Postgres, on a disk of its own.
+
+        Postgres ends with PANIC, and does not start before there is room.
+        """
+        log = self.main.home / "postgres" / "pg_wal"
+        aside = log.with_name("pg_wal.aside")
+        with ExitStack() as disk:
+            with self._stopped():
+                log.rename(aside)
+                disk.enter_context(small_disk(log))
+                subprocess.run(["cp", "--archive", f"{aside}/.", str(log)], check=True)  # noqa: S607
+            try:
+                with filled(log):
+                    self._write_until_it_ends()
+                    yield
+            finally:
+                with self._stopped():
+                    subprocess.run(["cp", "--archive", f"{log}/.", str(aside)], check=True)  # noqa: S607
+                    disk.close()
+                    log.rmdir()
+                    aside.rename(log)
+
+    def _write_until_it_ends(self) -> None:
+        url = self.main.url("superuser")
+        with suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as session:
+            while True:
+                session.execute(
+                    "SELECT pg_logical_emit_message(false, 'filler', repeat('x', 1000000))"
+                )
+
+    @contextmanager
+    def _stopped(self) -> Iterator[None]:
+        self.main.kill()
         try:
             yield
         finally:
-            filler.unlink()
+            self.main.start()
 
     def another_worker(self, name: str, **environment: str) -> Supervised:
         """Start another worker, with its log under this name."""
@@ -173,6 +205,21 @@ class Production(Deployment):
         return super()._run(
             *arguments, role=role, **{**(self.owners if role else {}), **environment}
         )
+
+
+@contextmanager
+def filled(directory: Path) -> Iterator[None]:
+    """Let a file take all the room of a disk."""
+    filler = directory / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 9):
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(size))
+    try:
+        yield
+    finally:
+        filler.unlink()
 
 
 CELERY = ["-m", "celery", "--quiet", "--app", "konstruct"]

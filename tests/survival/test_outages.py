@@ -207,12 +207,29 @@ def disk_is_full(world: World, seconds: float) -> None:
                 assert sum(" 503 " in line for line in outcome.lines) == 1
 
 
+def disk_of_the_write_ahead_log_is_full(world: World, seconds: float) -> None:
+    """With accepted messages that wait for the model."""
+    production = world.production
+    if not world.has_small_disk:
+        pytest.skip("only root may mount a small file system")
+    with production.echo.stalled():
+        for caller in (world.oak, world.elm):
+            assert_accepted(caller, ["REST send"] * 4)
+        with production.full_wal_disk():
+            time.sleep(seconds)
+            assert_refused(world.oak, list(INTERFACES))
+            assert_refused(world.elm, OF_TENANT)
+            status, checks = world.readiness()
+            assert (status, checks["database"], checks["cache"]) == (503, "unreachable", "ok")
+
+
 OUTAGES: list[Callable[[World, float], None]] = [
     valkey_is_away,
     postgres_is_away,
     postgres_of_a_tenant_is_away,
     model_is_away,
     disk_is_full,
+    disk_of_the_write_ahead_log_is_full,
 ]
 
 

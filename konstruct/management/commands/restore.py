@@ -25,6 +25,7 @@ from konstruct.backups.settling import (
 )
 from konstruct.backups.several import restore_each
 from tenants import journal
+from tenants.locking import only_one_restore
 from tenants.management.base import (
     SOME_TENANTS_FAILED,
     KonstructCommand,
@@ -110,10 +111,11 @@ class Command(KonstructCommand):
                 "ERASURE_JOURNAL is not set: whom you have erased since would come back. Set it, or"
                 " pass --without-journal and erase them again yourself"
             )
-        if options["recovered_to"]:
-            self._recovered(_moment(options["recovered_to"]), options)
-        else:
-            self._restore(options["path"], options)
+        with only_one_restore(of_all=not options["tenant"]):
+            if options["recovered_to"]:
+                self._recovered(_moment(options["recovered_to"]), options)
+            else:
+                self._restore(options["path"], options)
 
     def _restore(self, path: Path, options: dict[str, Any]) -> None:
         manifest = verify_backup(path) if options["all"] else read_manifest(path)

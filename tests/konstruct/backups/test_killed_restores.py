@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,12 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from django.core.management import CommandError
 from django.db import connections
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
+from konstruct.backups import restoring
 from konstruct.backups.postgres import name_of_restore
 from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent
@@ -205,6 +208,53 @@ def test_killed_restore_of_all_continues_with_the_remaining_tenants(
     run("restore", command[1], "--tenant", "tenant-b", "--yes")
     assert "left out" not in run(*command, "--again")
     assert "After it was restored." not in texts(tenant_a)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_refused"),
+    [
+        (("--all",), ("--all",), True),
+        (("--all",), ("--tenant", "tenant-a"), True),
+        (("--tenant", "tenant-b"), ("--all",), True),
+        (("--tenant", "tenant-b"), ("--tenant", "tenant-a"), False),
+    ],
+)
+def test_a_restore_of_all_is_the_only_one(
+    tenant_a: Tenant,
+    tenant_b: Tenant,
+    talk: Callable[..., Message],
+    backup: Callable[..., Path],
+    monkeypatch: Any,
+    first: tuple[str, ...],
+    second: tuple[str, ...],
+    is_refused: bool,
+) -> None:
+    """Two at once would each restore all: what a tenant got between them would be lost."""
+    for tenant in (tenant_a, tenant_b):
+        talk(tenant, "Before the backup.")
+    made, real, outcomes = str(backup()), restoring._load, list[str]()
+
+    def restore_meanwhile() -> None:
+        try:
+            outcomes.append(run("restore", made, *second, "--yes"))
+        except CommandError as error:
+            outcomes.append(str(error))
+        finally:
+            connections.close_all()
+
+    def load(tenant: Tenant, path: Path) -> None:
+        if tenant.pk == tenant_b.pk and not outcomes:
+            other = threading.Thread(target=restore_meanwhile)
+            other.start()
+            other.join()
+        real(tenant, path)
+
+    monkeypatch.setattr(restoring, "_load", load)
+    assert "tenant-b is as of" in run("restore", made, *first, "--yes")
+    assert ("another restore is at work (Postgres backend " in outcomes[0]) == is_refused
+    assert ("tenant-a is as of" in outcomes[0]) != is_refused
+    # The lock is free again, and what a killed one has held goes with its session.
+    assert "left out" in run("restore", made, "--all", "--yes") or first[0] != "--all"
 
 
 def test_killed_steps_after_a_recovery_continue_with_the_remaining_tenants(
