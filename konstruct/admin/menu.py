@@ -110,6 +110,17 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     return groups
 
 
+def titles_of_lists(request: HttpRequest) -> dict[str, Any]:
+    """Return the title of each list of a model that the menu has, by its address."""
+    menu = TENANT_MENU if getattr(request, "tenant", None) is not None else OPERATORS_MENU
+    return {
+        reverse(f"admin:{target[0].replace('.', '_')}_changelist"): title
+        for _group, entries in menu
+        for title, _icon, *target in entries
+        if "." in target[0]
+    }
+
+
 def _link(request: HttpRequest, target: str, permission: str | None = None) -> str:
     """Return the address of a list or page, or "" if the person may not open it."""
     view = f"{target.replace('.', '_')}_changelist" if "." in target else target

@@ -1,5 +1,9 @@
 """Texts of people's in pages."""
 
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
 from django import template
 from django.utils.translation import gettext
 
@@ -21,6 +25,18 @@ def shorten(text: object, length: int) -> str:
 def translated(words: object) -> str:
     """Words that rows have in English, one or several with commas, in the reader's language."""
     return ", ".join(gettext(word) for word in str(words).split(", "))
+
+
+@register.filter
+def speaker(turn: Any, agent: object = "") -> str:
+    """The name of who said a message; else the id of the person, or the name of the agent.
+
+    Without these it is the role, in the reader's language.
+    """
+    get = turn.get if isinstance(turn, Mapping) else partial(getattr, turn)
+    role = str(get("role", ""))
+    other = get("user_id", "") if role == "user" else agent
+    return shorten(get("name", "") or other or translated(role), 60)
 
 
 @register.filter

@@ -15,7 +15,7 @@ from pgvector.django import CosineDistance
 
 from memory.browse.index_order import rows_in_order
 from memory.embedding.vectors import walking_hnsw
-from memory.models import ConversationEmbedding, Message, PendingEmbedding, RecallEvent, Scope
+from memory.models import ConversationEmbedding, Message, PendingEmbedding, RecallEvent, Role, Scope
 from memory.text import lexical
 from tenants.context import fetch_all, fetch_column, fetch_value
 from tenants.models import jobs_of
@@ -361,6 +361,12 @@ def turns_around(anchor: Message, *, earlier: int = 30, later: int = 20) -> list
     after = _turns(anchor, Q(created_at__gt=position[0]) | _same_time(position, "gt"))
     found = [*before.order_by("-created_at", "-number")[:earlier]]
     return [*reversed(found), *after.order_by("created_at", "number")[:later]]
+
+
+def last_name(turns: Sequence[Message]) -> str:
+    """Return the name of the person in the last of these turns that has one; else ""."""
+    names = (turn.name for turn in reversed(turns) if turn.role == Role.USER)
+    return next(filter(None, names), "")
 
 
 def turns_beside(first: Message, last: Message) -> tuple[Message | None, Message | None]:

@@ -35,6 +35,7 @@ from memory.browse.threads import (
     ThreadPage,
     ThreadPosition,
     ThreadSummary,
+    last_name,
     latest_threads,
     turns_around,
     turns_beside,
@@ -192,6 +193,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
         "konstruct/conversation.html",
         title=gettext("Conversation"),
         anchor=anchor,
+        person=last_name(shown),
         is_shared=anchor.channel in sharing(),
         agent=names.get(anchor.agent_id, str(anchor.agent_id)),
         turns=[

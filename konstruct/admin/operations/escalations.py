@@ -31,7 +31,7 @@ from konstruct.orchestrator.handoff.escalations import (
 )
 from konstruct.orchestrator.handoff.handovers import hand_over
 from konstruct.orchestrator.models import Agent, Escalation
-from memory.browse.threads import turns_around
+from memory.browse.threads import last_name, turns_around
 from memory.models import Message
 from tenants import transaction
 from tenants.admin.badges import Colours
@@ -317,6 +317,7 @@ def _page(
         from_agent=found.from_agent_id and names.get(found.from_agent_id, ""),
         others=others_than(agents, found.agent_id, found.to_agent_id) if may_hand else [],
         may_call=may_hand and found.to_agent_id is not None,
+        person=last_name(turns),
         turns=[(turn, turn.pk in waiting) for turn in turns],
         waiting=len(waiting),
         last=last,

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
 from konstruct.admin.jobs import JobAdmin
 from konstruct.orchestrator.exceptions import NothingToRetry
@@ -31,10 +32,15 @@ class PendingReplyAdmin(JobAdmin):
     job_key = None
     states = ("queued", "held", "failed")
     list_display = (
-        "message", "state", "held_for", "attempts", "last_error", "due_at", "created_at",
+        "message", "state", "waits_for", "attempts", "last_error", "due_at", "created_at",
     )  # fmt: skip
     search_fields = ("last_error", "message__content", "message__user_id")
     ordering = ("created_at", "message_id")
+
+    @admin.display(description=_("held for"))
+    def waits_for(self, row: Any) -> str:
+        """What a held reply waits for."""
+        return str(row.get_held_for_display()) if row.held_for else "-"
 
     def retry_job(self, row: Any) -> bool:
         return retry_failed_reply(row.pk)

@@ -87,7 +87,14 @@ def person(request: HttpRequest) -> HttpResponseBase:
         erasure=erasure,
         known_now=known_now,
         channels=accounts,
-        **shown_timeline(request, user_ids, {"user": user_id}, day=day, moment=moment),
+        **shown_timeline(
+            request,
+            user_ids,
+            {"user": user_id},
+            day=day,
+            moment=moment,
+            agents={pk: agent.name for pk, agent in agents.items()},
+        ),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -76,6 +77,7 @@ def shown_timeline(
     *,
     day: str,
     moment: datetime | None,
+    agents: Mapping[UUID, str],
 ) -> dict[str, Any]:
     """Return a page of the timeline for person.html.
 
@@ -85,6 +87,7 @@ def shown_timeline(
         query: the parameters that name the person.
         day: the day of `moment`, as a parameter.
         moment: only entries before it; None: up to now.
+        agents: the names of agents.
     """
     allowed = [kind for kind in EntryKind if request.user.has_perm(PERMISSIONS[kind])]
     chosen = next((kind for kind in allowed if kind == request.GET.get("kind")), None)
@@ -100,7 +103,7 @@ def shown_timeline(
     narrowed = {**kept, **({"kind": chosen.value} if chosen else {})}
     last = entries[PER_PAGE - 1] if len(entries) > PER_PAGE else None
     return {
-        "entries": [_shown(entry) for entry in entries[:PER_PAGE]],
+        "entries": [_shown(entry, agents) for entry in entries[:PER_PAGE]],
         "kinds": [
             (gettext("Everything"), urlencode(kept), chosen is None),
             *((KINDS[kind], urlencode({**kept, "kind": kind}), kind == chosen) for kind in allowed),
@@ -111,9 +114,11 @@ def shown_timeline(
     }
 
 
-def _shown(entry: Entry) -> dict[str, Any]:
+def _shown(entry: Entry, agents: Mapping[UUID, str]) -> dict[str, Any]:
+    is_reply = entry.kind is EntryKind.MESSAGE and entry.action == "assistant"
     return {
         **entry._asdict(),
+        "by": entry.by or (agents.get(entry.agent_id, "") if entry.agent_id and is_reply else ""),
         **_translated(entry),
         "label": _label(entry),
         "is_turn": entry.kind is EntryKind.MESSAGE,

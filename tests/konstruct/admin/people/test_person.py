@@ -12,6 +12,7 @@ from konstruct.admin.people import timeline as pages
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.timeline import EntryKind, Position, timeline
 from memory.browse import people
+from memory.conversations.importing import ImportedTurn, import_turns
 from memory.facts import Author, LongTermMemory, exclude_from_recall, retract
 from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message
@@ -251,6 +252,14 @@ def test_a_person_without_a_name_is_shown_by_the_id(
     assert f'title="{user_id}">{user_id[:18]}…</bdi>' in page
     assert f'data-text="{user_id}"' in page
     assert "<bdi>user</bdi>" not in page
+    with tenant_scope(populated_a.tenant.id):
+        reply = ImportedTurn(
+            agent_id=populated_a.agent.pk, user_id=user_id, thread_id="t", role="assistant",
+            content="Hi.", external_id=None, created_at=None,
+        )  # fmt: skip
+        import_turns(populated_a.tenant.id, [reply])
+    shown = client.get(PERSON, {"user": user_id}).context["entries"]
+    assert [each["by"] for each in shown if each["text"] == "Hi."] == [populated_a.agent.name]
     conversation = client.get(f"/admin/conversations/{said.pk}/").text
     assert f'<bdi class="k-strong">{user_id}</bdi>' in conversation
 
