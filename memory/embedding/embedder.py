@@ -231,8 +231,12 @@ GRAPHS: Final = Path(__file__).parent / "graphs"
 
 
 def needs_torch(files: ModelFiles) -> bool:
-    """Return whether torch serves the model: there is no graph of it."""
-    return not _graph(files).is_file()
+    """Return whether torch serves the model: there is no graph of it, or its weights are a link.
+
+    ONNX Runtime reads no weights outside of the folder, and those of the hub's cache are links.
+    """
+    weights = files.path / "model.safetensors"
+    return not _graph(files).is_file() or weights.resolve().parent != files.path.resolve()
 
 
 def load_model(files: ModelFiles) -> TextModel:

@@ -197,6 +197,16 @@ def test_another_model_is_served_by_sentence_transformers(tmp_path, settings, pa
 
 
 @pytest.mark.slow  # imports torch
+def test_the_packaged_model_can_be_links_to_its_files_as_in_the_cache_of_the_hub(tmp_path):
+    files = model_files.model_files("")
+    (tmp_path / "model").mkdir()
+    for file in files.path.iterdir():
+        (tmp_path / "model" / file.name).symlink_to(file)
+    linked = Embedder(ModelFiles(path=tmp_path / "model", version=files.version))
+    assert np.allclose(linked.encode(["Hello"]), get_embedder().encode(["Hello"]), atol=1e-5)
+
+
+@pytest.mark.slow  # imports torch
 def test_a_model_of_another_size_is_refused(tmp_path, packaged):
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Dense
