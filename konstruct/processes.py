@@ -23,8 +23,9 @@ M_ARENA_MAX: Final = -8  # of malloc.h
 # glibc has up to eight heaps for each core. What a thread frees, other heaps cannot use:
 # docs/measurements.md, "Half an hour of mixed load".
 MALLOC_HEAPS: Final = 2
-# It took at most 54 ms, and mostly less than one.
-TRIM_SECONDS: Final = 60.0
+# A trim took 12 ms of CPU time where eight threads compute embeddings, at most 54 ms elsewhere, and
+# mostly less than one. Every minute was too seldom for the owner worker, which erases within it.
+TRIM_SECONDS: Final = 10.0
 
 
 def share_malloc_heaps() -> None:
