@@ -15,4 +15,4 @@ def files_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         stored["rewritten"].append(table)
 
     monkeypatch.setattr(storage, "_wait_for_older_transactions", lambda: None)
-    monkeypatch.setattr(storage, "_settle_table", rewritten)
+    monkeypatch.setattr(storage, "_purge_table", rewritten)
