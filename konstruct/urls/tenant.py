@@ -10,6 +10,7 @@ from tenants.admin.sites import tenant_site
 admin.autodiscover()  # before the sites tell their URLs
 
 handler403 = "tenants.admin.forbidden.forbidden"
+handler404 = "konstruct.admin.gone.gone"
 handler500 = "tenants.http.refusals.server_error"
 urlpatterns = [
     path("", RedirectView.as_view(url="/admin/")),

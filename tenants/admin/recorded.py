@@ -4,12 +4,16 @@ from datetime import datetime
 from typing import Any
 
 from django.apps import apps
+from django.contrib import messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Permission
 from django.db.models import Model, QuerySet, UUIDField
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.text import capfirst
+from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
 
 from tenants import transaction
@@ -39,6 +43,8 @@ class RecordedAdmin(ModelAdmin):
     redirects_after_add = False
     """Whether saving a new row opens its page: then the form has one button to save it."""
     change_form_before_template = "konstruct/form_state.html"
+    actions_by_row: tuple[str, ...] = ()
+    """Actions that call other servers, and so have a transaction for each row."""
     sent_twice: Any = ""
     """A sentence for the error of a form of a new row that is sent twice."""
 
@@ -133,6 +139,8 @@ class RecordedAdmin(ModelAdmin):
         if request.method == "POST":
             one_at_a_time(f"{self.opts.label_lower} {object_id}")
         found: Any = super().get_object(request, object_id, from_field)
+        if found is None and self.has_view_or_change_permission(request):
+            raise Http404(f"There is no {self.opts.verbose_name_raw} {object_id!r}.")
         if found is not None and request.method == "POST":
             found.was = self.state_of(found)
         row: Model | None = found
@@ -144,6 +152,25 @@ class RecordedAdmin(ModelAdmin):
         if isinstance(form, NewRowForm):
             row.pk = form.row_id
         return row
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        """Do an action with the chosen rows, in one transaction; say which are gone."""
+        chosen = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
+        if chosen and request.POST.get("select_across") != "1":
+            missing = len(chosen) - queryset.filter(pk__in=chosen).count()
+            if missing:
+                text = ngettext(
+                    "%(missing)s chosen row is not there any more, or not in this list.",
+                    "%(missing)s chosen rows are not there any more, or not in this list.",
+                    missing,
+                )
+                self.message_user(request, text % {"missing": missing}, messages.WARNING)
+            if missing == len(chosen):
+                return redirect(request.get_full_path())
+        if request.POST.get("action") in self.actions_by_row:
+            return super().response_action(request, queryset)
+        with transaction.atomic():
+            return super().response_action(request, queryset)
 
     def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         """Log the addition, in the form's transaction after its relations are saved."""

@@ -44,6 +44,7 @@ class SlackInstallationAdmin(AuditedReadOnlyAdmin):
         "installed_at", "ended_at", "ended_because",
     )  # fmt: skip
     actions = ("disconnect",)
+    actions_by_row = ("disconnect",)
 
     @display(
         description=_("State"), label=Colours({"connected": "success", "disconnected": "danger"})

@@ -156,6 +156,7 @@ class NotificationRecipientAdmin(JobListAdmin):
     ordering = ("created_at", "id")
     sortable_by = ()
     actions = ("send_test", "retry")
+    actions_by_row = ("send_test",)
     fieldsets = (
         (_("Recipient"), {"fields": (
             "destination", "member", "email", "workspace", "slack_channel", "is_active",

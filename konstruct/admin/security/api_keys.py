@@ -224,7 +224,7 @@ def roll(request: HttpRequest, key_id: UUID) -> HttpResponse:
 def revoke(request: HttpRequest) -> HttpResponse:
     """Ask, then revoke keys that are valid."""
     asked = [pk for text in request.GET.getlist("key")[:MAX_REVOKED] if (pk := as_uuid(text))]
-    keys = list(ApiKey.objects.valid().filter(pk__in=asked).select_related("agent"))
+    keys = list(ApiKey.objects.valid().filter(pk__in=asked).select_related("agent").order_by("pk"))
     if not keys:
         messages.warning(request, gettext("None of these keys is valid: nothing is revoked."))
         return redirect(LIST)
@@ -235,8 +235,8 @@ def revoke(request: HttpRequest) -> HttpResponse:
             request, "konstruct/revoke_keys.html", title=gettext("Revoke API keys"), keys=keys
         )
     revoked = 0
-    for key in keys:
-        with transaction.atomic():
+    with transaction.atomic():
+        for key in keys:
             was = row_state(key)
             if revoke_key(key.pk):
                 key.refresh_from_db()

@@ -105,7 +105,7 @@ def test_another_tenants_agent_is_not_there(
         program_b.agent.name = "agent of b"
         program_b.agent.save()
     assert "agent of b" not in admin.get(AGENTS).content.decode()
-    assert admin.get(f"{AGENTS}{program_b.agent.pk}/change/").status_code == 302
+    assert admin.get(f"{AGENTS}{program_b.agent.pk}/change/").status_code == 404
 
 
 @pytest.mark.slow

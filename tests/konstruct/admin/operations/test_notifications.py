@@ -195,7 +195,7 @@ def test_another_tenants_recipient_is_not_found(
     (row,) = recipients(program_a)
     other = browser(program_b.tenant)
     assert "eva@example.com" not in other.get(RECIPIENTS).text
-    assert other.get(f"{RECIPIENTS}{row.pk}/change/").status_code == 302
+    assert other.get(f"{RECIPIENTS}{row.pk}/change/").status_code == 404
     other.post(RECIPIENTS, {"action": "send_test", "_selected_action": [str(row.pk)]})
     other.post(f"{RECIPIENTS}{row.pk}/delete/", {"post": "yes"})
     assert mail.mails == []

@@ -1,0 +1,154 @@
+"""Rows that were deleted or erased while somebody had their page, their list or a link to them."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.contrib.auth.models import Group
+from django.core.management import call_command
+from django.test import Client
+
+from konstruct.admin.memory import facts
+from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
+from konstruct.orchestrator.models import NotificationRecipient
+from memory.facts import LongTermMemory
+from memory.models import MemoryEntry, Message
+from tenants.admin.row_forms import VERSION
+from tenants.audit.access_log import Actor, ActorKind
+from tenants.audit.models import AccessEvent
+from tenants.context import tenant_scope
+from tests import database
+from tests.konstruct.conftest import Program
+
+FACTS = "/admin/memory/memoryentry/"
+EVA = Actor(ActorKind.PERSON, "1", "eva")
+
+
+def know(program: Program, *contents: str) -> list[UUID]:
+    return [
+        LongTermMemory().store(
+            MemoryEntry(tenant_id=program.tenant.id, user_id="maria", content=content)
+        )
+        for content in contents
+    ]
+
+
+def test_a_deleted_row_has_a_page_with_a_way_to_its_list(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(program_a.tenant)
+    with tenant_scope(program_a.tenant.id):
+        row = NotificationRecipient.objects.create(destination="mail", email="desk@example.org")
+    address = f"/admin/orchestrator/notificationrecipient/{row.pk}/"
+    assert client.get(f"{address}change/").status_code == 200
+    with tenant_scope(program_a.tenant.id):
+        row.delete()
+    for answer in (
+        client.get(f"{address}change/"),
+        client.post(f"{address}change/", {"destination": "mail"}),
+        client.post(f"{address}delete/", {"post": "yes"}),
+        client.get(f"{address}history/"),
+    ):
+        assert answer.status_code == 404
+        assert "This is not there any more" in answer.text
+        assert 'href="/admin/orchestrator/notificationrecipient/"' in answer.text
+        assert "data-keeps-entries" in answer.text
+
+
+def test_links_of_pages_and_of_the_palette_lead_to_it_too(
+    program_a: Program, browser: Callable[..., Client], operator: Client
+) -> None:
+    gone = uuid4()
+    client = browser(program_a.tenant)
+    for address, lists in (
+        (f"/admin/conversations/{gone}/", "/admin/memory/message/"),
+        (f"/admin/escalations/{gone}/", "/admin/orchestrator/escalation/"),
+        (f"/admin/agents/{gone}/try/", "/admin/orchestrator/agent/"),
+        (f"{FACTS}{gone}/change/", FACTS),
+    ):
+        page = client.get(address)
+        assert page.status_code == 404
+        assert f'href="{lists}"' in page.text
+    assert "/admin/audit/erasurerequest/" in page.text
+    reader = browser(program_a.tenant, "view_message")
+    assert "/admin/audit/erasurerequest/" not in reader.get(f"/admin/conversations/{gone}/").text
+    assert reader.get(f"{FACTS}{gone}/change/").status_code == 403
+    page = operator.get(f"/admin/tenants/tenant/{gone}/change/")
+    assert page.status_code == 404
+    assert 'href="/admin/tenants/tenant/"' in page.text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_erased_message_leads_to_its_receipt(
+    populated_a: Program, browser: Callable[..., Client]
+) -> None:
+    with tenant_scope(populated_a.tenant.id):
+        message = Message.objects.filter(role="user").earliest("number")
+        erasure = request_message_erasure(
+            agent_id=message.agent_id, user_id=message.user_id, thread_id=message.thread_id,
+            message_id=message.pk, by=EVA,
+        )  # fmt: skip
+    with database.as_owner():
+        call_command("owner_worker", once=True, verbosity=0)
+    client = browser(populated_a.tenant)
+    page = client.get(f"/admin/conversations/{message.pk}/")
+    assert page.status_code == 404
+    assert f'href="/admin/erased-messages/{erasure.pk}/"' in page.text
+    assert client.get(f"/admin/erased-messages/{erasure.pk}/").status_code == 200
+
+
+def test_an_action_says_which_rows_are_gone(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    client = browser(program_a.tenant)
+    with tenant_scope(program_a.tenant.id):
+        kept, lost = know(program_a, "Likes tea.", "Likes rain.")
+        LongTermMemory().delete(lost, program_a.tenant.id)
+    form: dict[str, Any] = {"action": "end_now", "_selected_action": [str(lost)]}
+    page = client.post(FACTS, form, follow=True)
+    assert "1 chosen row is not there any more" in page.text
+    assert "ended" not in " ".join(str(each) for each in page.context["messages"])
+    page = client.post(FACTS, {**form, "_selected_action": [str(kept), str(lost)]}, follow=True)
+    assert "1 chosen row is not there any more" in page.text
+    assert "1 ended." in page.text
+
+
+def test_an_action_that_is_interrupted_changes_nothing(
+    program_a: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = browser(program_a.tenant)
+    with tenant_scope(program_a.tenant.id):
+        known = know(program_a, "Likes tea.", "Likes rain.", "Likes snow.")
+    update, calls = facts.update_fact, []
+
+    def interrupted(*arguments: Any, **fields: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return update(*arguments, **fields)
+
+    monkeypatch.setattr(facts, "update_fact", interrupted)
+    form: dict[str, Any] = {
+        "action": "end_now", "_selected_action": [str(each) for each in known]
+    }  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        client.post(FACTS, form)
+    with tenant_scope(program_a.tenant.id):
+        assert MemoryEntry.objects.entries().filter(valid_to__isnull=True).count() == 3
+        assert not AccessEvent.objects.filter(action="edit").exists()
+
+
+def test_a_page_from_before_a_restart_with_another_version_saves(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    """It names a field that the form does not have any more, and lacks one that it has."""
+    client = browser(program_a.tenant)
+    with tenant_scope(program_a.tenant.id):
+        group = Group.objects.create(name="leads")
+    sent = client.post(
+        f"/admin/auth/group/{group.pk}/change/", {"name": "heads", VERSION: "former:0123456789ab,"}
+    )
+    assert sent.status_code == 302
+    with tenant_scope(program_a.tenant.id):
+        assert Group.objects.filter(name="heads").exists()
