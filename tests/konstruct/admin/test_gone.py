@@ -39,7 +39,9 @@ def test_a_deleted_row_has_a_page_with_a_way_to_its_list(
 ) -> None:
     client = browser(program_a.tenant)
     with tenant_scope(program_a.tenant.id):
-        row = NotificationRecipient.objects.create(destination="mail", email="desk@example.org")
+        row = NotificationRecipient.objects.create(
+            destination="mail", email="desk@example.org", events=["erasure_due"]
+        )
     address = f"/admin/orchestrator/notificationrecipient/{row.pk}/"
     assert client.get(f"{address}change/").status_code == 200
     with tenant_scope(program_a.tenant.id):
