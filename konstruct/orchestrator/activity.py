@@ -43,7 +43,7 @@ from tenants.context import reading_replica
 
 MAX_DAYS: Final = 366
 # A day is counted after this time, so that embeddings have added the recall events of its replies.
-SETTLES_AFTER: Final = timedelta(hours=1)
+SETTLE_TIME: Final = timedelta(hours=1)
 # A request counts missing days for at most this long; the next one continues.
 COUNTING_SECONDS = 3.0
 DAYS_AT_ONCE: Final = 7
@@ -176,7 +176,7 @@ def activity(
     length = min((last - first).days + 1, MAX_DAYS)
     earliest = first - timedelta(days=length)
     every = {earliest + timedelta(days=number): Day() for number in range(2 * length)}
-    settled = (timezone.now() - SETTLES_AFTER).astimezone(UTC).date() - timedelta(days=1)
+    settled = (timezone.now() - SETTLE_TIME).astimezone(UTC).date() - timedelta(days=1)
     is_complete = count_days(day for day in every if day <= settled)
     of: dict[str, Any] = {"agent_id": agent_id} if agent_id else {}
     in_channel: dict[str, Any] = {"channel": channel} if channel else {}

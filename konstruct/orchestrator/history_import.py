@@ -28,11 +28,11 @@ from tenants.jobs import enqueue_task
 
 REQUIRED = ("role", "content")
 # Required too, unless there is a default for all lines.
-OF_SOMEBODY = ("agent", "user_id")
+OWNER_FIELDS = ("agent", "user_id")
 OPTIONAL = ("external_id", "thread_id", "created_at", "name", "metadata")
-KNOWN = (*REQUIRED, *OF_SOMEBODY, *OPTIONAL)
+KNOWN = (*REQUIRED, *OWNER_FIELDS, *OPTIONAL)
 SHAPE = (
-    f"{' and '.join(REQUIRED)}; {' and '.join(OF_SOMEBODY)}, if not said for all lines; and, if"
+    f"{' and '.join(REQUIRED)}; {' and '.join(OWNER_FIELDS)}, if not said for all lines; and, if"
     f" known, {', '.join(OPTIONAL)}"
 )
 # Maximum number of reported errors of one line, and their length.
@@ -72,20 +72,24 @@ class LineResult:
     @classmethod
     def invalid(cls, index: int, line: Any, errors: Sequence[LineError]) -> Self:
         """Return the result of an invalid line."""
-        told = tuple(LineError(_cut(each.field), _cut(each.detail)) for each in errors[:MAX_ERRORS])
-        is_misshapen = any(each.detail.startswith(("missing:", "unknown:")) for each in told)
-        hint = f" (a line has {SHAPE})" if is_misshapen else ""
+        reported = tuple(
+            LineError(_cut(each.field), _cut(each.detail)) for each in errors[:MAX_ERRORS]
+        )
+        has_wrong_fields = any(
+            each.detail.startswith(("missing:", "unknown:")) for each in reported
+        )
+        hint = f" (a line has {SHAPE})" if has_wrong_fields else ""
         return cls(
             index,
             ImportStatus.INVALID,
             external_id=_external_id(line),
-            error="; ".join(each.detail for each in told) + hint,
-            errors=told,
+            error="; ".join(each.detail for each in reported) + hint,
+            errors=reported,
         )
 
 
 @dataclass(frozen=True)
-class ForAllLines:
+class LineDefaults:
     """Defaults for all lines."""
 
     agent: str | None = None
@@ -99,7 +103,7 @@ def import_history(
     lines: Sequence[Any],
     *,
     tenant_id: UUID,
-    of_all: ForAllLines = ForAllLines(),
+    defaults: LineDefaults = LineDefaults(),
     ids: DerivedIds | None = None,
 ) -> list[LineResult]:
     """Write every valid line into the transcript; return a result for each line, in order.
@@ -109,7 +113,7 @@ def import_history(
     Args:
         ids: gives ids to lines without; by default by their positions in threads.
     """
-    common = {name: value for name in _COMMON if (value := getattr(of_all, name)) is not None}
+    common = {name: value for name in _COMMON if (value := getattr(defaults, name)) is not None}
     lines = [{**common, **line} if isinstance(line, Mapping) else line for line in lines]
     agents = find_agents({name for line in lines if (name := _agent_named(line)) is not None})
     turns: dict[int, ImportedTurn] = {}
@@ -142,7 +146,7 @@ def _turn(line: Any, agents: Mapping[str, Agent]) -> ImportedTurn | list[LineErr
         return [LineError("", f"the line is not an object with {SHAPE}")]
     errors = [
         LineError(name, f"missing: {name}, which is required")
-        for name in (*REQUIRED, *OF_SOMEBODY)
+        for name in (*REQUIRED, *OWNER_FIELDS)
         if name not in line
     ]
     errors += [

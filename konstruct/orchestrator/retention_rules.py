@@ -41,7 +41,7 @@ SELECT count(*), count(DISTINCT user_id), (
 )"""
 
 
-class WouldShorten(KonstructError):
+class RetentionShortened(KonstructError):
     """Removing this rule would remove conversations earlier."""
 
 
@@ -95,13 +95,13 @@ def remove_rule(rule: RetentionRule) -> None:
     """Delete a rule.
 
     Raises:
-        WouldShorten: the rule of all other agents would remove conversations earlier.
+        RetentionShortened: the rule of all other agents would remove conversations earlier.
     """
     with transaction.atomic():
         others = list(RetentionRule.objects.select_for_update().exclude(pk=rule.pk))
         for other in others:
             if rule.agent_id is not None and other.agent_id is None and other.days < rule.days:
-                raise WouldShorten(
+                raise RetentionShortened(
                     f"Without this rule, the rule of all others with {other.days} days would hold"
                     f" at once. Change this rule to {other.days} days first: that waits a day."
                 )

@@ -56,7 +56,7 @@ FROM orchestrator_dailyusage WHERE day >= least(%(month)s, %(measured)s)
 _LOCK: Final = "SELECT public.wait_for_tenant_lock('konstruct.quotas')"
 # Requests with at most this much room left wait for each other, so that they fill it exactly. With
 # more room no request waits, and this many concurrent requests do not exceed the limit.
-EXACT_WITHIN: Final = 100
+MAX_LOCKED_ROOM: Final = 100
 # The quotas of an accepted message: it needs a place in memory, and tokens for its reply.
 OF_MESSAGES: Final = (
     *(Quota.MESSAGES, Quota.TOKENS, Quota.COST, Quota.MEMORIES, Quota.STORAGE),
@@ -116,7 +116,7 @@ def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
 
     The limits are on the row with which the request is served, otherwise one statement reads them.
     With a hard limit of these quotas there is one more statement. In a transaction within
-    EXACT_WITHIN of the limit of messages or memories, requests wait for the commit of the one
+    MAX_LOCKED_ROOM of the limit of messages or memories, requests wait for the commit of the one
     before.
 
     Args:
@@ -133,7 +133,7 @@ def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
     if not hard:
         return
     added = {Quota.MESSAGES: 1, Quota.MEMORIES: memories}
-    if _least_room(tenant, hard, added) < EXACT_WITHIN and tenant_connection().in_atomic_block:
+    if _least_room(tenant, hard, added) < MAX_LOCKED_ROOM and tenant_connection().in_atomic_block:
         lock_quotas()
         _least_room(tenant, hard, added)
 

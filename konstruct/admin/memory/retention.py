@@ -20,7 +20,7 @@ from konstruct.admin.access import AgentNameAdmin, note_row
 from konstruct.admin.choosing import as_uuid
 from konstruct.admin.pages import AgentField
 from konstruct.orchestrator import retention_rules
-from konstruct.orchestrator.retention_rules import MAX_DAYS, WouldShorten
+from konstruct.orchestrator.retention_rules import MAX_DAYS, RetentionShortened
 from tenants import transaction
 from tenants.admin.badges import grouped
 from tenants.admin.sites import tenant_site
@@ -131,7 +131,7 @@ class RetentionRuleAdmin(AgentNameAdmin):
         try:
             with transaction.atomic():
                 return super().delete_view(request, object_id, *args)
-        except WouldShorten as error:
+        except RetentionShortened as error:
             self.message_user(request, str(error), messages.ERROR)
             return redirect(_page_of(object_id))
 

@@ -147,7 +147,7 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
     Errors and headers are components, so that the description stays readable.
     """
-    _let_anything_be_null(result)
+    _allow_null(result)
     components = result["components"]
     components["headers"] = {name: _header(words) for name, words in _HEADERS.items()}
     components["responses"] = {
@@ -180,16 +180,16 @@ def describe_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     return result
 
 
-def _let_anything_be_null(schema: Any) -> None:
+def _allow_null(schema: Any) -> None:
     """Replace drf-spectacular's "either anything or null" for JSON: null matches both."""
     if isinstance(schema, dict):
         if schema.get("oneOf") == [{}, {"type": "null"}]:
             del schema["oneOf"]
         for inner in schema.values():
-            _let_anything_be_null(inner)
+            _allow_null(inner)
     elif isinstance(schema, list):
         for inner in schema:
-            _let_anything_be_null(inner)
+            _allow_null(inner)
 
 
 def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:

@@ -21,8 +21,8 @@ from konstruct.api.http.views import ApiView, operation
 from konstruct.channels.rest.serializers import METADATA_HELP
 from konstruct.orchestrator.history_import import (
     REQUIRED,
-    ForAllLines,
     ImportStatus,
+    LineDefaults,
     LineResult,
     import_history,
 )
@@ -206,7 +206,7 @@ class ImportView(ApiView):
     def post(self, request: Request) -> Response:
         """Import history."""
         fields = self.fields
-        of_all = self._of_all(fields)
+        defaults = self._of_all(fields)
         key = idempotency_key(request)
         seed = "" if key is None else key_of_caller(request, key)
         results: list[LineResult] = []
@@ -215,7 +215,7 @@ class ImportView(ApiView):
             results[:] = import_history(
                 fields["messages"],
                 tenant_id=required_tenant_id(),
-                of_all=of_all,
+                defaults=defaults,
                 ids=DerivedIds(seed),
             )
             return uuid4()
@@ -231,7 +231,7 @@ class ImportView(ApiView):
         document = {**counts, "results": results}
         return Response(ImportResultSerializer(document).data)
 
-    def _of_all(self, fields: Mapping[str, Any]) -> ForAllLines:
+    def _of_all(self, fields: Mapping[str, Any]) -> LineDefaults:
         """Return the defaults for messages without agent, user or thread.
 
         Raises OutsideOfKey or AgentNotFound if one is of another user or agent than the key's.
@@ -250,7 +250,7 @@ class ImportView(ApiView):
         elif not all("agent" in line for line in lines):
             only = caller.only_agent()
             agent = None if only is None else str(only.id)
-        return ForAllLines(
+        return LineDefaults(
             agent=agent,
             user_id=caller.user(fields["user_id"]) if "user_id" in fields else caller.user_id,
             thread_id=fields.get("thread_id"),

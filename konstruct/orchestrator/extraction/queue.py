@@ -117,7 +117,7 @@ def counts(agent_id: UUID) -> dict[str, int]:
     )
 
 
-def until_quiet(agent: Agent, newest: datetime) -> timedelta:
+def time_until_idle(agent: Agent, newest: datetime) -> timedelta:
     """Return the time until a conversation with this newest message is idle; 0 if it is."""
     idle = timedelta(seconds=agent.extraction_idle_seconds)
     return min(max(newest + idle - timezone.now(), timedelta(0)), idle)

@@ -293,7 +293,7 @@ DOUBT = regex.compile(
     regex.VERBOSE,
 )
 QUESTION = regex.compile(r"[?¿]")
-ASKS_AFTERWARDS = regex.compile(
+FOLLOWING_QUESTION = regex.compile(
     r",? ?(?:(?:and|so|but) )?(?:any|can|could|do you|how|is there|are there|what|where|which)\b"
 )
 # Before "I'm Anna".
@@ -308,13 +308,13 @@ LEAD = regex.compile(
     r"|thanks|thank you|that['’]s why|well|yeah|yep|yes|übrigens|ja|danke|bitte merken|merk dir|sí"
     r"|gracias|por cierto|recuerda)(?: there| that| so much| everyone)?[,.!:–— -]{1,3}){0,3}"
 )
-ABOUT_ONESELF = regex.compile(
+FIRST_PERSON = regex.compile(
     r"(?i:i|i['’]\w{1,2}|my|we|our|ich|mein|meine|wir|yo|mi|me|soy|tengo|vivo|trabajo)\b"
 )
 LIST = regex.compile(r",? (?:and|or|und) |, ")
 CLAUSE = regex.compile(r"[,;–—-] |\b(?:and|but|und|aber|y|pero) ")
-INTRODUCES_A_TEXT = regex.compile(r":\s*+\Z")
-ABOUT_ME = regex.compile(r"(?i:about me|myself|remember|note|über mich|sobre mí)")
+INTRODUCES_TEXT = regex.compile(r":\s*+\Z")
+MENTIONS_SELF = regex.compile(r"(?i:about me|myself|remember|note|über mich|sobre mí)")
 NO_NAME: Final = frozenset({
     "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "january",
     "february", "march", "april", "may", "june", "july", "august", "september", "october",

@@ -13,16 +13,16 @@ import regex
 
 from konstruct.orchestrator.extraction.candidates import Candidate, Evidence
 from konstruct.orchestrator.extraction.rule_patterns import (
-    ABOUT_ME,
-    ABOUT_ONESELF,
-    ASKS_AFTERWARDS,
     CLAUSE,
     DOUBT,
+    FIRST_PERSON,
+    FOLLOWING_QUESTION,
     FOREIGN,
     GREETING,
-    INTRODUCES_A_TEXT,
+    INTRODUCES_TEXT,
     LEAD,
     LIST,
+    MENTIONS_SELF,
     MULTI_VALUED,
     NO_ALLERGEN,
     NO_LIKING,
@@ -127,7 +127,7 @@ def _statements(text: str) -> Iterator[_Statement]:
             for statement in _read(found, language):
                 start, end = position + found.start(), position + found.end()
                 yield replace(statement, start=start, end=end)
-        if INTRODUCES_A_TEXT.search(sentence) and not ABOUT_ME.search(sentence):
+        if INTRODUCES_TEXT.search(sentence) and not MENTIONS_SELF.search(sentence):
             return
         position += len(sentence)
 
@@ -139,7 +139,7 @@ def _matches(sentence: str, before: str) -> Iterator[tuple[regex.Match[str], str
     lead = LEAD.match(sentence)
     begin = lead.end() if lead else 0
     starts = [begin]
-    if ABOUT_ONESELF.match(sentence, begin):
+    if FIRST_PERSON.match(sentence, begin):
         starts += [clause.end() for clause in CLAUSE.finditer(sentence, begin)]
     is_greeted = GREETING.fullmatch(f"{before} {sentence[:begin]}".strip())
     for start in starts:
@@ -156,7 +156,7 @@ def _matches(sentence: str, before: str) -> Iterator[tuple[regex.Match[str], str
 
 def _is_plain(sentence: str, found: regex.Match[str]) -> bool:
     """Return whether the rest of the sentence raises no doubt about the statement."""
-    is_asked_afterwards = ASKS_AFTERWARDS.match(sentence, found.end())
+    is_asked_afterwards = FOLLOWING_QUESTION.match(sentence, found.end())
     after = "" if is_asked_afterwards else sentence[found.end() :]
     rest = f"{sentence[: found.start()]} {after}"
     return not any(each.search(rest) for each in (DOUBT, REPORTED, QUESTION))

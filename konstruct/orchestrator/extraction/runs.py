@@ -126,7 +126,7 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         if not new:
             lease.finish()
             return None
-        pause = queue.until_quiet(agent, max(message.created_at for message in new))
+        pause = queue.time_until_idle(agent, max(message.created_at for message in new))
         if pause and len(new) < agent.extraction_batch_size:
             queue.EXTRACTIONS.postpone(cursor.pk, pause)
             return None

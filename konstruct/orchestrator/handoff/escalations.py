@@ -193,7 +193,7 @@ def open_escalation(
             if escalation is not None:
                 break
         else:
-            raise overtaken(thread)
+            raise busy_after_conflicts(thread)
         for pending in _waiting_in(thread).exclude(pk=message_id):
             # A message that a worker answers at this moment is not held.
             queue.hold(konstruct_message(pending.message), HeldFor.PERSON)
@@ -225,7 +225,7 @@ def replace_open(
         return None
 
 
-def overtaken(thread: Thread) -> Busy:
+def busy_after_conflicts(thread: Thread) -> Busy:
     """Return the error after MAX_ATTEMPTS conflicts with other requests."""
     return Busy(
         f"Others opened and ended an escalation or a handover in thread {thread.thread_id!r}"
@@ -353,7 +353,7 @@ def answer_as_person(
     if not text_argument("content", content).strip():
         raise InvalidArgument("content='' says nothing: write what the user is to read")
     text_argument("name", name)
-    last = _last_said(_found(escalation_id))
+    last = _last_message(_found(escalation_id))
     with locked_windows([Thread.of(last)]):
         escalation = _locked(escalation_id)
         if escalation.to_agent_id is not None:
@@ -407,7 +407,7 @@ def _record(
     return turn
 
 
-def _last_said(escalation: Escalation) -> KonstructMessage:
+def _last_message(escalation: Escalation) -> KonstructMessage:
     """Return the user's last message of the thread, which an answer follows."""
     said = Message.objects.filter(**Thread.of(escalation).named, role=Role.USER)
     last = said.order_by("-number").first()

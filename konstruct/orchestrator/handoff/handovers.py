@@ -46,7 +46,7 @@ Outcome = Escalation.Outcome
 # The maximum number of agents before a person must decide.
 MAX_AGENTS = 5
 # Earlier handovers are ignored.
-REMEMBERED = timedelta(days=1)
+MAX_HANDOVER_AGE = timedelta(days=1)
 
 
 # --- The tools of the language model -------------------------------------------------------------
@@ -167,10 +167,10 @@ def _tool(
 def agents_since_a_person(thread: Thread) -> set[UUID]:
     """Return the agents that had the thread since a person or program last decided about it.
 
-    Only handovers within REMEMBERED count, because a conversation can last for years.
+    Only handovers within MAX_HANDOVER_AGE count, because a conversation can last for years.
     """
     rows = Escalation.objects.filter(**thread.named).filter(
-        Q(resolved_at__isnull=True) | Q(resolved_at__gte=Now() - REMEMBERED)
+        Q(resolved_at__isnull=True) | Q(resolved_at__gte=Now() - MAX_HANDOVER_AGE)
     )
     had = {thread.agent_id}
     for row in rows.order_by("-opened_at", "-id"):
@@ -224,7 +224,7 @@ def hand_over(
             opened = _hand(thread, agent, existing, opened_by=opened_by, name=name, reason=reason)
             if opened is not None:
                 return opened, True
-        raise escalations.overtaken(thread)
+        raise escalations.busy_after_conflicts(thread)
 
 
 # --- By an agent ----------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def pass_on(
                 reason=reason,
                 message=message,
             )
-        return call_person(message, could_not_hand_over(from_agent, why, reason))
+        return call_person(message, refusal_reason(from_agent, why, reason))
 
 
 def next_agent(to_agent: UUID, had: Collection[UUID]) -> tuple[Agent | None, str]:
@@ -291,7 +291,7 @@ def next_agent(to_agent: UUID, had: Collection[UUID]) -> tuple[Agent | None, str
     return agent, ""
 
 
-def could_not_hand_over(from_agent: Agent, why: str, reason: str) -> str:
+def refusal_reason(from_agent: Agent, why: str, reason: str) -> str:
     """Return the reason of the escalation to a person instead of a handover."""
     return f"{from_agent.name} could not hand over ({why}): {reason}"
 

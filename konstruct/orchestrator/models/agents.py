@@ -74,12 +74,12 @@ def refuse_unknown_handovers(agent: "Agent") -> None:
             raise ValidationError(
                 {field: "Give phrases that say something, without NUL characters."}
             )
-    _refuse_strangers(agent, "hands_to", agent.hands_to)
-    _refuse_strangers(agent, "hand_over_on", phrases.values())
+    _require_other_agents(agent, "hands_to", agent.hands_to)
+    _require_other_agents(agent, "hand_over_on", phrases.values())
     agent.hand_over_on = {phrase: str(UUID(str(to))) for phrase, to in phrases.items()}
 
 
-def _refuse_strangers(agent: "Agent", field: str, given: Iterable[Any]) -> None:
+def _require_other_agents(agent: "Agent", field: str, given: Iterable[Any]) -> None:
     """Raise ValidationError for ids that are no other agent of the current tenant."""
     try:
         ids = {each if isinstance(each, UUID) else UUID(each) for each in given}

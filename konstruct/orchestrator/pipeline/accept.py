@@ -23,7 +23,7 @@ ACCEPTED: Final = counter(
     "Messages of users that were accepted, each of which has one job of kind reply.",
     channel=("rest", "slack", "openai"),
 )
-_SAID = ("agent_id", "user_id", "thread_id", "channel", "name", "content")
+_CONTENT_FIELDS = ("agent_id", "user_id", "thread_id", "channel", "name", "content")
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,9 @@ def _key_of_channel(incoming: Incoming) -> str | None:
 
 
 def _require_same(existing: Message, incoming: Incoming) -> None:
-    different = [field for field in _SAID if getattr(existing, field) != getattr(incoming, field)]
+    different = [
+        field for field in _CONTENT_FIELDS if getattr(existing, field) != getattr(incoming, field)
+    ]
     if (existing.metadata or {}) != (incoming.metadata or {}):
         different.append("metadata")
     if different:

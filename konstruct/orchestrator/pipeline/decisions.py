@@ -60,7 +60,7 @@ class HandBack:
 
 
 @dataclass(frozen=True, slots=True)
-class Agreed:
+class ConsentDecided:
     """The user has approved or denied a tool call, and gets a confirmation."""
 
     agent: Agent
@@ -81,7 +81,7 @@ class Held(Enum):
     FOR_CALLS = "its tool calls wait for consent, or for the program whose tools they are"
 
 
-Decision = Draft | CallPerson | PassOn | HandBack | Agreed | AskModel | Held
+Decision = Draft | CallPerson | PassOn | HandBack | ConsentDecided | AskModel | Held
 
 
 def notice(snapshot: Snapshot) -> Draft:

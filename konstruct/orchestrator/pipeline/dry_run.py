@@ -27,9 +27,9 @@ from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.models.tool_calls import ToolCallState
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.decisions import (
-    Agreed,
     AskModel,
     CallPerson,
+    ConsentDecided,
     Decision,
     HandBack,
     Held,
@@ -202,7 +202,7 @@ class _Run:
             case PassOn(agent, to_agent, reason):
                 self.passed_on_by.add(agent.id)
                 return self.hand_over(agent, to_agent, reason)
-            case Agreed(agent, consent):
+            case ConsentDecided(agent, consent):
                 self.answering = agent
                 (call,) = self.waiting
                 self.waiting.clear()
@@ -227,7 +227,7 @@ class _Run:
         had = {self.own.id, *map(UUID, self.had)}
         agent, why = handovers.next_agent(to_agent, had)
         if agent is None:
-            return self.call_person(handovers.could_not_hand_over(from_agent, why, reason))
+            return self.call_person(handovers.refusal_reason(from_agent, why, reason))
         self.agents.append(str(agent.id))
         self.had.append(str(agent.id))
         self.steps.append(
@@ -252,10 +252,10 @@ class _Run:
             *described(agent.tools),
             *handovers.offered(agent, can_hand_back=bool(self.agents)),
         ]
-        most_tokens = WorkingContextCompiler.TOKEN_BUDGETS[agent.model_tier]
+        max_tokens = WorkingContextCompiler.TOKEN_BUDGETS[agent.model_tier]
         calls: list[ToolCall] = []
         for round_number in range(MAX_ROUNDS + 1):
-            messages = [*self.prompt.messages, *exchanges(calls, most_tokens)]
+            messages = [*self.prompt.messages, *exchanges(calls, max_tokens)]
             options = runner.RunOptions(tools=tools, may_call=round_number < MAX_ROUNDS)
             completion = self.complete(agent, messages, options)
             if not completion.requested:

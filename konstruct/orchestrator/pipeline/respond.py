@@ -17,9 +17,9 @@ from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.models.agents import recall_policy
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.decisions import (
-    Agreed,
     AskModel,
     CallPerson,
+    ConsentDecided,
     Decision,
     Draft,
     HandBack,
@@ -42,7 +42,7 @@ from tenants.jobs import Lease
 # A message may be handed from agent to agent, and back; each other change happens once.
 MAX_DECISIONS = 2 * handovers.MAX_AGENTS + 3
 # Purpose of the calls of `draft_reply`, for the meter.
-TRIAL: Final = "asking again"
+TRIAL_PURPOSE: Final = "asking again"
 
 # No session store: no channel has a graph, and the id of a channel's thread may equal that of a
 # graph's thread, which belongs to other users.
@@ -87,7 +87,7 @@ def decide(snapshot: Snapshot) -> Decision:
     if other is not None and agent.id not in snapshot.passed_on_by:
         return PassOn(agent, *other)
     if snapshot.consent is not None:
-        return Agreed(agent, snapshot.consent)
+        return ConsentDecided(agent, snapshot.consent)
     return AskModel(agent)
 
 
@@ -154,7 +154,7 @@ def draft_reply(
         session = PromptTurns([turn for turn in turns if turn.get("message_id") not in hidden])
     gathered = gather_context(message, agent, session, exclude=without)
     prompt = build_prompt(agent, gathered, session)
-    options = RunOptions(purpose=TRIAL, agent_id=agent.id)
+    options = RunOptions(purpose=TRIAL_PURPOSE, agent_id=agent.id)
     return Draft.of(runner.complete(message, agent, prompt.messages, options), agent, prompt)
 
 

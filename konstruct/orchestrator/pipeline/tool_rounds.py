@@ -59,7 +59,7 @@ def ask_with_tools(
     # If both have a tool with the same name, the agent's is used.
     of_program = [tool for tool in options.pop("tools", ()) if _name(tool) not in names]
     program_names = {_name(tool) for tool in of_program}
-    most_tokens = WorkingContextCompiler.TOKEN_BUDGETS[agent.model_tier]
+    max_tokens = WorkingContextCompiler.TOKEN_BUDGETS[agent.model_tier]
     usages: list[Mapping[str, int] | None] = []
     # Ends: every round stores tool calls, and after MAX_PROGRAM_ROUNDS the model may make none.
     while True:
@@ -68,7 +68,7 @@ def ask_with_tools(
         round_number = of_all[-1].round + 1 if of_all else 0
         rounds = {call.round for call in calls}
         own_rounds = {call.round for call in calls if call.name not in program_names}
-        messages = [*prompt, *exchanges(calls, most_tokens)]
+        messages = [*prompt, *exchanges(calls, max_tokens)]
         asked = runner.RunOptions(
             tools=[*own, *of_program],
             may_call=len(own_rounds) < MAX_ROUNDS and len(rounds) < MAX_PROGRAM_ROUNDS,
@@ -98,15 +98,15 @@ def may_use_tools(agent: Agent, thread: Thread) -> bool:
     return bool(agent.tools or agent.hands_to or agent.id != thread.agent_id)
 
 
-def exchanges(calls: Sequence[ToolCall], most_tokens: int) -> Iterator[dict[str, Any]]:
+def exchanges(calls: Sequence[ToolCall], max_tokens: int) -> Iterator[dict[str, Any]]:
     """Yield the calls and their results in the format of OpenAI's API.
 
     All results, and the messages before the calls, together have at most this many tokens: the
     longest are cut.
     """
     texts = [text for call in calls for text in (call.content, call.result)]
-    sizes = [count_up_to(text, most_tokens) for text in texts]
-    longest = even_cut(sizes, most_tokens) if sizes else 0
+    sizes = [count_up_to(text, max_tokens) for text in texts]
+    longest = even_cut(sizes, max_tokens) if sizes else 0
     for _, group in groupby(calls, key=lambda call: call.round):
         together = list(group)
         yield {

@@ -17,8 +17,8 @@ from konstruct.orchestrator.handoff.escalations import OpenedBy, who_answers
 from konstruct.orchestrator.messages import KonstructMessage, Thread, locked_windows
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.decisions import (
-    Agreed,
     CallPerson,
+    ConsentDecided,
     Decision,
     Draft,
     HandBack,
@@ -76,7 +76,7 @@ def carry_out(decision: Decision, snapshot: Snapshot, lease: Lease) -> Draft | H
                     opened_by=OpenedBy.RULE,
                     reason=decision.reason,
                 )
-            case Agreed(agent, consent):
+            case ConsentDecided(agent, consent):
                 if consent.call_id is not None:
                     try:
                         tool_calls.decide_by_message(
@@ -213,7 +213,7 @@ def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | No
     """
     message = snapshot.message
     with locked_windows([snapshot.thread], lease):
-        if not _is_still_theirs(message):
+        if not _has_same_owner(message):
             queue.REPLIES.cancel_attempt(message.id)
             return None  # it is answered again in its new thread
         if draft.prompt is not None:
@@ -227,7 +227,7 @@ def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | No
         return record_reply(message, draft)
 
 
-def _is_still_theirs(message: KonstructMessage) -> bool:
+def _has_same_owner(message: KonstructMessage) -> bool:
     user_id = Message.objects.filter(pk=message.id).values_list("user_id", flat=True).first()
     if user_id is None:
         raise MessageNotFound(f"No user's message has the id {message.id}.")

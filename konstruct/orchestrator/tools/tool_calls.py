@@ -30,7 +30,9 @@ from tenants import traces, transaction
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.redis_keys import pending_tool_confirm_key
 
-WENT_ON = "The program went on without an answer: it had what it needed from the calls."
+CONTINUED_WITHOUT_ANSWER = (
+    "The program went on without an answer: it had what it needed from the calls."
+)
 # By state of a call: the person or program that its message waits for, first one first.
 HELD_FOR: Final = {
     ToolCallState.WAITING: HeldFor.CONSENT,
@@ -326,7 +328,7 @@ def take_results(
     is_held = PendingReply.objects.held(HeldFor.PROGRAM).filter(pk=message.pk).exists()
     if taken and is_held and not any(map(awaits_client, calls)):
         if options is None:
-            queue.close(konstruct_message(message), WENT_ON)
+            queue.close(konstruct_message(message), CONTINUED_WITHOUT_ANSWER)
         else:
             AnswerOptions.objects.replace(message, options, instructions)
             queue.release(konstruct_message(message))

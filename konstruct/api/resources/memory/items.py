@@ -23,7 +23,7 @@ from konstruct.api.http.lists import (
 )
 from konstruct.api.http.routes import route
 from konstruct.api.http.views import ApiView, no_content, operation
-from konstruct.orchestrator.history_import import ForAllLines, import_history
+from konstruct.orchestrator.history_import import LineDefaults, import_history
 from memory.conversations.items import add_items
 from memory.models import ConversationItem, Role
 from tenants.audit.models import Action
@@ -173,7 +173,7 @@ class ItemsView(ApiView):
 
         def add() -> UUID:
             lines = [dict(each["said"]) for each in items if "said" in each]
-            of_all = ForAllLines(agent=str(agent_id), user_id=user_id, thread_id=thread_id)
+            of_all = LineDefaults(agent=str(agent_id), user_id=user_id, thread_id=thread_id)
             results = import_history(lines, tenant_id=required_tenant_id(), of_all=of_all)
             ids = iter([each.message.pk if each.message else None for each in results])
             kept = [(each["item"], next(ids) if "said" in each else None) for each in items]

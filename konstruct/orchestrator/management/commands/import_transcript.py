@@ -11,8 +11,8 @@ from django.core.management.base import CommandError
 
 from konstruct.orchestrator.history_import import (
     SHAPE,
-    ForAllLines,
     ImportStatus,
+    LineDefaults,
     import_history,
 )
 from konstruct.strict_json import NotStrictJSON, read_json
@@ -56,7 +56,7 @@ class Command(KonstructCommand):
         tenant = tenant_of(options["tenant"])
         path: Path = options["file"]
         counts: Counter[ImportStatus] = Counter()
-        of_all = ForAllLines(options["agent"], options["user"], options["thread"])
+        defaults = LineDefaults(options["agent"], options["user"], options["thread"])
         ids = DerivedIds(f"file {path.name}")
         try:
             with path.open("rb") as file, tenant_scope(tenant.id, pinned=True):
@@ -66,7 +66,7 @@ class Command(KonstructCommand):
                         results = import_history(
                             [line for _, line in batch],
                             tenant_id=tenant.id,
-                            of_all=of_all,
+                            defaults=defaults,
                             ids=ids,
                         )
                         came: dict[str, Any] = Counter(result.status.value for result in results)

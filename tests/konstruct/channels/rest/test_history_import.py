@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.history_import import KNOWN, OF_SOMEBODY, REQUIRED
+from konstruct.orchestrator.history_import import KNOWN, OWNER_FIELDS, REQUIRED
 from konstruct.orchestrator.models import Agent
 from memory.conversations import short_term
 from memory.indexing import embedding_jobs

@@ -203,7 +203,10 @@ def test_next_question_closes_the_reply_to_tool_results(client: Client) -> None:
     assert client.calls() == [("weather", "done", "22")]
     with tenant_scope(client.program.tenant.id):
         (given_up,) = PendingReply.objects.all()
-        assert (given_up.error_code, given_up.last_error) == ("closed", tool_calls.WENT_ON)
+        assert (given_up.error_code, given_up.last_error) == (
+            "closed",
+            tool_calls.CONTINUED_WITHOUT_ANSWER,
+        )
 
 
 def test_unknown_or_incomplete_tool_results_are_refused(
