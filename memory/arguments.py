@@ -71,7 +71,7 @@ def id_argument(name: str, value: str) -> str:
 def role_argument(value: str) -> str:
     """Return the role, which must be one of ROLES."""
     if value not in ROLES:
-        raise InvalidArgument(f"role={value!r} is none of {', '.join(ROLES)}")
+        raise InvalidArgument(f"role={value!r} is not one of {', '.join(ROLES)}")
     return value
 
 

@@ -213,7 +213,7 @@ class Processes:
         self._show()
         if self._supervisord.poll() is not None:
             if self._supervisord.returncode > 0:
-                raise ServingError(f"supervisord ended by itself: see {self._logs}")
+                raise ServingError(f"supervisord has ended: see {self._logs}")
             self._supervisord = self._start()
         if time.monotonic() - self._healed > RESTART_CHECK_SECONDS:
             _ensure_embedded()

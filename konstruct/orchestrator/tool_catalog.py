@@ -76,7 +76,7 @@ class RememberFact:
         if unknown:
             raise ToolRefused(f"unknown argument {unknown[0]!r}; give `fact` alone")
         if not isinstance(fact, str) or not fact.strip():
-            raise ToolRefused(f"fact={fact!r} says nothing; give one sentence")
+            raise ToolRefused(f"fact={fact!r} is blank; give one sentence")
         if len(fact) > MAX_FACT_CHARACTERS:
             raise ToolRefused(
                 f"the fact has {len(fact)} characters, more than {MAX_FACT_CHARACTERS}"

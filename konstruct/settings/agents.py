@@ -19,7 +19,7 @@ EMBEDDING_MODEL = text("EMBEDDING_MODEL")
 # The API of LLM_POOL_URL: auto (a URL that ends in /v1 is OpenAI's), pool or openai.
 LLM_API = text("LLM_API", "auto")
 if LLM_API not in ("auto", "pool", "openai"):
-    raise ImproperlyConfigured(f"LLM_API={LLM_API!r} is none of auto, pool and openai")
+    raise ImproperlyConfigured(f"LLM_API={LLM_API!r} is not one of auto, pool and openai")
 LLM_API_KEY = text("LLM_API_KEY")
 LLM_MODEL = text("LLM_MODEL")
 # Parallel requests of a process to the language model; 0: one for each reply in work.

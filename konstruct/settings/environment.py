@@ -83,7 +83,7 @@ def choice(name: str, default: str, choices: Sequence[str]) -> str:
     """Read one of some words from the environment."""
     value = text(name, default)
     if value not in choices:
-        raise ImproperlyConfigured(f"{name}={value!r} is none of {', '.join(choices)}")
+        raise ImproperlyConfigured(f"{name}={value!r} is not one of {', '.join(choices)}")
     return value
 
 
@@ -104,7 +104,7 @@ def named_urls(name: str, *known: str) -> dict[str, str]:
                 " once, by lower-case letters and digits; a comma within a URL is %2C."
             )
         if known and server not in known:
-            sys.exit(f"konstruct: {name} names {server}, which is none of {', '.join(known)}.")
+            sys.exit(f"konstruct: {name} names {server}, which is not one of {', '.join(known)}.")
         urls[server] = _checked_url(name, url)
     return urls
 

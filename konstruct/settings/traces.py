@@ -37,8 +37,8 @@ if OTEL_EXPORTER_OTLP_ENDPOINT:
         refuse("OTEL_EXPORTER_OTLP_ENDPOINT is not like http://collector:4318")
     if OTEL_TRACES_SAMPLER.removeprefix("parentbased_") not in _SAMPLERS:
         refuse(
-            f"OTEL_TRACES_SAMPLER={OTEL_TRACES_SAMPLER!r} is none of {', '.join(_SAMPLERS)}, with"
-            " or without parentbased_ before it"
+            f"OTEL_TRACES_SAMPLER={OTEL_TRACES_SAMPLER!r} is not one of {', '.join(_SAMPLERS)},"
+            " with or without the prefix parentbased_"
         )
     if not _is_ratio(OTEL_TRACES_SAMPLER_ARG):
         refuse(f"OTEL_TRACES_SAMPLER_ARG={OTEL_TRACES_SAMPLER_ARG!r} is not between 0 and 1")

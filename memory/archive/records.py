@@ -129,7 +129,7 @@ def new_messages(conversation_id: str, messages: Iterable[Mapping[str, Any]]) ->
             raise InvalidArgument(f"messages[{number}]={str(message)[:80]} lacks role or content")
         if unknown := message.keys() - set(MESSAGE_KEYS):
             raise InvalidArgument(
-                f"messages[{number}]: {min(unknown)!r} is none of {', '.join(MESSAGE_KEYS)}"
+                f"messages[{number}]: {min(unknown)!r} is not one of {', '.join(MESSAGE_KEYS)}"
             )
         try:
             made.append(new_message(conversation_id, **message))

@@ -255,7 +255,7 @@ class VectorStore(AbstractContextManager["VectorStore"]):
         if len(versions) > 1:
             raise ModelMismatch(
                 f"{self._file.path} holds vectors of {len(versions)} models, which cannot be"
-                f" compared: say which by model_version, one of {', '.join(map(repr, versions))}"
+                f" compared: pass model_version, one of {', '.join(map(repr, versions))}"
             )
         return next(iter(versions), UNSPECIFIED)
 

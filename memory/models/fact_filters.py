@@ -87,7 +87,7 @@ def parse_filters(filters: Mapping[str, Any]) -> list[Condition]:
             conditions.append(Condition(path, "in", (_value(path, demand),)))
             continue
         if not demand:
-            raise InvalidArgument(f"filters[{path!r}] is empty: it says nothing to look for")
+            raise InvalidArgument(f"filters[{path!r}] is empty: it has no condition")
         conditions += [_condition(path, operator, demand[operator]) for operator in demand]
     if len(conditions) > MAX_CONDITIONS:
         raise InvalidArgument(
@@ -163,7 +163,7 @@ def _value(path: str, value: Any) -> Value:
     if isinstance(value, str):
         _storable(path, value)
         return Value("text", text=_shortened(value))
-    raise InvalidArgument(f"{path[:80]}={value!r} is none of text, number, true, false and null")
+    raise InvalidArgument(f"{path[:80]}={value!r} is not one of text, number, true, false and null")
 
 
 def _storable(path: str, text: str) -> None:

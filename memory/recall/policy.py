@@ -225,7 +225,7 @@ class RecallPolicy:
     def with_preset(self, preset: str) -> "RecallPolicy":
         """Return the policy with the thresholds of a preset, one of PRESETS."""
         if preset not in PRESETS:
-            raise InvalidArgument(f"preset={preset!r} is none of {', '.join(PRESETS)}")
+            raise InvalidArgument(f"preset={preset!r} is not one of {', '.join(PRESETS)}")
         return replace(self, **PRESETS[preset]._asdict())
 
     def probability(self, value: float, *, is_cited: bool = False) -> float:
@@ -244,7 +244,7 @@ class RecallPolicy:
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise InvalidArgument(f"mode={self.mode!r} is none of {', '.join(MODES)}")
+            raise InvalidArgument(f"mode={self.mode!r} is not one of {', '.join(MODES)}")
         for name, value, low, high in (
             ("top_k", self.top_k, 1, MAX_TOP_K),
             ("neighbours", self.neighbours, 0, MAX_NEIGHBOURS),

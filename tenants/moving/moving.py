@@ -277,7 +277,7 @@ def _drop_copy_begun(tenant: Tenant) -> None:
     except ServerDown as error:
         # The tenant is served again at once; the server may be down.
         logger.warning(
-            "a copy of tenant %s, schema %s, may stand on %s: drop it before the tenant is moved"
+            "a copy of tenant %s, schema %s, may be on %s: drop it before the tenant is moved"
             " there (%s)",
             *(tenant.slug, tenant.schema_name, tenant.moving_to, error),
         )

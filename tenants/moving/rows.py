@@ -136,7 +136,7 @@ def tables_of(session: Session, schema: str) -> list[Table]:
     found = []
     for name, columns, digested, types, key, begun in run(session, _TABLES, schema):
         if not key:
-            raise KonstructError(f"the table {schema}.{name} has no key to tell its rows apart by")
+            raise KonstructError(f"the table {schema}.{name} has no primary key")
         table = quoted(schema, name)
         expressions = ", ".join(columns), ", ".join(digested)
         texts = ", ".join(f"{column}::text" for column, _ in key)

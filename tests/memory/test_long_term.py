@@ -285,7 +285,7 @@ def test_vectors_of_any_sequence_type_are_accepted(tenant_a, kind):
         ({"content": "a\x00"}, "content=.* holds a NUL character at 1"),
         ({"content": b"bytes"}, "content=b'bytes' is not text"),
         ({"content": " \n"}, "content=' .n' is blank"),
-        ({"role": "robot"}, "role='robot' is none of user, assistant"),
+        ({"role": "robot"}, "role='robot' is not one of user, assistant"),
     ],
 )
 def test_unstorable_values_are_named(tenant_a, values, named):

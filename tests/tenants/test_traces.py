@@ -69,7 +69,7 @@ def test_without_an_endpoint_neither_sdk_nor_exporter_is_imported(hidden: str) -
     ("environment", "said"),
     [
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, "is not like http://collector:4318"),
-        ({"OTEL_TRACES_SAMPLER": "some"}, "is none of always_on, always_off, traceidratio"),
+        ({"OTEL_TRACES_SAMPLER": "some"}, "is not one of always_on, always_off, traceidratio"),
         ({"OTEL_TRACES_SAMPLER_ARG": "5 %"}, "is not between 0 and 1"),
     ],
 )

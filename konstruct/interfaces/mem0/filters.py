@@ -241,7 +241,7 @@ def _parse_conditions(field: str, value: Any, operators: tuple[str, ...]) -> Ite
     wanted = value if isinstance(value, Mapping) else {"eq": value}
     where = f"filters[{field[:80]!r}]"
     if not wanted:
-        raise InvalidArgument(f"{where} is empty: it says nothing to look for")
+        raise InvalidArgument(f"{where} is empty: it has no condition")
     for name, operand in wanted.items():
         if name == "eq" and operand == WILDCARD and operators[0] == "eq":
             yield Condition(field, "any")

@@ -53,7 +53,7 @@ def database_url(role: str, name: str = DATABASE) -> str:
 def password_file(role: str) -> Path:
     """Return the file of a role's password in libpq's format; `password_of` creates it."""
     if role not in ROLES:
-        raise ValueError(f"role {role!r} is none of {', '.join(ROLES)}")
+        raise ValueError(f"role {role!r} is not one of {', '.join(ROLES)}")
     return home() / f"{ROLES[role]}.pgpass"
 
 

@@ -62,7 +62,7 @@ class Command(KonstructCommand):
                 processes.wait_ready()
                 right = self._converse(tenants, f"http://localhost:{port}")
                 if not right:
-                    raise CommandError("an answer was not what it should be, see above.")
+                    raise CommandError("an answer is wrong, see above.")
                 _make_admins()
                 _add_month(tenants[0])
                 self._print_addresses(port)

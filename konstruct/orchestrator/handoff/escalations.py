@@ -351,7 +351,7 @@ def answer_as_person(
         WithAnotherAgent: another agent answers in the thread.
     """
     if not text_argument("content", content).strip():
-        raise InvalidArgument("content='' says nothing: write what the user is to read")
+        raise InvalidArgument("content='' is blank: write the answer for the user")
     text_argument("name", name)
     last = _last_message(_found(escalation_id))
     with locked_windows([Thread.of(last)]):
@@ -412,7 +412,7 @@ def _last_message(escalation: Escalation) -> KonstructMessage:
     said = Message.objects.filter(**Thread.of(escalation).named, role=Role.USER)
     last = said.order_by("-number").first()
     if last is None:
-        raise NothingToEscalate("Nothing of what was said in this thread is kept any more.")
+        raise NothingToEscalate("This thread has no messages any more.")
     return konstruct_message(last)
 
 
@@ -425,7 +425,7 @@ def channel_of(thread: Thread) -> str:
     channel = said.values_list("channel", flat=True).first()
     if channel is None:
         raise NothingToEscalate(
-            f"{thread.user_id!r} has said nothing to this agent in thread {thread.thread_id!r}."
+            f"{thread.user_id!r} has sent no message to this agent in thread {thread.thread_id!r}."
         )
     return channel
 

@@ -214,7 +214,7 @@ def hand_over(
     agent = find_agent(str(to_agent), active=True)
     if agent.id == thread.agent_id:
         raise NothingToHandOver(
-            f"{agent.name} is the agent of this thread: resolve what is open there, and it answers."
+            f"{agent.name} is the agent of this thread already: resolve the open escalation."
         )
     with transaction.atomic():
         for _ in range(escalations.MAX_ATTEMPTS):

@@ -127,7 +127,7 @@ def recall_policy(agent: Remembering) -> RecallPolicy:
     }
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if agent.recall_preset not in PRESETS:
-        raise InvalidArgument(f"preset={agent.recall_preset!r} is none of {', '.join(PRESETS)}")
+        raise InvalidArgument(f"preset={agent.recall_preset!r} is not one of {', '.join(PRESETS)}")
     return RecallPolicy(
         mode=agent.recall_mode,
         gate=agent.recall_gate,

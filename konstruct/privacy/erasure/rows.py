@@ -66,7 +66,7 @@ def refuse_unknown_tables() -> None:
         unknown = undeclared(cursor, tenant_connection().schema_name)
     if unknown:
         raise UnknownTable(
-            f"nothing declares what an erasure does with {', '.join(unknown)}: add it to"
+            f"no declaration of personal data for {', '.join(unknown)}: add it to"
             " `personal_data` of the model (see tenants/personal_data.py)"
         )
 

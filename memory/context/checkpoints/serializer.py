@@ -222,7 +222,7 @@ class _MsgpackCheck:
             or parts[2] not in ("C", "F")
             or type(parts[3]) is not bytes
         ):
-            self._refuse("holds an array that is none of numbers, text or times")
+            self._refuse("holds an array that is not one of numbers, text or times")
 
     def _refuse(self, reason: str) -> NoReturn:
         self.refusal = CheckpointRefused(f"a checkpoint's value {reason}")

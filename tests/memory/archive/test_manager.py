@@ -144,7 +144,10 @@ def test_message_and_vector_are_written_in_one_transaction(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m: m.add_message("c", "wizard", "x"), "role='wizard' is none of user, assistant"),
+        (
+            lambda m: m.add_message("c", "wizard", "x"),
+            "role='wizard' is not one of user, assistant",
+        ),
         (lambda m: m.add_message("c", "user", "a\x00"), "holds a NUL character at 1"),
         (lambda m: m.search(" \n"), r"query=' \\n' holds no text to search for"),
         (lambda m: m.search(7), "query=7 is not text"),

@@ -141,7 +141,7 @@ def test_batch_is_all_or_nothing(store: SQLiteManager) -> None:
             conversation,
             [{"role": "user", "content": text, "embedding_id": "v"} for text in "ab"],
         )
-    with pytest.raises(InvalidArgument, match=r"messages\[1\]: role='robot' is none of user, "):
+    with pytest.raises(InvalidArgument, match=r"messages\[1\]: role='robot' is not one of user, "):
         store.add_messages(
             conversation,
             [{"role": "user", "content": "a"}, {"role": "robot", "content": "b"}],
@@ -191,8 +191,8 @@ def test_existing_conversation_id_is_refused(store: SQLiteManager) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"role": "wizard"}, "role='wizard' is none of user, assistant"),
-        ({"role": None}, "role=None is none of user, assistant"),
+        ({"role": "wizard"}, "role='wizard' is not one of user, assistant"),
+        ({"role": None}, "role=None is not one of user, assistant"),
         ({"content": None}, "content=None is not text"),
         ({"content": b"bytes"}, "content=b'bytes' is not text"),
         ({"content": "a\x00b"}, r"content='a\\x00b' holds a NUL character at 1"),
@@ -226,7 +226,10 @@ def test_a_message_that_cannot_be_one_is_refused(
         ([{"role": "user"}], "lacks role or content"),
         ([{"content": "x"}], "lacks role or content"),
         (["hello"], "lacks role or content"),
-        ([{"role": "user", "content": "x", "text": 1}], r"messages\[0\]: 'text' is none of role"),
+        (
+            [{"role": "user", "content": "x", "text": 1}],
+            r"messages\[0\]: 'text' is not one of role",
+        ),
         ({"role": "user", "content": "x"}, "lacks role or content"),
         ("hello", "lacks role or content"),
     ],

@@ -75,7 +75,7 @@ def test_invalid_window_is_named_and_nothing_is_appended(tenant_a, window):
 
 
 def test_a_bad_role_is_named(tenant_a):
-    with pytest.raises(InvalidArgument, match=r"^role='robot' is none of user, assistant$"):
+    with pytest.raises(InvalidArgument, match=r"^role='robot' is not one of user, assistant$"):
         append_message(tenant_a.id, AGENT, USER, "robot", "Hello")
 
 

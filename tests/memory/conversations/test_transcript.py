@@ -128,7 +128,7 @@ def test_earlier_time_is_stored(tenant_a):
         ({"content": None}, "content=None is not text"),
         ({"thread_id": ""}, "thread_id='' is empty"),
         ({"channel": ""}, "channel='' is empty"),
-        ({"role": "system"}, "role='system' is none of user, assistant"),
+        ({"role": "system"}, "role='system' is not one of user, assistant"),
         ({"name": None}, "name=None is not text"),
         ({"idempotency_key": ""}, "idempotency_key='' is empty"),
         ({"idempotency_key": "k" * 256}, "is longer than 255 characters"),

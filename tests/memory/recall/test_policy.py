@@ -11,7 +11,7 @@ from memory.recall.policy import RecallPolicy, RecallWeights
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"mode": "magic"}, "mode='magic' is none of hybrid, vector"),
+        ({"mode": "magic"}, "mode='magic' is not one of hybrid, vector"),
         ({"top_k": 0}, "top_k=0 is not a whole number of at least 1"),
         ({"top_k": 101}, "top_k=101 is more than 100"),
         ({"neighbours": 11}, "neighbours=11 is more than 10"),

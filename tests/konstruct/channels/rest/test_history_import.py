@@ -87,7 +87,7 @@ def test_the_same_external_id_of_another_user_is_another_message(program_a: Prog
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"role": "system"}, "role='system' is none of user, assistant"),
+        ({"role": "system"}, "role='system' is not one of user, assistant"),
         ({"content": " \n "}, "is blank"),
         ({"content": "a\0b"}, "NUL"),
         ({"content": "x" * 40_000}, "40000 characters"),

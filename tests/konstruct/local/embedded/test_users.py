@@ -48,7 +48,7 @@ def test_computing_names_creates_no_files(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_an_unknown_role_is_refused() -> None:
-    with pytest.raises(ValueError, match="role 'root' is none of app, owner, superuser"):
+    with pytest.raises(ValueError, match="role 'root' is not one of app, owner, superuser"):
         embedded.database_url("root")
 
 

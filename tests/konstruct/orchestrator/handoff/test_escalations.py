@@ -233,7 +233,9 @@ def test_resolved_escalation_resets_the_failure_count(say: Say, llm_server: LLMS
 
 def test_invalid_input_is_an_error_with_the_reason(say: Say, program: Program) -> None:
     nowhere = Thread(program.agent.id, "maria", "nowhere")
-    with pytest.raises(NothingToEscalate, match="'maria' has said nothing to this agent in thread"):
+    with pytest.raises(
+        NothingToEscalate, match="'maria' has sent no message to this agent in thread"
+    ):
         escalations.open_escalation(nowhere, opened_by=OpenedBy.PROGRAM, reason="x")
     say("talk to a human")
     with pytest.raises(InvalidArgument, match="says nothing"):

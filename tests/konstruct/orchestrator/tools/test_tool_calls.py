@@ -194,7 +194,7 @@ def test_invalid_tool_call_is_reported_to_the_model_with_a_limit(
     results = [call.result for call in ToolCall.objects.of_message(message.id)]
     assert results == [
         "Error: the arguments are not a JSON object",
-        "Error: fact=7 says nothing; give one sentence",
+        "Error: fact=7 is blank; give one sentence",
         "Error: unknown argument 'user_id'; give `fact` alone",
         "Error: there is no tool 'launch_rocket' here; there are: remember_fact",
     ]

@@ -167,9 +167,9 @@ def test_no_other_encoding_is_read(encoding: str) -> None:
         (packed(0, ["builtins"]), "without class and arguments"),
         (packed(5, [1, 2, {}, ""]), "not named by text"),
         (packed(3, ["datetime", "datetime", "2026-01-01", "strptime"]), "not built by a method"),
-        (packed(6, ["O", [1], "C", b"12345678"]), "holds an array that is none of"),
-        (packed(6, [["a", "O"], [1], "C", b"12345678"]), "holds an array that is none of"),
-        (packed(6, ["<f8", 1, "C", b"12345678"]), "holds an array that is none of"),
+        (packed(6, ["O", [1], "C", b"12345678"]), "holds an array that is not one of"),
+        (packed(6, [["a", "O"], [1], "C", b"12345678"]), "holds an array that is not one of"),
+        (packed(6, ["<f8", 1, "C", b"12345678"]), "holds an array that is not one of"),
     ],
     ids=repr,
 )
