@@ -378,7 +378,7 @@ class JobQuerySet(models.QuerySet[Any]):
         return self.waiting().filter(due_at__lte=Now())
 
     def wake(self) -> int:
-        """Make all due jobs claimable at once; return their number."""
+        """Make all due jobs claimable immediately; return their number."""
         return self.due().update(sweep_at=Now())
 
 

@@ -104,7 +104,7 @@ class SlackUser(TenantModel):
     name = optional_text(help_text="What they are called there.")
     looked_up_at = models.DateTimeField(db_default=Now(), help_text="When Slack was asked.")
 
-    # A name in a workspace belongs to no one agent. It is not exported: Slack is asked again.
+    # A name in a workspace does not belong to one agent. Not exported: Slack is asked again.
     personal_data = PersonalData(subject="user_id", key="id")
 
     class Meta:
@@ -187,7 +187,7 @@ class Arrival(TenantModel):
 
     objects = ArrivalQuerySet.as_manager()
 
-    # Events of anybody who speaks as this user. Not exported: rows exist for a moment.
+    # Events of everyone with this user id. Not exported: rows exist for a moment.
     personal_data = PersonalData(
         where="%(agent)s::uuid IS NULL AND (channel, workspace, heard ->> 'user') IN ("  # noqa: S608
         "SELECT channel, workspace, native_id FROM orchestrator_channelidentity"
@@ -246,7 +246,7 @@ class Delivery(TenantModel):
 
     objects = DeliveryQuerySet.as_manager()
 
-    # What the channel itself shows is not ours to remove.
+    # Messages that the channel itself displays cannot be removed by us.
     personal_data = PersonalData(message="message_id", key="message_id")
 
     class Meta:

@@ -84,7 +84,7 @@ class Gathered:
     task: Task
     session_messages: list[dict[str, Any]]
     memories: list[Memory]
-    """What was found, most relevant first: facts and turns by turns."""
+    """The recalled facts and turns, in turns, most relevant first."""
     facts: list[Fact]
     below_floor: list[Fact]
     """Facts that were found and are too different from the task to be included."""

@@ -76,10 +76,10 @@ def attributes_of(model: type[A], metadata: Mapping[str, Any], **whose: Any) -> 
 
 
 def with_metadata(rows: Q, filters: Mapping[str, Any], attributes: type[Attribute], of: str) -> Q:
-    """Only rows whose metadata fulfil the filters: see `memory.models.fact_filters`.
+    """Return the rows with metadata that fulfil the filters: see `memory.models.fact_filters`.
 
     Args:
-        of: the column of the attributes that names the row.
+        of: the column of the attributes that refers to the row.
     """
     for condition in parse_filters(filters):
         matches = attributes_that_fulfil(condition, attributes).values(of)

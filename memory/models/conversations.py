@@ -1,4 +1,4 @@
-"""Tables of a tenant's memory. Append-only ones say so, and Postgres enforces it by grants."""
+"""Tables of a tenant's memory. Grants of Postgres protect the append-only ones from changes."""
 
 from typing import Final
 
@@ -148,7 +148,7 @@ class Message(AgentUserModel):
             ),
             models.Index(fields=["agent_id", "created_at", "number"], name="message_agent"),
             models.Index(fields=["thread_id", "created_at", "number"], name="message_thread_time"),
-            # What was sent to be answered, past any history that was imported.
+            # The messages that were sent for an answer, without imported history.
             models.Index(
                 fields=["created_at", "number"],
                 condition=models.Q(role=Role.USER) & ~models.Q(channel=IMPORT_CHANNEL),
@@ -208,7 +208,7 @@ class ConversationEmbedding(AgentUserModel):
         verbose_name = "conversation embedding"
         constraints = [
             models.CheckConstraint(condition=models.Q(role__in=Role.values), name="embedding_role"),
-            # Exactly once per model, whatever is killed or run twice.
+            # Exactly once per model, also after a crash or a repeated job.
             models.UniqueConstraint(
                 fields=["message", "embedding_model", "piece"],
                 condition=models.Q(message__isnull=False),
@@ -271,7 +271,7 @@ _INSERT_JOBS: Final = """
 
 
 class PendingEmbedding(TenantModel):
-    """A message whose vectors and words are still to be written; removed when they are.
+    """A message that has no vectors and words yet; deleted when they are written.
 
     A job of the kind "embedding" has its id as a key.
     """
@@ -312,10 +312,10 @@ WITHOUT_MESSAGES: Final = """user_id = ANY(%(users)s) AND NOT EXISTS (
 
 
 class Scope(AgentUserModel):
-    """The integer that stands for an agent and a user in the index of recall. Append-only.
+    """The integer that identifies an agent and a user in the index of recall. Append-only.
 
-    It is computed from the two, so that a search knows it without asking; the row is here so that
-    two pairs can never share it.
+    It is computed from the two, so that a search needs no query to know it. The row guarantees
+    that no two pairs share it.
     """
 
     id = models.BigIntegerField(primary_key=True)
@@ -421,9 +421,9 @@ _INSERT_INDEX: Final = (
 
 
 class IndexedMessage(TenantModel):
-    """What recall weighs of a message beside its words and vectors. Append-only.
+    """The columns of a message that recall scores, without words and vectors. Append-only.
 
-    Apart from the transcript, so that a search reads a narrow index and no text.
+    Not a part of the transcript, so that a search reads a narrow index and no text.
     """
 
     message_number = models.BigIntegerField(primary_key=True, help_text="Message.number")
@@ -491,7 +491,7 @@ class IndexedMessage(TenantModel):
 
 
 class RecallEvent(AgentUserModel):
-    """What was recalled for a reply, and why: the answer to "why did it say that?". Append-only."""
+    """The messages and facts that were recalled for a reply, with their scores. Append-only."""
 
     id = models.UUIDField(primary_key=True, db_default=RandomUUID(), editable=False)
     reply = models.OneToOneField(

@@ -1,13 +1,13 @@
-"""What searches of facts are narrowed by: metadata taken apart, and filters on it. Pure.
+"""Filters of fact searches, and the attributes of metadata that they compare. Pure.
 
-A filter names values by their path, and says what they must be:
+A filter names a value by its path, and gives a condition:
 
     {"topic": "food"}                        equal
     {"topic": {"in": ["food", "drink"]}}     one of them
-    {"source.url": {"exists": True}}         there at all (an inner object's key follows a dot)
+    {"source.url": {"exists": True}}         present (the key of an inner object follows a dot)
     {"priority": {"gte": 2, "lt": 5}}        in a range: numbers as numbers, texts by code point
 
-All must hold. Of a list, any element may be the one.
+All conditions must be fulfilled; for a list, each by at least one element.
 """
 
 import hashlib

@@ -17,7 +17,7 @@ class MemoryEntryQuerySet(models.QuerySet):
     """Facts and their old versions."""
 
     def of_tenant(self, tenant_id: UUID | str) -> Self:
-        """Only the tenant's. The schema and the policy say so too; each wall holds by itself."""
+        """Return the tenant's rows. The schema and the policy check it independently."""
         return self.filter(tenant_id=tenant_id)
 
     def entries(self) -> Self:
@@ -76,7 +76,7 @@ class MemoryEntryQuerySet(models.QuerySet):
         return self.filter(user_id__isnull=False)
 
     def with_metadata(self, filters: Mapping[str, Any]) -> Self:
-        """Whose metadata fulfils the filters: see `memory.models.fact_filters`."""
+        """Return facts with metadata that fulfil the filters: see `memory.models.fact_filters`."""
         return with_metadata(
             self, filters, apps.get_model("memory", "MemoryAttribute"), "memory_id"
         )
@@ -86,10 +86,10 @@ class MemoryEntryQuerySet(models.QuerySet):
         return self.filter(embedding_model=embedding_model)
 
     def nearest(self, embedding: Sequence[float]) -> Self:
-        """By descending cosine similarity, as `score`; every row is compared.
+        """Order by descending cosine similarity, as `score`; every row is compared.
 
-        The distance is added to nothing, or Postgres could walk the HNSW index, and stop when it
-        has met enough rows of anybody's.
+        The distance is part of an expression, so that Postgres cannot walk the HNSW index, which
+        ends after a number of rows of any user.
         """
         distance = CosineDistance("embedding", embedding)
         return self.annotate(score=1.0 - distance).order_by(

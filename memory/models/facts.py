@@ -101,7 +101,7 @@ WITHOUT_OTHER_EVIDENCE: Final = (
 
 
 class MemoryEntry(TenantModel):
-    """A fact. An update keeps its id, and puts what was known before beside it as a version."""
+    """A fact. An update keeps its id and stores the previous text as a version."""
 
     memory_id = random_id()
     agent_id = optional_id("agent", help_text="The agent that knows it; none: all agents do.")
@@ -171,7 +171,7 @@ class MemoryEntry(TenantModel):
         "extraction run", editable=False, help_text="The extraction run that proposed it."
     )
 
-    # Set by a search: the cosine similarity to what was asked.
+    # Set by a search: the cosine similarity to the query.
     score: float
 
     objects = MemoryEntryQuerySet.as_manager()

@@ -1,4 +1,4 @@
-"""Items of conversations: what an agent's framework keeps of a run, as it gave it."""
+"""Items of conversations: the records of a run of an agent framework, unchanged."""
 
 import uuid
 
@@ -10,7 +10,7 @@ from tenants.personal_data import Export, PersonalData
 
 
 class ConversationItem(AgentUserModel):
-    """What a framework keeps of a run: a message, a tool's call, its result. Never changed."""
+    """A record of a framework's run: a message, a tool call or its result. Never changed."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     number = IdentityField(unique=True, help_text="Order of insertion.")
@@ -38,7 +38,7 @@ class ConversationItem(AgentUserModel):
     class Meta:
         verbose_name = "conversation item"
         indexes = [
-            # Of one request all have one moment, so that none of another comes between them.
+            # The items of one request have the same time, so that no others are between them.
             models.Index(
                 fields=["agent_id", "user_id", "thread_id", "created_at", "number"],
                 name="conversation_item_thread",

@@ -19,8 +19,11 @@ class ScopedQuerySet(models.QuerySet[M]):
         agent_id: UUID | str | models.Expression,
         user_id: str | models.Expression,
     ) -> Self:
-        """Only the rows of this agent and user. The tenant is said although the schema and the
-        policy already decide it: each wall holds by itself."""
+        """Return the rows of this agent and user.
+
+        The tenant is a condition too, although the schema and the policy restrict it: each check is
+        independent.
+        """
         return self.filter(tenant_id=tenant_id, agent_id=agent_id, user_id=user_id)
 
 
@@ -28,9 +31,9 @@ class MessageQuerySet(ScopedQuerySet[M]):
     """The transcript."""
 
     def window_turns(self, *, after_number: int | models.Expression) -> Self:
-        """What ends a turn of the window, newest first: what was answered, and imported turns.
+        """Return the last messages of the window's turns, newest first: answered and imported ones.
 
-        A message that waits for its reply is not in the window yet; it comes with the reply.
+        A message without a reply is not in the window yet; it is added with the reply.
         """
         ends_a_turn = models.Q(role="assistant") | models.Q(channel=IMPORT_CHANNEL)
         return self.filter(

@@ -43,7 +43,7 @@ class Turns:
     large: bool
     """Candidates alone, and the turns around them."""
     messages: int
-    """Of the scope; of one that is walked, what it is taken to be."""
+    """Of the scope; an estimate for a scope that is walked."""
 
     number: NDArray[np.int64]
     """Of each message, those of a session together, turn after turn: Message.number."""
@@ -113,7 +113,7 @@ class Exclusion:
     """None: the whole message."""
     end: int | None
     memory_id: UUID | None
-    """The corrected fact; None: the message was excluded by itself."""
+    """The corrected fact; None: the message itself was excluded."""
     reason: str
 
 
@@ -201,7 +201,7 @@ class Evidence:
     """
 
     fits: bool
-    """False where the scope is too large to be read in this way: the rest says nothing."""
+    """False: the scope is too large for this way, and the other fields have no meaning."""
     turns: Turns
     _cursor: CursorWrapper
     _values: Mapping[str, Any]

@@ -53,7 +53,7 @@ class GateFeatures(NamedTuple):
     gap: float
     """Score of the best memory minus this one's."""
     mean_cosine: float
-    """Of the whole scope: how near the question is to anything that is said here."""
+    """Of the whole scope: the similarity of the question to its nearest message."""
     unknown_name: float
     """1 if the question has a name that is in no message of this scope."""
     anonymous: float
@@ -181,9 +181,9 @@ class RecallWeights:
     following: float = 0.3
     """Of the turn after, cosine and words: a statement is found by the reply to it."""
     length: float = 0.1
-    """Of ln(1 + words): a longer message says more, up to 60 words."""
+    """Of ln(1 + words): a longer message has more content, up to 60 words."""
     subject: float = 0.3
-    """Of being said by the person whom the question names; the opposite if by another."""
+    """Of a message by the person whom the question names; negative for one by another person."""
     time: float = 0.5
     """Of holding a word of time, when the question asks when."""
     fact: float = 1.5

@@ -76,7 +76,7 @@ class Found(NamedTuple):
     by_name: bool
     """The question names its speaker."""
     addressed: bool
-    """Said by the one whom the question calls "I" or "you"."""
+    """True: by the person to whom "I" or "you" in the question refers."""
     words: int
     has_time: bool
     echo: bool
@@ -120,7 +120,7 @@ class WordWeights:
     prior: Floats
     """Of the score: length, subject and time."""
     by_id: "_Index"
-    """Where the messages stand, by both halves of their ids in one."""
+    """Positions of the messages, by both halves of their ids in one."""
     unknown: float
     unknown_name: bool
 
@@ -245,14 +245,14 @@ class _Terms:
     own: Flags
     """Of each word and message: the message holds the word itself."""
     weight: Floats
-    """Of each word and message, 0 where it is not said."""
+    """Of each word and message; 0 where the message has no such word."""
     known: float
-    """Of the words that were said, together."""
+    """Sum of the idf of the words that some message has."""
     unknown: float
-    """Of those that were not."""
+    """Sum of the idf of the words that no message has."""
     unknown_name: bool
     norm: float
-    """The idf of a word that was never said, about: the highest."""
+    """The idf of a word that no message has, approximately: the highest."""
 
 
 def _weigh_terms(turns: Turns, question: Question) -> _Terms:

@@ -99,11 +99,11 @@ class Hit:
     probability: float
     """That it is relevant, calibrated."""
     gate_value: float
-    """What the policy's thresholds are compared with."""
+    """The value that the thresholds of the policy are compared with."""
     channels: dict[str, float]
-    """What each sign said, before its weight."""
+    """The value of each sign, before its weight."""
     metadata: dict[str, Any] | None
-    """Of the message; None where they are too large to come along, and have to be asked for."""
+    """Of the message; None where they are too large to be included, and must be read by id."""
     neighbours: tuple[AdjacentTurn, ...] = ()
     """The turns around it, oldest first, if the policy asks for them."""
     excluded: tuple[Exclusion, ...] = ()
@@ -151,7 +151,7 @@ class RecallResult:
     hits: tuple[Hit, ...]
     """The messages, also those that a fact rests on."""
     cut: tuple[Cut, ...]
-    """The best of what was left out, and why."""
+    """The best omitted messages, with the reason."""
     abstained: bool
     """Something was found, and the gate held all of it back, or nothing was there."""
     embedding_model: str
@@ -160,7 +160,7 @@ class RecallResult:
     embedding_milliseconds: float
     """Of the query; 0 if its vector was given."""
     facts: tuple[FactHit, ...] = ()
-    """The facts that say what some of the hits say, each once."""
+    """The facts with the content of some hits, each once."""
 
     @property
     def ranking(self) -> list[Hit | FactHit]:

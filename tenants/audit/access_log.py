@@ -43,7 +43,7 @@ SELECT
     said -> 'detail'
 FROM event
 """
-# Subjects whose `subject_id` is the id of a user.
+# Subjects with the id of a user as `subject_id`.
 USER_SUBJECTS = frozenset({"people", "person"})
 
 

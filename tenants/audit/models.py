@@ -65,9 +65,9 @@ class ActorKind(models.TextChoices):
 
 
 class AccessEvent(TenantModel):
-    """Who did what with what of a tenant, when and from where. Append-only.
+    """An event of the access log: actor, action, subject, time and address. Append-only.
 
-    Written in the transaction of what was done; of what was refused, after it was undone.
+    Written in the transaction of the action; for a refused action, after the rollback.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -79,7 +79,7 @@ class AccessEvent(TenantModel):
     subject = models.TextField(help_text="With what: conversation, memories, fact, API key …")
     subject_id = optional_text(help_text="Which one, if it was one.")
     agent_id = optional_id("agent", help_text="Whose memory, if it was one agent's.")
-    user_id = models.TextField(  # noqa: DJ001  (null: no one user's; '' would be a user)
+    user_id = models.TextField(  # noqa: DJ001  (null: no single user; '' would be a user)
         "user", null=True, blank=True, help_text="Of whom, if it was one user."
     )
     detail = json_object(
@@ -91,7 +91,7 @@ class AccessEvent(TenantModel):
     )
     request_id = optional_text(help_text="As in the log lines of the request.")
 
-    # After a merge, the memory of which it tells is the other user's.
+    # After a merge, the memory of this event is that of the other user.
     personal_data = PersonalData(
         subject="user_id", agent="agent_id", on_erasure=OnErasure.PSEUDONYMIZE
     )
@@ -271,7 +271,7 @@ class MessageErasure(Erasure):
         null=True, blank=True, help_text="How much was removed from where, with digests of the ids."
     )
 
-    # What it asked for is in the access log too.
+    # Its arguments are in the access log too.
     personal_data = PersonalData(subject="user_id", agent="agent_id", key="id")
 
     class Meta:

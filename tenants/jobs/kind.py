@@ -44,7 +44,7 @@ WORK = "tenants.tasks.work"
 GRACE = timedelta(seconds=5)
 # A job that is claimed over and over, such as while its thread is locked, is claimed more rarely.
 MAX_GRACE = timedelta(minutes=5)
-# Interrupted attempts after which a job is tried again at once: the first worker may have been
+# Interrupted attempts after which a job is retried immediately: the first worker may have been
 # killed for another reason.
 FREE_RETRIES = 1
 # 2 ** 30 seconds are longer than every maximum.
@@ -401,7 +401,7 @@ class JobKind:
         self.jobs([key]).update(**NOT_BEGUN, attempts=0, error_code="", last_error=note, **when)
 
     def requeue(self, key: UUID) -> None:
-        """Let another worker claim the job at once."""
+        """Let another worker claim the job immediately."""
         self.jobs([key]).update(sweep_at=Now())
         self.wake_on_commit()
 
@@ -537,7 +537,7 @@ def enqueue_task(task: Task, *args: Any) -> None:
 def _enqueue(send: Callable[[tuple[Any, ...]], object], name: str, args: tuple[Any, ...]) -> None:
     try:
         send(args)
-    except Exception as error:  # whatever the broker raises, the row is committed and swept
+    except Exception as error:  # for any error of the broker, the row is committed and swept
         logger.warning(
             "%s%r was not enqueued (%s: %s). The sweeper will find it; is the broker running?",
             name,

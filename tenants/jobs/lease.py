@@ -30,7 +30,7 @@ WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s AND lease 
   AND leased_until IS NOT NULL
 FOR UPDATE
 """
-# An interrupted attempt: it counts, and the job is due at once.
+# An interrupted attempt: it counts, and the job is due immediately.
 _ABANDON = """
 UPDATE tenants_job SET worker = NULL, leased_until = NULL, lane = NULL, sweep_at = now()
 WHERE tenant_id = %(tenant_id)s AND kind = %(kind)s AND key = %(key)s AND lease = %(token)s
@@ -79,10 +79,10 @@ class Lease:
     """The span of the attempt before."""
 
     def refuse_lost(self) -> None:
-        """Do not try the job again at once where `is_lost`: record the error as any failure.
+        """Do not retry the job immediately where `is_lost`: record the error as any failure.
 
         Raises:
-            WorkerLost: the worker before died over the job.
+            WorkerLost: the previous worker died during the job.
         """
         if self.is_lost:
             raise WorkerLost("The worker was killed, or lost its connection, while it was at work.")

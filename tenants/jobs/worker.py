@@ -57,7 +57,7 @@ class _Process:
 
 @contextmanager
 def _own_connections() -> Iterator[None]:
-    """Do the block with connections of this thread's own to the servers, and none of a pool."""
+    """Run the block with separate connections of this thread to the servers, not of a pool."""
     shared = {server: connections[server] for server in servers()}
     for server, each in shared.items():
         connections[server] = each.copy()

@@ -63,7 +63,7 @@ class PendingReplyQuerySet(JobQuerySet):
 
 
 def refuse_unknown_handovers(agent: "Agent") -> None:
-    """Raise ValidationError for phrases that say nothing, and agents that there are not."""
+    """Raise ValidationError for blank phrases and unknown agents."""
     phrases = agent.hand_over_on
     if not isinstance(phrases, dict) or len(phrases) > MAX_PHRASES:
         raise ValidationError(
@@ -93,7 +93,7 @@ def _require_other_agents(agent: "Agent", field: str, given: Iterable[Any]) -> N
 
 
 class Remembering(Protocol):
-    """What of an agent says how it recalls. None, and a weight that is not named: as measured."""
+    """An agent's columns that configure recall. None, or a missing weight: the measured default."""
 
     recall_mode: Any
     recall_top_k: int | None
@@ -151,7 +151,7 @@ class RecallMode(models.TextChoices):
 
 
 class RecallPreset(models.TextChoices):
-    """How sure recall is of what it gives."""
+    """The threshold of relevance for recalled messages."""
 
     PRECISE = "precise", "precise: fewer memories, fewer irrelevant ones"
     BALANCED = "balanced", "balanced"

@@ -27,7 +27,7 @@ class AnswerOptionsManager(models.Manager["AnswerOptions"]):
 
 
 class AnswerOptions(TenantModel):
-    """What the program that sent a message asks of its answer, until there is one."""
+    """Options for the answer, given by the program that sent the message; kept until the answer."""
 
     message = models.OneToOneField(
         Message,

@@ -21,8 +21,8 @@ from tenants.fields import (
 from tenants.models import TenantModel, job_columns
 from tenants.personal_data import Export, Merge, NoPersonalData, PersonalData
 
-# A conversation of both users is processed from where the first of them is: what was processed is
-# processed once more, which changes nothing, and nothing is passed over.
+# The common conversation of merged users is processed from the earlier of the two positions:
+# messages that are processed twice change nothing, and none is skipped.
 _MERGE_CURSORS: Final = (
     """
     UPDATE orchestrator_extractioncursor AS kept

@@ -1,4 +1,4 @@
-"""Tables of notifications: who gets what, and what was sent or is to be sent."""
+"""Tables of notifications: their recipients, and sent and pending notifications."""
 
 from datetime import datetime, time, timedelta
 from typing import Final, Self

@@ -1,4 +1,4 @@
-"""Tables of saved questions: what an agent is asked after each change, and what it answers."""
+"""Tables of saved questions, which an agent answers after each change, and of the answers."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -14,7 +14,7 @@ class SavedQuestion(TenantModel):
 
     id = random_id()
     agent_id = models.UUIDField("agent", help_text="The agent that is asked.")
-    user_id = models.TextField(  # noqa: DJ001  (null: no one user's; '' would be a user)
+    user_id = models.TextField(  # noqa: DJ001  (null: no single user; '' would be a user)
         "person", null=True, blank=True, help_text="The person who asks. Empty: none."
     )
     content = models.TextField("question", help_text="The message.")
@@ -40,7 +40,7 @@ class SavedQuestion(TenantModel):
 
 
 class QuestionAnswer(TenantModel):
-    """What an agent answers to a saved question in one of its versions."""
+    """An agent's answer to a saved question, by one version of the agent."""
 
     id = random_id()
     question = models.ForeignKey(
@@ -51,7 +51,7 @@ class QuestionAnswer(TenantModel):
         help_text="The question.",
     )
     agent_id = models.UUIDField("agent", help_text="The agent that answered.")
-    user_id = models.TextField(  # noqa: DJ001  (null: no one user's; '' would be a user)
+    user_id = models.TextField(  # noqa: DJ001  (null: no single user; '' would be a user)
         "person", null=True, blank=True, help_text="The person who asks. Empty: none."
     )
     version = models.PositiveIntegerField(

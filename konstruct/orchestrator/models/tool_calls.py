@@ -1,4 +1,4 @@
-"""Table of tool calls: what an agent wants to do, whether it may, and what came of it."""
+"""Table of tool calls: arguments, permission and result."""
 
 import uuid
 from typing import Self
@@ -50,9 +50,9 @@ class ToolCallQuerySet(models.QuerySet["ToolCall"]):
 
 
 class ToolCall(AgentUserModel):
-    """Something that an agent asked to do while it answered a message.
+    """A tool call that an agent requested while it answered a message.
 
-    The truth of it: what the cache has of it (`pending_tool_confirm_key`) is a copy.
+    The cached copy (`pending_tool_confirm_key`) is derived from this row.
     """
 
     id = random_id()

@@ -165,7 +165,7 @@ class TenantPostgresSaver(PostgresSaver):
     def _lending(
         self, lend: Callable[[UUID], AbstractContextManager[TenantConnection]]
     ) -> Iterator["TenantPostgresSaver"]:
-        """Return a saver like this one whose connections come from `lend`."""
+        """Return a copy of this saver with connections from `lend`."""
         saver = type(self)(self.tenant_id, serde=self.serde)
         saver._lend = lend
         yield saver
