@@ -111,7 +111,7 @@ def test_a_wrong_line_is_answered_and_keeps_no_other_out(
     assert contents(program_a) == ["Sentence number 1 of the history."]
 
 
-@pytest.mark.parametrize("field", [*REQUIRED, *OF_SOMEBODY])
+@pytest.mark.parametrize("field", [*REQUIRED, *OWNER_FIELDS])
 def test_missing_fields_are_named_for_each_line(program_a: Program, field: str) -> None:
     create_agent(tenant_id=program_a.tenant.id, name="bo")
     lacking = {name: value for name, value in line(1).items() if name != field}
