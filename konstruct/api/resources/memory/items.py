@@ -173,8 +173,8 @@ class ItemsView(ApiView):
 
         def add() -> UUID:
             lines = [dict(each["said"]) for each in items if "said" in each]
-            of_all = LineDefaults(agent=str(agent_id), user_id=user_id, thread_id=thread_id)
-            results = import_history(lines, tenant_id=required_tenant_id(), of_all=of_all)
+            defaults = LineDefaults(agent=str(agent_id), user_id=user_id, thread_id=thread_id)
+            results = import_history(lines, tenant_id=required_tenant_id(), defaults=defaults)
             ids = iter([each.message.pk if each.message else None for each in results])
             kept = [(each["item"], next(ids) if "said" in each else None) for each in items]
             add_items(agent_id, user_id, thread_id, kept)
