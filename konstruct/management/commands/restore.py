@@ -234,9 +234,9 @@ class Command(KonstructCommand):
         found = sorted(names.keys() & settled.keys(), key=names.__getitem__)
         for pk in found:
             self.stdout.write(
-                f"{names[pk]} was skipped: an earlier run restored it at"
-                f" {shown_moment(settled[pk].isoformat())}, and restoring it again (--again) loses"
-                " its later changes"
+                f"{names[pk]}: left out, for an earlier run restored it at"
+                f" {shown_moment(settled[pk].isoformat())}, and what it got since would be lost"
+                " (--again)"
             )
         return set(found)
 
