@@ -238,7 +238,7 @@ def test_invalid_input_is_an_error_with_the_reason(say: Say, program: Program) -
     ):
         escalations.open_escalation(nowhere, opened_by=OpenedBy.PROGRAM, reason="x")
     say("talk to a human")
-    with pytest.raises(InvalidArgument, match="says nothing"):
+    with pytest.raises(InvalidArgument, match="is blank"):
         escalations.answer_as_person(the_open_one().pk, " ", name="Eva")
     with pytest.raises(InvalidArgument, match="NUL"):
         escalations.answer_as_person(the_open_one().pk, "a\0", name="Eva")

@@ -114,8 +114,8 @@ def test_refused_tool_call_is_reported_to_the_language_model(
     llm_server.answers = [call("remember_fact", fact=" ")]
     exchange = ask("Remember.").exchange
     assert exchange.reply == "Noted."
-    assert "Refused: Error: fact=' ' says nothing" in exchange.steps[0]
-    assert "says nothing" in words(llm_server.requests[1])
+    assert "Refused: Error: fact=' ' is blank" in exchange.steps[0]
+    assert "is blank" in words(llm_server.requests[1])
 
 
 def test_a_rule_hands_over_and_back(
