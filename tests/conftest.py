@@ -72,7 +72,7 @@ FIRST = (
 OWN_DATABASE = {"end_to_end", "browser", "test_serve", "embedded", "survival"}
 # What starts processes or makes tenants. A test that has one of these is slow, without saying so.
 SLOW_FIXTURES = frozenset(
-    {"environment_of_processes", "standing_deployment", "chromium", "make_tenant"}
+    {"environment_of_processes", "shared_deployment", "chromium", "make_tenant"}
 )
 # A file whose tests are all slow.
 ALL_SLOW = re.compile(r"^pytestmark = .*\bmark\.slow\b", re.MULTILINE)
@@ -230,12 +230,12 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
             made.enter_context(database.made())
             if POOL_SIZE:
                 url = made.enter_context(pooler.pooler(size=POOL_SIZE))
-                entering = database.entering(database.STANDING_TENANTS[-1])
+                entering = database.entering(database.SHARED_TENANTS[-1])
                 made.enter_context(database.through(url))
                 made.enter_context(pooler.other_clients(database.url_of("app"), entering))
             if SPREAD:
                 made.enter_context(postgres.further_servers())
-                made.enter_context(postgres.spread(database.STANDING_TENANTS))
+                made.enter_context(postgres.spread(database.SHARED_TENANTS))
         yield
         patch.undo()
         # Its connections would keep the database from being dropped.
@@ -289,22 +289,22 @@ def module_transaction(
 
 
 @pytest.fixture(scope="session")
-def standing_tenants(django_db_setup: None, django_db_blocker: Any) -> dict[str, Tenant]:
-    """The tenants that every test finds, by slug."""
+def shared_tenants(django_db_setup: None, django_db_blocker: Any) -> dict[str, Tenant]:
+    """The tenants of all tests, by slug."""
     with django_db_blocker.unblock(), public_scope():
         return {tenant.slug: tenant for tenant in Tenant.objects.all()}
 
 
 @pytest.fixture
-def tenant_a(db: None, standing_tenants: dict[str, Tenant]) -> Tenant:
+def tenant_a(db: None, shared_tenants: dict[str, Tenant]) -> Tenant:
     """A tenant that serves, without a row in its schema."""
-    return copy.deepcopy(standing_tenants["tenant-a"])
+    return copy.deepcopy(shared_tenants["tenant-a"])
 
 
 @pytest.fixture
-def tenant_b(db: None, standing_tenants: dict[str, Tenant]) -> Tenant:
+def tenant_b(db: None, shared_tenants: dict[str, Tenant]) -> Tenant:
     """Another one."""
-    return copy.deepcopy(standing_tenants["tenant-b"])
+    return copy.deepcopy(shared_tenants["tenant-b"])
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from tenants.schemas import provisioning
 from tenants.servers import MAIN, servers
 
 # The tenants that every test finds; each test may add others (make_tenant).
-STANDING_TENANTS = ("tenant-a", "tenant-b")
+SHARED_TENANTS = ("tenant-a", "tenant-b")
 # What migrate wrote, and no test may remove.
 MIGRATED_TABLES = (
     "django_migrations",
@@ -131,7 +131,7 @@ def _copy() -> None:
         )
         if cursor.fetchone() != (code,):
             creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
-            provision_standing_tenants()
+            provision_shared_tenants()
             cursor.execute(f"COMMENT ON DATABASE {connection.ops.quote_name(name)} IS '{code}'")
         connection.settings_dict["NAME"] = name
         creation.clone_test_db(WORKER, verbosity=0)
@@ -255,9 +255,9 @@ def _on_connection_of(server: str, who: dict[str, Any]) -> Iterator[None]:
         others.close()
 
 
-def provision_standing_tenants() -> None:
+def provision_shared_tenants() -> None:
     """Create the tenants of all tests."""
-    for slug in STANDING_TENANTS:
+    for slug in SHARED_TENANTS:
         provisioning.create_tenant(slug=slug, name=slug.title())
 
 
@@ -320,16 +320,14 @@ def remove_committed_rows() -> None:
     """Undo what a test has committed, in the public schema and in the standing tenants."""
     others = (
         _cleaner(MAIN)
-        .execute(
-            "SELECT FROM public.tenants_tenant WHERE slug <> ALL (%s)", [list(STANDING_TENANTS)]
-        )
+        .execute("SELECT FROM public.tenants_tenant WHERE slug <> ALL (%s)", [list(SHARED_TENANTS)])
         .fetchone()
     )
     if others is not None:
         with as_owner():
             remove_other_tenants()
     empty = sql.SQL(_EMPTY).format(
-        domains=sql.Literal([provisioning.default_domain(s) for s in STANDING_TENANTS]),
+        domains=sql.Literal([provisioning.default_domain(s) for s in SHARED_TENANTS]),
         kept=sql.Literal([*MIGRATED_TABLES, *KEPT_TABLES, "tenants_worker"]),
         few=sql.Literal(_FEW),
     )
@@ -366,7 +364,7 @@ def close_cleaners() -> None:
 
 def remove_other_tenants() -> None:
     """Delete every tenant but the standing ones."""
-    for tenant in Tenant.objects.exclude(slug__in=STANDING_TENANTS):
+    for tenant in Tenant.objects.exclude(slug__in=SHARED_TENANTS):
         provisioning.delete_tenant(tenant)
 
 

@@ -10,7 +10,7 @@ from tests.servers.slack import slack_server
 
 
 @pytest.fixture(scope="package")
-def standing_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+def shared_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """Processes that outlive a test, and end with this package."""
     with LLMServer() as llm, slack_server() as slack:
         home = tmp_path_factory.mktemp("deployment") / "home"
@@ -19,10 +19,10 @@ def standing_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[De
 
 
 @pytest.fixture
-def deployment(standing_deployment: Deployment) -> Deployment:
+def deployment(shared_deployment: Deployment) -> Deployment:
     """The deployment, with a language model that answers "Noted." and nobody told to die."""
-    llm = standing_deployment.llm
+    llm = shared_deployment.llm
     llm.forget()
     llm.default = Answer({"content": "Noted."})
-    assert standing_deployment.open_orders() == []
-    return standing_deployment
+    assert shared_deployment.open_orders() == []
+    return shared_deployment

@@ -75,9 +75,9 @@ class Spoken:
     params=[SLUGS, pytest.param([*SLUGS, *MORE_SLUGS], marks=pytest.mark.long)],
     ids=["three", "seven"],
 )
-def spoken(request: pytest.FixtureRequest, standing_deployment: Deployment) -> Spoken:
+def spoken(request: pytest.FixtureRequest, shared_deployment: Deployment) -> Spoken:
     """Everybody talks at once, until all is answered."""
-    deployment = standing_deployment
+    deployment = shared_deployment
     deployment.llm.forget()
     made = {tenant.slug for tenant in deployment.tenants}
     if missing := [slug for slug in request.param if slug not in made]:

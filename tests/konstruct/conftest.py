@@ -106,7 +106,7 @@ def program_a(tenant_a: Tenant, make_program: Callable[[Tenant], Program]) -> Pr
 
 
 @pytest.fixture(scope="module")
-def standing_program(
+def module_program(
     module_transaction: Callable[[], AbstractContextManager[None]],
     make_program: Callable[[Tenant], Program],
 ) -> Program:

@@ -1,4 +1,4 @@
-"""Conversations for the tests of memory."""
+"""Fixtures that record conversations."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ from memory.models import Message
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 USER = "U024BE7LH"
-# Nobody listens on port 1.
+# No server listens on port 1.
 NOBODY = {
     "default": {
         "BACKEND": "django_redis.cache.RedisCache",
@@ -28,8 +28,8 @@ NOBODY = {
 
 
 @pytest.fixture
-def say() -> Callable[..., Message]:
-    """Record one message: ``say(tenant.id, "text", **what differs)``."""
+def add_message() -> Callable[..., Message]:
+    """Record one message: ``add_message(tenant.id, "text", **fields)``."""
 
     def record(tenant_id: UUID, content: str, **values: Any) -> Message:
         defaults: dict[str, Any] = {
@@ -45,23 +45,23 @@ def say() -> Callable[..., Message]:
 
 
 @pytest.fixture
-def answered(say: Callable[..., Message]) -> Callable[..., list[Turn]]:
+def record_exchange(add_message: Callable[..., Message]) -> Callable[..., list[Turn]]:
     """Record a message and its reply, and return them as turns of the window."""
 
     def record(tenant_id: UUID, question: str, answer: str, **values: Any) -> list[Turn]:
-        message = say(tenant_id, question, **values)
-        reply = say(tenant_id, answer, role="assistant", in_reply_to=message.id, **values)
+        message = add_message(tenant_id, question, **values)
+        reply = add_message(tenant_id, answer, role="assistant", in_reply_to=message.id, **values)
         return [Turn.of(message), Turn.of(reply)]
 
     return record
 
 
 @pytest.fixture
-def talk(answered: Callable[..., list[Turn]]) -> Callable[..., list[Turn]]:
-    """As the pipeline does it: record a message and its reply, and append both to the window."""
+def add_exchange(record_exchange: Callable[..., list[Turn]]) -> Callable[..., list[Turn]]:
+    """Record a message and its reply, and append both to the window, as the pipeline does."""
 
     def record(tenant_id: UUID, question: str, answer: str, **values: Any) -> list[Turn]:
-        turns = answered(tenant_id, question, answer, **values)
+        turns = record_exchange(tenant_id, question, answer, **values)
         append_turns(tenant_id, values.get("agent_id", AGENT), values.get("user_id", USER), turns)
         return turns
 

@@ -48,8 +48,8 @@ def enqueued():
         queue.close()
 
 
-def test_task_stores_its_messages(tenant_a, say):
-    first, second = say(tenant_a.id, sentence(1)), say(tenant_a.id, sentence(2))
+def test_task_stores_its_messages(tenant_a, add_message):
+    first, second = add_message(tenant_a.id, sentence(1)), add_message(tenant_a.id, sentence(2))
     assert embed_and_store(str(tenant_a.id), [str(first.id)]) == 1
     assert embed_and_store(str(tenant_a.id), [str(first.id)]) == 0
     assert waiting(tenant_a.id) == [second.content]
@@ -57,11 +57,13 @@ def test_task_stores_its_messages(tenant_a, say):
     assert stored(tenant_a.id) == {sentence(1): 1, sentence(2): 1}
 
 
-def test_a_large_outbox_is_done_in_turns_with_other_tenants(tenant_a, say, enqueued, monkeypatch):
+def test_a_large_outbox_is_done_in_turns_with_other_tenants(
+    tenant_a, add_message, enqueued, monkeypatch
+):
     monkeypatch.setattr(embedding_jobs, "OUTBOX_BATCH", 2)
     monkeypatch.setattr(tasks, "OUTBOX_TASK_LIMIT", 4)
     for number in range(6):
-        say(tenant_a.id, sentence(number))
+        add_message(tenant_a.id, sentence(number))
     assert embed_and_store(tenant_a.id) == 4
     assert enqueued() == [("memory.tasks.embed_and_store", str(tenant_a.id), None)]
     assert embed_and_store(tenant_a.id) == 2
@@ -69,10 +71,10 @@ def test_a_large_outbox_is_done_in_turns_with_other_tenants(tenant_a, say, enque
 
 
 @pytest.mark.of_one_server(reason="tenants take turns on one server")
-def test_overdue_messages_are_stored_in_turns(tenant_a, tenant_b, say, enqueued, settings):
+def test_overdue_messages_are_stored_in_turns(tenant_a, tenant_b, add_message, enqueued, settings):
     for tenant in (tenant_a, tenant_b):
         for number in range(2):
-            say(tenant.id, sentence(number))
+            add_message(tenant.id, sentence(number))
     assert sweep() == 0  # their own tasks have a head start
     make_due(tenant_a.id)
     make_due(tenant_b.id)
@@ -86,8 +88,8 @@ def test_overdue_messages_are_stored_in_turns(tenant_a, tenant_b, say, enqueued,
     assert sweep() == 0
 
 
-def test_claimed_messages_can_be_stored_by_any_worker(tenant_a, say):
-    message = say(tenant_a.id, sentence(1))
+def test_claimed_messages_can_be_stored_by_any_worker(tenant_a, add_message):
+    message = add_message(tenant_a.id, sentence(1))
     make_due(tenant_a.id)
     assert claimed(EMBEDDINGS) == [message.id]
     assert sweep() == 0
@@ -96,8 +98,8 @@ def test_claimed_messages_can_be_stored_by_any_worker(tenant_a, say):
         assert not Job.objects.exists()
 
 
-def test_a_tenant_that_is_suspended_is_left_alone(tenant_a, say):
-    say(tenant_a.id, sentence(1))
+def test_a_tenant_that_is_suspended_is_left_alone(tenant_a, add_message):
+    add_message(tenant_a.id, sentence(1))
     make_due(tenant_a.id)
     Tenant.objects.filter(pk=tenant_a.pk).update(state=Tenant.State.SUSPENDED)
     work("embedding")
@@ -134,13 +136,13 @@ DEADLY = """
 
 
 def test_a_message_that_kills_its_worker_is_found_out(
-    process_environment, tenant_a, say, enqueued, tmp_path: Path
+    process_environment, tenant_a, add_message, enqueued, tmp_path: Path
 ):
     for number in range(4):
-        say(tenant_a.id, sentence(number))
-    say(tenant_a.id, "This is poison.")
+        add_message(tenant_a.id, sentence(number))
+    add_message(tenant_a.id, "This is poison.")
     for number in range(4, 8):
-        say(tenant_a.id, sentence(number))
+        add_message(tenant_a.id, sentence(number))
     (tmp_path / "deadly.py").write_text(textwrap.dedent(DEADLY))
     command = [
         *(sys.executable, "-m", "celery", "--app", "deadly", "worker"),

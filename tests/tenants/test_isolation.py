@@ -177,12 +177,12 @@ def test_the_application_may_not(tenant_a: Tenant, statement: str) -> None:
     assert message.startswith(("must be owner of", "permission denied"))
 
 
-@pytest.mark.parametrize("slug", database.STANDING_TENANTS)
+@pytest.mark.parametrize("slug", database.SHARED_TENANTS)
 def test_every_table_of_every_tenant_forces_the_policy(
-    standing_tenants: dict[str, Tenant], db: None, slug: str
+    shared_tenants: dict[str, Tenant], db: None, slug: str
 ) -> None:
-    with server_scope(standing_tenants[slug].server):
-        require_policies(standing_tenants[slug].schema_name)
+    with server_scope(shared_tenants[slug].server):
+        require_policies(shared_tenants[slug].schema_name)
 
 
 def require_policies(expected: str) -> None:

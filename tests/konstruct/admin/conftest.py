@@ -1,4 +1,4 @@
-"""Fixtures of the admin's tests: people who log in, and a tenant with something of everything."""
+"""Fixtures of the admin: clients that are logged in, and a tenant with rows of each kind."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -36,7 +36,7 @@ SAID = (
 
 @pytest.fixture
 def browser() -> Callable[..., Client]:
-    """Log a person in: ``browser(tenant)`` a superuser, or ``browser(tenant, "view_message")``."""
+    """Log in a user: ``browser(tenant)`` a superuser, or ``browser(tenant, "view_message")``."""
 
     def log_in(tenant: Tenant, *permissions: str) -> Client:
         client = Client(headers={"Host": f"{tenant.slug}.localhost"})
@@ -60,8 +60,8 @@ def operator(db: None) -> Client:
 
 
 @pytest.fixture(scope="session")
-def say() -> Callable[..., Message]:
-    """Send a message as a channel does; `answered` has the pipeline answer it at once."""
+def send_message() -> Callable[..., Message]:
+    """Send a message as a channel does. With `answered` the pipeline answers it immediately."""
 
     def send(
         program: Program,
@@ -91,7 +91,7 @@ def say() -> Callable[..., Message]:
 
 @pytest.fixture(scope="session")
 def fail() -> Callable[[Program, UUID], None]:
-    """Give the reply to a message up."""
+    """Let the reply to a message fail."""
 
     def give_up(program: Program, message_id: UUID) -> None:
         with tenant_scope(program.tenant.id):
@@ -102,14 +102,14 @@ def fail() -> Callable[[Program, UUID], None]:
 
 @pytest.fixture(scope="session")
 def populate(
-    say: Callable[..., Message], fail: Callable[[Program, UUID], None]
+    send_message: Callable[..., Message], fail: Callable[[Program, UUID], None]
 ) -> Callable[[Program], Program]:
-    """Put something of everything into a program's tenant, by the services that make it."""
+    """Create rows of each kind in the tenant of a program, with the services."""
 
     def make(program: Program) -> Program:
         tenant_id, agent_id = program.tenant.id, program.agent.id
         for content in SAID:
-            say(program, content)
+            send_message(program, content)
             drain(tenant_id)
         clear_window(tenant_id, agent_id, "maria")
         store_embedding(tenant_id, agent_id, "maria", "Stored directly.", "user", [1.0] * 384)
@@ -126,8 +126,8 @@ def populate(
             )
         )
         facts.update(fact, tenant_id, content=f"Of {program.tenant.slug}: likes green tea.")
-        fail(program, say(program, "Answer me!", answered=False).id)
-        say(program, f"I wait in {program.tenant.slug}.", answered=False, user_id="bob")
+        fail(program, send_message(program, "Answer me!", answered=False).id)
+        send_message(program, f"I wait in {program.tenant.slug}.", answered=False, user_id="bob")
         return program
 
     return make
@@ -135,7 +135,7 @@ def populate(
 
 @pytest.fixture
 def populated_a(program_a: Program, populate: Callable[[Program], Program]) -> Program:
-    """Tenant A with something of everything."""
+    """Tenant A with rows of each kind."""
     return populate(program_a)
 
 
@@ -146,15 +146,15 @@ def populated_b(program_b: Program, populate: Callable[[Program], Program]) -> P
 
 
 @pytest.fixture(scope="session")
-def involve(say: Callable[..., Message]) -> Callable[[Program], Program]:
-    """Let a populated tenant's people have something to answer, to consent to, and to link."""
+def add_pending(send_message: Callable[..., Message]) -> Callable[[Program], Program]:
+    """Add an escalation, a tool call without a decision, and a linked identity."""
 
-    def involved(program: Program) -> Program:
+    def add(program: Program) -> Program:
         with tenant_scope(program.tenant.id):
             Agent.objects.update(tools=["remember_fact"])
-        say(program, "Please remember that I like tea.", user_id="zoe", thread_id="tools")
-        say(program, "talk to a human", user_id="zoe", thread_id="help")
-        say(program, "Is anybody there?", user_id="zoe", thread_id="help")
+        send_message(program, "Please remember that I like tea.", user_id="zoe", thread_id="tools")
+        send_message(program, "talk to a human", user_id="zoe", thread_id="help")
+        send_message(program, "Is anybody there?", user_id="zoe", thread_id="help")
         with tenant_scope(program.tenant.id):
             identity = channel_identities.identity_of("slack", "T1", "U1", "Maria")
             channel_identities.link(identity, "maria", by="eva")
@@ -162,27 +162,27 @@ def involve(say: Callable[..., Message]) -> Callable[[Program], Program]:
         propose(message, "Lisbon", "Maria's sister lives in Lisbon.", slot="sister_city")
         return program
 
-    return involved
+    return add
 
 
 @pytest.fixture(scope="module")
-def standing_populated(
+def module_populated(
     module_transaction: Callable[[], AbstractContextManager[None]],
-    standing_program: Program,
+    module_program: Program,
     populate: Callable[[Program], Program],
 ) -> Program:
-    """Tenant A with something of everything, once for a module whose tests do not commit."""
+    """Tenant A with rows of each kind, once for a module whose tests do not commit."""
     with module_transaction():
-        return populate(standing_program)
+        return populate(module_program)
 
 
 @pytest.fixture
-def involved_a(populated_a: Program, involve: Callable[[Program], Program]) -> Program:
-    """Tenant A with something of everything, and people who are involved."""
-    return involve(populated_a)
+def pending_a(populated_a: Program, add_pending: Callable[[Program], Program]) -> Program:
+    """Tenant A with rows of each kind, an escalation and a tool call without a decision."""
+    return add_pending(populated_a)
 
 
 @pytest.fixture
-def involved_b(populated_b: Program, involve: Callable[[Program], Program]) -> Program:
-    """Tenant B with the same."""
-    return involve(populated_b)
+def pending_b(populated_b: Program, add_pending: Callable[[Program], Program]) -> Program:
+    """The same in tenant B."""
+    return add_pending(populated_b)

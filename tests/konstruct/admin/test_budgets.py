@@ -100,12 +100,14 @@ def cost(client: Client, address: str) -> int:
     return len(sent)
 
 
-def more(program: Program, say: Callable[..., Message]) -> None:
+def more(program: Program, send_message: Callable[..., Message]) -> None:
     """Much more of everything that pages list."""
     tenant_id, agent_id = program.tenant.id, program.agent.id
     for number in range(60):
         user = f"u{number}"
-        say(program, f"Number {number}?", answered=False, user_id=user, thread_id=f"t{number}")
+        send_message(
+            program, f"Number {number}?", answered=False, user_id=user, thread_id=f"t{number}"
+        )
         clear_window(tenant_id, agent_id, user)
         store_embedding(tenant_id, agent_id, user, str(number), "user", [1.0] * 384)
         LongTermMemory().store(
@@ -120,10 +122,10 @@ def more(program: Program, say: Callable[..., Message]) -> None:
 
 
 @pytest.fixture
-def known(involved_a: Program) -> dict[str, Any]:
+def known(pending_a: Program) -> dict[str, Any]:
     """What addresses name."""
-    with tenant_scope(involved_a.tenant.id):
-        update_agent(Agent.objects.get(pk=involved_a.agent.pk), persona="Curt.")
+    with tenant_scope(pending_a.tenant.id):
+        update_agent(Agent.objects.get(pk=pending_a.agent.pk), persona="Curt.")
         reply = Message.objects.filter(in_reply_to__isnull=False).earliest("number")
         fact: UUID = MemoryEntry.objects.as_of().get().pk
         run = ExtractionRun.objects.values_list("pk", flat=True)[0]
@@ -135,7 +137,7 @@ def known(involved_a: Program) -> dict[str, Any]:
         erasure = done.pk
         erased = MessageErasure(
             user_id="x",
-            agent_id=involved_a.agent.pk,
+            agent_id=pending_a.agent.pk,
             thread_id="t",
             requested_by="eva",
             done_at=timezone.now(),
@@ -143,7 +145,7 @@ def known(involved_a: Program) -> dict[str, Any]:
         )
         erased.save(force_insert=True)
         shared = Message.objects.create(
-            agent_id=involved_a.agent.pk,
+            agent_id=pending_a.agent.pk,
             user_id="zoe",
             thread_id="shared",
             channel="slack",
@@ -151,7 +153,7 @@ def known(involved_a: Program) -> dict[str, Any]:
             content="Hello all",
         ).pk
     return {
-        "agent": involved_a.agent.pk,
+        "agent": pending_a.agent.pk,
         "message": reply.pk,
         "shared": shared,
         "fact": fact,
@@ -171,12 +173,12 @@ def test_every_page_has_a_budget() -> None:
 
 @pytest.mark.slow
 def test_pages_keep_their_query_budgets_with_any_number_of_rows(
-    involved_a: Program,
+    pending_a: Program,
     known: dict[str, Any],
     browser: Callable[..., Client],
-    say: Callable[..., Message],
+    send_message: Callable[..., Message],
 ) -> None:
-    client = browser(involved_a.tenant)
+    client = browser(pending_a.tenant)
     budgets = {address.format(**known): budget for address, budget in PAGES.values()}
     budgets[""] = DASHBOARD
     lists = [
@@ -186,7 +188,7 @@ def test_pages_keep_their_query_budgets_with_any_number_of_rows(
     cost(client, "")  # with what a process reads once
     cost(client, PAGES["window"][0].format(**known))  # with the copy from before it was cleared
     few = {address: cost(client, address) for address in budgets}
-    more(involved_a, say)
+    more(pending_a, send_message)
     many = {address: cost(client, address) for address in budgets}
     over = {address: many[address] for address in budgets if many[address] > budgets[address]}
     assert over == {}
@@ -199,11 +201,11 @@ def test_pages_keep_their_query_budgets_with_any_number_of_rows(
 
 @pytest.mark.slow
 def test_row_page_keeps_its_query_budget(
-    involved_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(involved_a.tenant)
+    client = browser(pending_a.tenant)
     for model in tenant_site._registry:
-        with tenant_scope(involved_a.tenant.id):
+        with tenant_scope(pending_a.tenant.id):
             key = model._default_manager.values_list("pk", flat=True).first()
         if key is not None:
             address = f"{model._meta.app_label}/{model._meta.model_name}/{key}/change/"

@@ -34,11 +34,11 @@ def sections(client: Client, query: str = "") -> dict[str, dict[str, Any]]:
 
 
 def test_waiting_items_are_listed_oldest_first_and_counted_in_the_menu(
-    involved_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Callable[..., Client]
 ) -> None:
-    with tenant_scope(involved_a.tenant.id):
+    with tenant_scope(pending_a.tenant.id):
         request_erasure("bob", by=EVA)
-    client = browser(involved_a.tenant)
+    client = browser(pending_a.tenant)
     found = sections(client)
     counts = {title: (each["count"], len(each["rows"])) for title, each in found.items()}
     assert counts == {
@@ -70,25 +70,25 @@ def test_an_empty_tenant_has_a_today_too(
 
 
 def test_lists_and_charts_are_those_that_the_user_may_see(
-    involved_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Callable[..., Client]
 ) -> None:
-    page = browser(involved_a.tenant, "view_agent").get(TODAY)
+    page = browser(pending_a.tenant, "view_agent").get(TODAY)
     assert page.status_code == 200
     assert (page.context["sections"], "charts" in page.context) == ([], False)
-    auditor = browser(involved_a.tenant, "view_escalation", "view_pendingreply")
+    auditor = browser(pending_a.tenant, "view_escalation", "view_pendingreply")
     assert set(sections(auditor)) == {"Escalations", "Failed"}
     assert "Retry" not in auditor.get(TODAY).text
     assert "Assign" not in auditor.get(TODAY).text
 
 
 def test_today_warns_where_no_one_is_notified_of_an_escalation(
-    involved_a: Program, browser: Callable[..., Client], settings: Any
+    pending_a: Program, browser: Callable[..., Client], settings: Any
 ) -> None:
-    client, warning = browser(involved_a.tenant), "No one is notified of an escalation."
+    client, warning = browser(pending_a.tenant), "No one is notified of an escalation."
     assert warning in client.get(TODAY).text
-    assert warning not in browser(involved_a.tenant, "view_escalation").get(TODAY).text
+    assert warning not in browser(pending_a.tenant, "view_escalation").get(TODAY).text
     settings.EMAIL_HOST = "mail.example.com"
-    with tenant_scope(involved_a.tenant.id):
+    with tenant_scope(pending_a.tenant.id):
         NotificationRecipient.objects.create(
             destination="mail", email="eva@example.com", events=["escalation_opened"]
         )
@@ -96,7 +96,7 @@ def test_today_warns_where_no_one_is_notified_of_an_escalation(
 
 
 def test_the_other_tenant_with_equal_rows_is_not_counted(
-    involved_a: Program, program_b: Program, browser: Callable[..., Client]
+    pending_a: Program, program_b: Program, browser: Callable[..., Client]
 ) -> None:
     page = browser(program_b.tenant).get(TODAY)
     assert [section["rows"] for section in page.context["sections"]] == [[]] * 5
@@ -110,75 +110,75 @@ def colleague(program: Program, name: str, *permissions: str) -> None:
 
 
 def test_escalation_is_assigned_and_filtered_by_assignee(
-    involved_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Callable[..., Client]
 ) -> None:
-    colleague(involved_a, "eva", "change_escalation")
-    colleague(involved_a, "otto", "view_escalation")
-    with tenant_scope(involved_a.tenant.id):
+    colleague(pending_a, "eva", "change_escalation")
+    colleague(pending_a, "otto", "view_escalation")
+    with tenant_scope(pending_a.tenant.id):
         escalation = Escalation.objects.get()
-    client = browser(involved_a.tenant)
+    client = browser(pending_a.tenant)
     address = f"/admin/escalations/{escalation.pk}/assign/"
     assert sections(client, "?mine=1")["Escalations"]["rows"] == []
     assert client.get(address).status_code == 403
     for to, assigned in (("eva", "eva"), ("otto", "eva"), ("<nobody>\0", "eva"), ("", "")):
         answer = client.post(address, {"to": to, "back": "today"})
         assert (answer.status_code, answer["Location"]) == (302, TODAY)
-        with tenant_scope(involved_a.tenant.id):
+        with tenant_scope(pending_a.tenant.id):
             assert Escalation.objects.get().assigned_to == assigned
     me = client.get(TODAY).context["request"].user.get_username()
     client.post(address, {"to": me})
     assert len(sections(client, "?mine=1")["Escalations"]["rows"]) == 1
     mine = client.get("/admin/orchestrator/escalation/?assigned=me&state=open")
     assert mine.context["cl"].result_count == 1
-    with tenant_scope(involved_a.tenant.id):
+    with tenant_scope(pending_a.tenant.id):
         event = AccessEvent.objects.filter(action="edit").latest("id")
     assert event.detail["after"]["assigned_to"] == me
-    auditor = browser(involved_a.tenant, "view_escalation")
+    auditor = browser(pending_a.tenant, "view_escalation")
     assert auditor.post(address, {"to": "eva"}).status_code == 403
 
 
 def test_an_escalation_of_the_other_tenant_is_not_assigned(
-    involved_a: Program, involved_b: Program, browser: Callable[..., Client]
+    pending_a: Program, pending_b: Program, browser: Callable[..., Client]
 ) -> None:
-    with tenant_scope(involved_b.tenant.id):
+    with tenant_scope(pending_b.tenant.id):
         escalation = Escalation.objects.get()
-    client = browser(involved_a.tenant)
+    client = browser(pending_a.tenant)
     assert client.post(f"/admin/escalations/{escalation.pk}/assign/", {}).status_code == 404
 
 
 def test_retry_of_failed_jobs_requires_permission(
-    involved_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Callable[..., Client]
 ) -> None:
-    with tenant_scope(involved_a.tenant.id):
+    with tenant_scope(pending_a.tenant.id):
         message = Message.objects.filter(role="user").earliest("number")
         Delivery.objects.create(message=message, channel="slack", address={})
         DELIVERIES.enqueue(message.pk)
         DELIVERIES.record_failure(message.pk, ChannelRefused("no_such_channel"))
         reply = REPLIES.jobs().failed().get().key
-    client = browser(involved_a.tenant)
+    client = browser(pending_a.tenant)
     assert sections(client)["Failed"]["count"] == "2"
     addresses = [row["retry"] for row in sections(client)["Failed"]["rows"]]
     assert set(addresses) == {
         f"/admin/jobs/delivery/{message.pk}/retry/",
         f"/admin/jobs/reply/{reply}/retry/",
     }
-    auditor = browser(involved_a.tenant, "view_pendingreply", "view_delivery")
+    auditor = browser(pending_a.tenant, "view_pendingreply", "view_delivery")
     assert [auditor.post(address).status_code for address in addresses] == [403, 403]
     assert [client.get(address).status_code for address in addresses] == [403, 403]
     assert client.post(f"/admin/jobs/erasure/{reply}/retry/").status_code == 404
     assert client.post(f"/admin/jobs/reply/{uuid4()}/retry/").status_code == 302
     assert [client.post(address).status_code for address in addresses] == [302, 302]
-    with tenant_scope(involved_a.tenant.id):
+    with tenant_scope(pending_a.tenant.id):
         assert not Job.objects.failed().exists()
         assert AccessEvent.objects.filter(action="retry").count() == 2
 
 
 @pytest.mark.slow
 def test_every_number_of_the_charts_leads_to_its_rows(
-    involved_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(involved_a.tenant)
-    page = client.get(f"{TODAY}?days=7&channel=rest&agent={involved_a.agent.pk}")
+    client = browser(pending_a.tenant)
+    page = client.get(f"{TODAY}?days=7&channel=rest&agent={pending_a.agent.pk}")
     found = {}
     for chart in page.context["charts"]:
         for each in filter(lambda each: each["link"], chart["series"]):

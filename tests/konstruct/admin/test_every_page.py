@@ -36,8 +36,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 
 
 @pytest.fixture(scope="module")
-def populated_a(standing_populated: Program) -> Program:
-    return standing_populated
+def populated_a(module_populated: Program) -> Program:
+    return module_populated
 
 
 # Tables that konstruct_app may only add to.
@@ -194,10 +194,10 @@ EACH = pytest.mark.parametrize(
 @pytest.mark.slow
 @EACH
 def test_every_page_of_a_tenants_site_opens(
-    involved_a: Program, browser: Callable[..., Client], each: bool
+    pending_a: Program, browser: Callable[..., Client], each: bool
 ) -> None:
-    seen = open_everything(tenant_site, browser(involved_a.tenant), involved_a.tenant, each=each)
-    seen |= statuses(browser(involved_a.tenant), own_addresses(involved_a))
+    seen = open_everything(tenant_site, browser(pending_a.tenant), pending_a.tenant, each=each)
+    seen |= statuses(browser(pending_a.tenant), own_addresses(pending_a))
     assert {address: status for address, status in seen.items() if status >= 500} == {}
     assert set(seen.values()) <= {200, 302, 403, 404}
     assert seen["/admin/orchestrator/pendingreply/"] == 200

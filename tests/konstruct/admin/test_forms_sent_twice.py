@@ -82,16 +82,16 @@ def test_of_two_at_the_same_time_one_makes_a_row(
 
 
 def test_an_answer_of_a_person_is_sent_once(
-    involved_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(involved_a.tenant)
-    with tenant_scope(involved_a.tenant.id):
+    client = browser(pending_a.tenant)
+    with tenant_scope(pending_a.tenant.id):
         escalation = Escalation.objects.open().to_people().get()
     page = f"/admin/escalations/{escalation.pk}/"
     row_id = str(client.get(page).context["row_id"])
     for content, count in (("On my way.", 1), ("On my way.", 1), ("It was late.", 2)):
         sent = client.post(f"{page}answer/", {"content": content, ROW_ID: row_id})
         assert sent.status_code == 302
-        with tenant_scope(involved_a.tenant.id):
+        with tenant_scope(pending_a.tenant.id):
             answers = Message.objects.filter(content__in=["On my way.", "It was late."])
             assert answers.count() == count

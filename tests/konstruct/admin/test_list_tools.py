@@ -132,12 +132,12 @@ def test_an_export_takes_the_permission_of_the_list_and_its_own(
 
 @pytest.mark.slow
 def test_every_list_is_exported_without_vectors_and_secrets(
-    involved_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(involved_a.tenant)
+    client = browser(pending_a.tenant)
     for model in tenant_site._registry:
         page = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
-        with tenant_scope(involved_a.tenant.id):
+        with tenant_scope(pending_a.tenant.id):
             number = model._default_manager.count()
         rows = exported(client, "json", page=page)
         # The list of facts has current facts; the access log has the entry of this export.

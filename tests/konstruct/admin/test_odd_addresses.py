@@ -17,8 +17,8 @@ ODD_VALUES = ("%ED%A0%80", "%FF", "%00", "%E2%80%AE", "x" * 4000, "%F0%9F%A6%8A"
 
 
 @pytest.fixture(scope="module")
-def program_a(standing_program: Program) -> Program:
-    return standing_program
+def program_a(module_program: Program) -> Program:
+    return module_program
 
 
 @pytest.mark.parametrize("address", ODD)

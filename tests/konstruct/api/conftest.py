@@ -28,11 +28,11 @@ def _no_wait_for_completions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def said(
-    module_transaction: Callable[[], AbstractContextManager[None]], standing_program: Program
+    module_transaction: Callable[[], AbstractContextManager[None]], module_program: Program
 ) -> Said:
     """The records of a tenant with conversations, made once for all tests of a module."""
     with module_transaction():
-        return said_something(standing_program)
+        return said_something(module_program)
 
 
 @pytest.fixture(scope="module")

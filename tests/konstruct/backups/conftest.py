@@ -44,7 +44,7 @@ def journal_file(settings: Any, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def talk() -> Callable[..., Message]:
+def send_message() -> Callable[..., Message]:
     """Send a message to the agent of a tenant through the whole pipeline."""
 
     def said(tenant: Tenant, content: str, user_id: str = "maria", **given: Any) -> Message:
@@ -76,13 +76,13 @@ def backup(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def backup_with_anna(
-    talk: Callable[..., Message], backup: Callable[..., Path]
+    send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> Callable[[Tenant], Path]:
     """Let anna and ben talk to a tenant, back it up, erase anna, and return the backup."""
 
     def made(tenant: Tenant) -> Path:
-        talk(tenant, "I am anna.", "anna")
-        talk(tenant, "I am ben.", "ben")
+        send_message(tenant, "I am anna.", "anna")
+        send_message(tenant, "I am ben.", "ben")
         folder = backup("--tenant", tenant.slug)
         with tenant_scope(tenant.id):
             request_erasure("anna", by=BY)

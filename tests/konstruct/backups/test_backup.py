@@ -48,9 +48,9 @@ def fingerprint(tenant: Tenant) -> list[Any]:
 
 
 def test_a_backup_is_for_its_owner_alone_and_names_no_secret(
-    tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
-    talk(tenant_a, "My dog is called Rex.")
+    send_message(tenant_a, "My dog is called Rex.")
     made = backup()
     assert re.fullmatch(r"konstruct-\d{8}T\d{6}Z", made.name)
     assert stat.S_IMODE(made.stat().st_mode) == 0o700
@@ -75,11 +75,11 @@ def test_a_backup_is_for_its_owner_alone_and_names_no_secret(
 def test_backup_of_one_tenant_has_no_data_of_another(
     tenant_a: Tenant,
     tenant_b: Tenant,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     backup: Callable[..., Path],
 ) -> None:
-    talk(tenant_a, "Zyxomma")
-    talk(tenant_b, "Quokkasaurus")
+    send_message(tenant_a, "Zyxomma")
+    send_message(tenant_b, "Quokkasaurus")
     made = backup("--tenant", "tenant-a")
     dumps = list(made.glob("*.dump"))
     assert [each.name for each in dumps] == [f"{tenant_a.schema_name}.dump"]
@@ -112,12 +112,12 @@ def removed(made: Path, name: str) -> None:
 @pytest.mark.parametrize("kind", [MANIFEST, "dump", "jobs.jsonl"])
 def test_changed_backup_is_refused_without_changes(
     tenant_a: Tenant,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     backup: Callable[..., Path],
     change: Callable[[Path, str], None],
     kind: str,
 ) -> None:
-    talk(tenant_a, "My dog is called Rex.")
+    send_message(tenant_a, "My dog is called Rex.")
     made = backup("--tenant", "tenant-a")
     before = fingerprint(tenant_a)
     name = kind if kind == MANIFEST else f"{tenant_a.schema_name}.{kind}"
@@ -183,26 +183,26 @@ def test_a_newer_versions_backup_is_refused(
 
 def test_a_restore_that_fails_puts_the_tenant_back(
     tenant_a: Tenant,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     backup: Callable[..., Path],
 ) -> None:
     made = backup("--tenant", "tenant-a")
-    talk(tenant_a, "This came later.")
+    send_message(tenant_a, "This came later.")
     before = fingerprint(tenant_a)
     with without_room():
         run("restore", made, "--tenant", "tenant-a", "--yes")
     assert fingerprint(tenant_a) == before
-    talk(tenant_a, "And goes on.")
+    send_message(tenant_a, "And goes on.")
 
 
 def test_interrupted_replay_leaves_the_tenant_closed_and_continues(
     tenant_a: Tenant,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     backup: Callable[..., Path],
     monkeypatch: Any,
 ) -> None:
     for user in ("anna", "bella", "ben"):
-        talk(tenant_a, f"I am {user}.", user)
+        send_message(tenant_a, f"I am {user}.", user)
     made = backup("--tenant", "tenant-a")
     with tenant_scope(tenant_a.id):
         request_erasure("anna", by=BY)
@@ -298,12 +298,12 @@ def during_the_dump(monkeypatch: Any) -> Callable[[Callable[[], object]], None]:
 
 def test_tenant_restored_during_its_dump_is_dumped_again(
     tenant_a: Tenant,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     backup: Callable[..., Path],
     during_the_dump: Callable[[Callable[[], object]], None],
     tmp_path: Path,
 ) -> None:
-    talk(tenant_a, "My dog is called Rex.")
+    send_message(tenant_a, "My dog is called Rex.")
     first = backup("--tenant", "tenant-a")
     schema = tenant_a.schema_name
 
@@ -476,9 +476,9 @@ def test_a_backup_of_an_older_version_is_migrated(
 
 
 def test_backup_and_restore_are_traces_with_a_span_of_each_tenant(
-    tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
-    talk(tenant_a, "My dog is called Rex.")
+    send_message(tenant_a, "My dog is called Rex.")
     with exporting() as collector:
         made = backup("--tenant", tenant_a.slug)
         run("restore", made, "--tenant", tenant_a.slug, "--yes")

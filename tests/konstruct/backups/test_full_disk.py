@@ -42,14 +42,14 @@ def mounts() -> bool:
 def test_a_backup_onto_a_disk_that_is_full_at_any_moment_is_not_there(
     tenant_a: Tenant,
     tenant_b: Tenant,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     backup: Callable[..., Path],
     process_environment: dict[str, str],
     journal_file: Path,
     tmp_path: Path,
 ) -> None:
     for tenant in (tenant_a, tenant_b):
-        talk(tenant, "My dog is called Rex.")
+        send_message(tenant, "My dog is called Rex.")
     pages = sum(-(-each.stat().st_size // 4096) for each in backup().iterdir())
     with database.as_owner():
         Tenant.objects.update(backed_up_at=None)

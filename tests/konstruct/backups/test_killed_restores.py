@@ -130,12 +130,12 @@ def test_failed_restore_after_killed_ones_serves_no_unerased_schema(
 
 def test_failed_restore_after_a_killed_one_reverts_to_the_served_schema(
     tenant_a: Tenant,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     backup: Callable[..., Path],
     monkeypatch: Any,
 ) -> None:
     made = backup("--tenant", "tenant-a")
-    talk(tenant_a, "This came later.")
+    send_message(tenant_a, "This came later.")
     before = texts(tenant_a)
     command = ("restore", made, "--tenant", "tenant-a", "--yes")
     killed(monkeypatch, "settling.replay", *command)
@@ -185,16 +185,16 @@ def test_a_program_is_named_after_the_restore(
 def test_killed_restore_of_all_continues_with_the_remaining_tenants(
     tenant_a: Tenant,
     tenant_b: Tenant,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     backup: Callable[..., Path],
     monkeypatch: Any,
 ) -> None:
     for tenant in (tenant_a, tenant_b):
-        talk(tenant, "Before the backup.")
+        send_message(tenant, "Before the backup.")
     command = ("restore", str(backup()), "--all", "--yes")
-    talk(tenant_b, "After the backup.")
+    send_message(tenant_b, "After the backup.")
     killed(monkeypatch, "restoring._load", *command, of=tenant_b.pk)
-    talk(tenant_a, "After it was restored.")
+    send_message(tenant_a, "After it was restored.")
     kept = texts(tenant_a)
     said = run(*command)
     assert "tenant-a: left out, for an earlier run restored it at" in said

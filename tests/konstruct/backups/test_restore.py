@@ -43,14 +43,14 @@ def drop(tenant: Tenant) -> None:
 def test_erasures_after_the_backup_are_repeated(
     tenant_a: Tenant,
     tenant_b: Tenant,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     backup: Callable[..., Path],
 ) -> None:
-    talk(tenant_a, "My canary is called Zyxomma.", "anna")
-    talk(tenant_a, "My dog is called Rex.", "ben")
-    quiet = talk(tenant_a, "My password is Quokkasaurus.", "ben", thread_id="secrets")
-    talk(tenant_a, "My cat is called Wombatella.", "cleo", thread_id="cats")
-    talk(tenant_b, "Of another tenant.")
+    send_message(tenant_a, "My canary is called Zyxomma.", "anna")
+    send_message(tenant_a, "My dog is called Rex.", "ben")
+    quiet = send_message(tenant_a, "My password is Quokkasaurus.", "ben", thread_id="secrets")
+    send_message(tenant_a, "My cat is called Wombatella.", "cleo", thread_id="cats")
+    send_message(tenant_b, "Of another tenant.")
     with tenant_scope(tenant_a.id):
         agent = Agent.objects.get()
         fact = MemoryEntry(agent_id=agent.id, content="Ben lives in Kookaburra Lane.")
@@ -72,7 +72,7 @@ def test_erasures_after_the_backup_are_repeated(
         User.objects.filter(pk=member.pk).update(is_active=False)
         enqueue_tombstones(MEMBER, member.pk)
     owner_works()
-    talk(tenant_a, "This came later.", "ben")
+    send_message(tenant_a, "This came later.", "ben")
     with tenant_scope(tenant_a.id):
         receipt = ErasureRequest.objects.get(pk=request.pk).receipt
     assert receipt is not None
@@ -102,15 +102,15 @@ def test_erasures_after_the_backup_are_repeated(
     )
     assert answer.status_code == 200
     assert texts(tenant_b) == before_of_b
-    talk(tenant_a, "Here again.", "ben")
+    send_message(tenant_a, "Here again.", "ben")
 
 
 def test_restore_keeps_entries_that_the_owner_worker_has_not_recorded(
-    tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
-    talk(tenant_a, "My canary is called Zyxomma.", "anna")
-    secret = talk(tenant_a, "My password is Quokkasaurus.", "ben")
-    talk(tenant_a, "My dog is called Rex.", "ben")
+    send_message(tenant_a, "My canary is called Zyxomma.", "anna")
+    secret = send_message(tenant_a, "My password is Quokkasaurus.", "ben")
+    send_message(tenant_a, "My dog is called Rex.", "ben")
     with tenant_scope(tenant_a.id):
         agent = Agent.objects.get()
         key, _ = issue_key(tenant_id=tenant_a.id, name="leaked")
@@ -149,24 +149,24 @@ def test_deleted_tenant_is_closed_after_a_recovery(
 
 
 def test_person_who_returned_before_the_backup_is_not_erased_again(
-    tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
-    talk(tenant_a, "The first time.", "anna")
+    send_message(tenant_a, "The first time.", "anna")
     with tenant_scope(tenant_a.id):
         request_erasure("anna", by=BY)
     owner_works()
-    talk(tenant_a, "The second time.", "anna")
+    send_message(tenant_a, "The second time.", "anna")
     made = backup()
     run("restore", made, "--tenant", "tenant-a", "--yes")
     assert texts(tenant_a)[0] == "The second time."
 
 
 def test_retention_and_open_requests_are_carried_out_before_the_tenant_serves(
-    tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
-    talk(tenant_a, "Old.", "ben")
-    talk(tenant_a, "New.", "cleo")
-    talk(tenant_a, "Open.", "anna")
+    send_message(tenant_a, "Old.", "ben")
+    send_message(tenant_a, "New.", "cleo")
+    send_message(tenant_a, "Open.", "anna")
     with database._cleaner("default").cursor() as cursor:
         cursor.execute(f"SET app.current_tenant = '{tenant_a.id}'")
         cursor.execute(
@@ -214,10 +214,12 @@ def test_logins_of_before_end(tenant_a: Tenant, backup: Callable[..., Path]) -> 
 
 
 def test_deleted_tenant_is_restored_only_on_request(
-    make_tenant: Callable[..., Tenant], talk: Callable[..., Message], backup: Callable[..., Path]
+    make_tenant: Callable[..., Tenant],
+    send_message: Callable[..., Message],
+    backup: Callable[..., Path],
 ) -> None:
     tenant = make_tenant("gone")
-    talk(tenant, "My dog is called Rex.")
+    send_message(tenant, "My dog is called Rex.")
     quotas = {"messages": {"hard": 1000}}
     with database.as_owner():
         Tenant.objects.filter(pk=tenant.pk).update(quotas=quotas)
@@ -235,10 +237,12 @@ def test_deleted_tenant_is_restored_only_on_request(
 
 
 def test_a_deleted_tenant_can_have_another_name(
-    make_tenant: Callable[..., Tenant], talk: Callable[..., Message], backup: Callable[..., Path]
+    make_tenant: Callable[..., Tenant],
+    send_message: Callable[..., Message],
+    backup: Callable[..., Path],
 ) -> None:
     tenant = make_tenant("gone")
-    talk(tenant, "My dog is called Rex.")
+    send_message(tenant, "My dog is called Rex.")
     made = backup()
     with pytest.raises(CommandError, match="needs another deployment"):
         run("restore", made, "--tenant", "gone", "--as", "copy", "--yes")
@@ -260,9 +264,9 @@ def test_suspended_tenant_is_restored_suspended(
 
 
 def test_tenant_with_findings_is_restored_closed(
-    tenant_a: Tenant, talk: Callable[..., Message], backup: Callable[..., Path]
+    tenant_a: Tenant, send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> None:
-    talk(tenant_a, "My dog is called Rex.")
+    send_message(tenant_a, "My dog is called Rex.")
     with database._cleaner("default").cursor() as cursor:
         cursor.execute(f"SET app.current_tenant = '{tenant_a.id}'")
         cursor.execute(f"DELETE FROM {tenant_a.schema_name}.memory_posting")
@@ -278,9 +282,9 @@ def test_tenant_with_findings_is_restored_closed(
 
 
 def test_an_erasure_without_its_line_in_the_journal_is_not_done(
-    tenant_a: Tenant, talk: Callable[..., Message], journal_file: Path
+    tenant_a: Tenant, send_message: Callable[..., Message], journal_file: Path
 ) -> None:
-    talk(tenant_a, "My canary is called Zyxomma.", "anna")
+    send_message(tenant_a, "My canary is called Zyxomma.", "anna")
     journal_file.unlink()
     with tenant_scope(tenant_a.id):
         request = request_erasure("anna", by=BY)

@@ -1,5 +1,5 @@
 """Fixtures of consistency: the tenant of the tests of privacy, in which two people have talked."""
 
-from tests.konstruct.privacy.conftest import agent, at_once, talk
+from tests.konstruct.privacy.conftest import agent, at_once, send_message
 
-__all__ = ["agent", "at_once", "talk"]
+__all__ = ["agent", "at_once", "send_message"]

@@ -58,10 +58,12 @@ def execute(tenant: Tenant, sql: str, *parameters: object) -> None:
         cursor.execute(sql, parameters)
 
 
-def test_consistent_memory_has_no_findings(tenant_a: Tenant, talk: Callable[..., Message]) -> None:
-    talk("My dog Rex was born in May.")
-    talk("…")
-    talk("你好，我住在上海。", user_id="李:雷")
+def test_consistent_memory_has_no_findings(
+    tenant_a: Tenant, send_message: Callable[..., Message]
+) -> None:
+    send_message("My dog Rex was born in May.")
+    send_message("…")
+    send_message("你好，我住在上海。", user_id="李:雷")
     know(tenant_a, "Rex is a dog.", {"a": {"b": [1, "x"]}})
     append_message(tenant_a.id, Agent().id, "nobody", "user", "by itself")
     ledger = verify(tenant_a.id, "a")
@@ -72,9 +74,11 @@ def test_consistent_memory_has_no_findings(tenant_a: Tenant, talk: Callable[...,
     }  # fmt: skip
 
 
-def test_the_transcript_is_read_in_batches(tenant_a: Tenant, talk: Callable[..., Message]) -> None:
+def test_the_transcript_is_read_in_batches(
+    tenant_a: Tenant, send_message: Callable[..., Message]
+) -> None:
     """However much a tenant has, the process that verifies holds few rows."""
-    talk("My dog Rex was born in May.")
+    send_message("My dog Rex was born in May.")
     with messages_to_postgres() as sent:
         assert kinds(tenant_a) == []
     every = [statement for message in sent for statement in message]
@@ -84,10 +88,10 @@ def test_the_transcript_is_read_in_batches(tenant_a: Tenant, talk: Callable[...,
 
 
 def test_windows_that_are_lost_cleared_or_shorter_are_in_order(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]
 ) -> None:
     for number in range(12):
-        talk(f"Number {number}.")
+        send_message(f"Number {number}.")
     assert kinds(tenant_a) == []
     clear_window(tenant_a.id, agent.id, "maria")
     assert kinds(tenant_a) == []
@@ -96,7 +100,7 @@ def test_windows_that_are_lost_cleared_or_shorter_are_in_order(
 
 
 def test_message_without_a_reply_job_is_enqueued(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]
 ) -> None:
     message, _ = accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant_a.id)
     with tenant_scope(tenant_a.id):
@@ -107,9 +111,9 @@ def test_message_without_a_reply_job_is_enqueued(
 
 
 def test_answered_message_with_a_failed_job_is_repaired(
-    tenant_a: Tenant, talk: Callable[..., Message]
+    tenant_a: Tenant, send_message: Callable[..., Message]
 ) -> None:
-    message = talk("Hello.")
+    message = send_message("Hello.")
     with tenant_scope(tenant_a.id):
         PendingReply.objects.create(message=message, failed_at=message.created_at, last_error="x")
         assert kinds(tenant_a) == [replies.ANSWERED_AND_FAILED]
@@ -193,12 +197,12 @@ def test_message_without_an_embedding_job_is_enqueued(tenant_a: Tenant, agent: A
 )  # fmt: skip
 def test_broken_index_is_found_and_rebuilt(
     tenant_a: Tenant,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     as_owner: Callable[[], AbstractContextManager[None]],
     damage: str,
     finding: str,
 ) -> None:
-    talk("My dog Rex was born in May.")
+    send_message("My dog Rex was born in May.")
     with as_owner():
         execute(tenant_a, damage)
         assert kinds(tenant_a) == [finding]
@@ -208,10 +212,10 @@ def test_broken_index_is_found_and_rebuilt(
 
 
 def test_a_window_that_differs_is_rebuilt(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]
 ) -> None:
-    talk("One.")
-    talk("Two.")
+    send_message("One.")
+    send_message("Two.")
     cache, key = get_redis_connection("default"), memory_short_key(tenant_a.id, agent.id, "maria")
     whole = cache.lrange(key, 0, -1)
     cache.rpush(key, whole[0])
@@ -230,9 +234,9 @@ def test_a_window_that_differs_is_rebuilt(
 
 
 def test_window_without_a_transcript_is_removed(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]
 ) -> None:
-    talk("One.")
+    send_message("One.")
     cache, key = get_redis_connection("default"), memory_short_key(tenant_a.id, agent.id, "eve")
     cache.copy(memory_short_key(tenant_a.id, agent.id, "maria"), key)
     assert kinds(tenant_a) == [windows.UNKNOWN_TURNS]
@@ -250,9 +254,9 @@ def test_attributes_of_facts_are_recounted(tenant_a: Tenant) -> None:
 
 
 def test_extracted_facts_without_words_of_a_message_are_retracted(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], as_owner: Any
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], as_owner: Any
 ) -> None:
-    message = talk("I live in Lisbon, and I drink tea.")
+    message = send_message("I live in Lisbon, and I drink tea.")
     with tenant_scope(tenant_a.id):
         for words in ("Lisbon", "tea"):
             entry = MemoryEntry(
@@ -276,10 +280,10 @@ def test_extracted_facts_without_words_of_a_message_are_retracted(
 
 def test_attributes_of_messages_are_recounted(
     tenant_a: Tenant,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     as_owner: Callable[[], AbstractContextManager[None]],
 ) -> None:
-    talk("Where is it?", metadata={"order": 17, "tags": ["late"]})
+    send_message("Where is it?", metadata={"order": 17, "tags": ["late"]})
     with as_owner(), tenant_scope(tenant_a.id):
         MessageAttribute.objects.filter(key="order").delete()
         assert kinds(tenant_a) == [metadata.DIFFERENT]
@@ -288,9 +292,9 @@ def test_attributes_of_messages_are_recounted(
 
 
 def test_command_prints_findings_and_exits_with_1(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], capsys: Any
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], capsys: Any
 ) -> None:
-    talk("Hello.")
+    send_message("Hello.")
     call_command("verify_memory", "--tenant", "tenant-a")
     assert capsys.readouterr().out == (
         "tenant-a: 1 accepted = 1 answered + 0 given up + 0 held + 0 waiting;"

@@ -1,4 +1,4 @@
-"""Fixtures of messages that go through the real pipeline, with a language model of the test's."""
+"""Fixtures that send messages through the real pipeline, with the test's language model server."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,17 +15,17 @@ from tests.servers.llm import LLMServer
 
 @pytest.fixture
 def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Any:
-    """A program of tenant A, whose agents are answered by the language model's server."""
+    """A program of tenant A, whose agents use the test's language model server."""
     settings.LLM_POOL_URL = llm_server.url
     with tenant_scope(program_a.tenant.id):
         yield program_a
 
 
 @pytest.fixture
-def say(program: Program) -> Callable[..., Message]:
-    """Say something to the program's agent, and let a worker look at it unless told otherwise."""
+def send_message(program: Program) -> Callable[..., Message]:
+    """Send a message to the program's agent. With `handled` a worker answers it immediately."""
 
-    def say(
+    def send_message(
         content: str = "Hello",
         *,
         user_id: str = "maria",
@@ -39,4 +39,4 @@ def say(program: Program) -> Callable[..., Message]:
             pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
         return message
 
-    return say
+    return send_message

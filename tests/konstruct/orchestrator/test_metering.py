@@ -42,9 +42,9 @@ def metered() -> tuple[int, int]:
 
 
 def test_replies_and_dry_runs_are_metered(
-    program: Program, say: Callable[..., Any], llm_server: LLMServer
+    program: Program, send_message: Callable[..., Any], llm_server: LLMServer
 ) -> None:
-    say("How are you?")
+    send_message("How are you?")
     dry_run(DryThread(), "Hello", program.agent, user_id=None)
     assert metered() == ledger(llm_server) == (2, 220)
     rows = ModelCall.objects.values_list("purpose", "agent_id", "outcome", "prompt_tokens", "cost")
@@ -57,7 +57,7 @@ def test_replies_and_dry_runs_are_metered(
 
 
 def test_each_round_of_tools_is_a_call(
-    program: Program, say: Callable[..., Any], llm_server: LLMServer
+    program: Program, send_message: Callable[..., Any], llm_server: LLMServer
 ) -> None:
     program.agent.tools = ["remember_fact"]
     program.agent.save()
@@ -65,15 +65,15 @@ def test_each_round_of_tools_is_a_call(
     llm_server.answers = [
         Answer({"choices": [{"message": {"content": "", "tool_calls": [wants]}}], "usage": USAGE})
     ]
-    say("Remember that I like tea.")
+    send_message("Remember that I like tea.")
     assert metered() == ledger(llm_server) == (2, 220)
 
 
 def test_requests_that_are_repeated_are_counted_in_one_call(
-    program: Program, say: Callable[..., Any], llm_server: LLMServer
+    program: Program, send_message: Callable[..., Any], llm_server: LLMServer
 ) -> None:
     llm_server.answers = [Answer("busy", 503)]
-    say("Are you there?")
+    send_message("Are you there?")
     (call,) = ModelCall.objects.all()
     assert (call.outcome, call.requests, len(llm_server.requests)) == ("done", 2, 2)
 

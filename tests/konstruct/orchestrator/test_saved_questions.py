@@ -131,9 +131,9 @@ def test_error_of_the_language_model_is_stored_with_the_answer(
 
 
 def test_an_answer_names_the_messages_of_its_prompt(
-    ada: Agent, say: Callable[..., Message]
+    ada: Agent, send_message: Callable[..., Message]
 ) -> None:
-    said = say("My sister lives in Lisbon.")
+    said = send_message("My sister lives in Lisbon.")
     save_question(ada, content="Where does my sister live?", user_id="maria")
     (answer,) = ask(ada)
     assert said.pk in answer.message_ids
@@ -144,9 +144,9 @@ def test_an_answer_names_the_messages_of_its_prompt(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("files_left_alone")
 def test_questions_and_answers_are_erased_with_their_person(
-    program: Program, ada: Agent, say: Callable[..., Message]
+    program: Program, ada: Agent, send_message: Callable[..., Message]
 ) -> None:
-    say("My sister lives in Lisbon.")
+    send_message("My sister lives in Lisbon.")
     for user_id in ("maria", None):
         save_question(ada, content="Where does my sister live?", user_id=user_id)
     ask(ada)
@@ -160,9 +160,9 @@ def test_questions_and_answers_are_erased_with_their_person(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("files_left_alone")
 def test_an_answer_is_erased_with_a_message_of_its_prompt(
-    program: Program, ada: Agent, say: Callable[..., Message]
+    program: Program, ada: Agent, send_message: Callable[..., Message]
 ) -> None:
-    said = say("My sister lives in Lisbon.")
+    said = send_message("My sister lives in Lisbon.")
     save_question(ada, content="Where does my sister live?", user_id="maria")
     ask(ada)
     with database.as_owner(), tenant_scope(program.tenant.id), connection.cursor() as cursor:

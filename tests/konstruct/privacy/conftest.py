@@ -32,7 +32,7 @@ def agent(tenant_a: Tenant) -> Agent:
 
 
 @pytest.fixture
-def talk(tenant_a: Tenant, agent: Agent) -> Callable[..., Message]:
+def send_message(tenant_a: Tenant, agent: Agent) -> Callable[..., Message]:
     """Send a message through the whole pipeline."""
     return partial(said_in, tenant_a, agent)
 
@@ -69,7 +69,7 @@ def save_session(tenant: Tenant, thread_id: str, content: str) -> None:
 
 @pytest.fixture(scope="module")
 def exported(
-    standing_tenants: dict[str, Tenant],
+    shared_tenants: dict[str, Tenant],
     django_db_blocker: Any,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> bytes:
@@ -77,7 +77,7 @@ def exported(
 
     What it was made from is gone.
     """
-    tenant, path = standing_tenants["tenant-a"], tmp_path_factory.mktemp("exported") / "a.db"
+    tenant, path = shared_tenants["tenant-a"], tmp_path_factory.mktemp("exported") / "a.db"
     with django_db_blocker.unblock():
         with tenant_scope(tenant.id):
             agent = Agent.objects.create(name="ada")

@@ -47,9 +47,13 @@ def restored() -> Iterator[str]:
 
 
 def test_complete_backup_is_restored_with_its_policies(
-    tenant_a: Tenant, tenant_b: Tenant, talk: Callable[..., Message], restored: str, tmp_path: Path
+    tenant_a: Tenant,
+    tenant_b: Tenant,
+    send_message: Callable[..., Message],
+    restored: str,
+    tmp_path: Path,
 ) -> None:
-    talk("My dog is called Rex.")
+    send_message("My dog is called Rex.")
     dump = tmp_path / "konstruct.dump"
     name = connections["default"].settings_dict["NAME"]
     tool("pg_dump", "--format", "custom", "--file", dump, "--dbname", name)
@@ -66,9 +70,9 @@ def test_complete_backup_is_restored_with_its_policies(
 
 
 def test_one_tenant_is_restored_without_changing_others(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], tmp_path: Path
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], tmp_path: Path
 ) -> None:
-    talk("My dog is called Rex.")
+    send_message("My dog is called Rex.")
 
     def window() -> list[str]:
         turns = get_recent_messages(tenant_a.id, agent.id, "maria")
@@ -80,9 +84,9 @@ def test_one_tenant_is_restored_without_changing_others(
     name = connections["default"].settings_dict["NAME"]
     schema = tenant_a.schema_name
     tool("pg_dump", "--format", "custom", "--schema", schema, "--file", dump, "--dbname", name)
-    talk("This is lost.")
+    send_message("This is lost.")
     clear_window(tenant_a.id, agent.id, "maria")
-    talk("This is lost, too.")
+    send_message("This is lost, too.")
     connections["default"].close()
     tool("psql", "--dbname", name, "--command", f"DROP SCHEMA {schema} CASCADE")
     tool("pg_restore", "--exit-on-error", "--single-transaction", "--dbname", name, dump)
@@ -93,6 +97,6 @@ def test_one_tenant_is_restored_without_changing_others(
         # The cache still knows what came after the dump, and shows nothing of it.
         assert verify(tenant_a.id, "a").findings != []
         assert window() == ["My dog is called Rex.", kept]
-        talk("Hello again.")
+        send_message("Hello again.")
         assert window()[:3] == ["My dog is called Rex.", kept, "Hello again."]
         assert verify(tenant_a.id, "a", repair=True).findings == []

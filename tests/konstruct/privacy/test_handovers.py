@@ -40,16 +40,16 @@ def bert(tenant_a: Tenant) -> Agent:
 
 @pytest.fixture
 def handed(
-    tenant_a: Tenant, agent: Agent, bert: Agent, talk: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, bert: Agent, send_message: Callable[..., Message]
 ) -> Iterator[Tenant]:
     """A thread of ada's that bert answers, and one that he does not."""
-    first = talk("My boat is called Argo.")
-    talk("I like cheese.", "bob", "his")
+    first = send_message("My boat is called Argo.")
+    send_message("I like cheese.", "bob", "his")
     with tenant_scope(tenant_a.id):
         handovers.hand_over(
             Thread.of(first), bert.id, opened_by=OpenedBy.PERSON, name="eva", reason="Invoices."
         )
-    talk("My invoice number is 4711.")
+    send_message("My invoice number is 4711.")
     yield tenant_a
     with database.as_owner(), tenant_scope(tenant_a.id):
         # Retention was given older dates, which the index of words does not know.

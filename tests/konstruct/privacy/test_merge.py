@@ -54,17 +54,17 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
 @pytest.fixture
-def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Iterator[Tenant]:
+def said(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Iterator[Tenant]:
     """What an identity U1 and the user maria said, before anybody knew that they are one."""
     with tenant_scope(tenant_a.id):
         identity = channel_identities.identity_of("slack", "T1", "U1")
-    first = talk("My dog is called Rex.", "U1", "dm")
-    talk("I live in Lisbon.", "maria", "t")
+    first = send_message("My dog is called Rex.", "U1", "dm")
+    send_message("I live in Lisbon.", "maria", "t")
     clear_window(tenant_a.id, agent.id, "maria")
-    talk("My dog is three years old.", "U1", "dm")
+    send_message("My dog is three years old.", "U1", "dm")
     clear_window(tenant_a.id, agent.id, "U1")
-    talk("I am allergic to walnuts.", "maria", "t")
-    talk("And my cat is called Tom.", "U1", "dm")
+    send_message("I am allergic to walnuts.", "maria", "t")
+    send_message("And my cat is called Tom.", "U1", "dm")
     store_embedding(tenant_a.id, agent.id, "U1", "Directly.", "user", [1.0] * 384)
     facts = LongTermMemory()
     for user, content in (("U1", "Has a dog."), ("U1", "Has a cat."), ("maria", "Has a dog.")):

@@ -149,7 +149,7 @@ def test_one_declaration_is_all_that_a_new_table_needs(
     table: None,
     declare: Callable[..., Any],
     agent: Agent,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -177,9 +177,9 @@ def test_one_declaration_is_all_that_a_new_table_needs(
     # Known users, and a merge of two.
     assert not is_known(["U1"])
     identity = channel_identities.identity_of("slack", "T1", "U1")
-    write(talk("My dog is called Rex.", "U1", "dm"), "U1")
+    write(send_message("My dog is called Rex.", "U1", "dm"), "U1")
     write(None, "U1")
-    write(talk("I have a cat.", "theo", "his"), "theo")
+    write(send_message("I have a cat.", "theo", "his"), "theo")
     assert is_known(["U1"])
     channel_identities.link(identity, "maria", by="eva")
     monkeypatch.setattr(merge, "ACCEPT_WINDOW", timedelta(0))

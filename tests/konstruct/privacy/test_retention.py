@@ -64,12 +64,13 @@ def applied(tenant: Tenant) -> list[Removed]:
 
 
 def test_old_messages_are_removed_with_their_index_and_window(
-    tenant_a: Tenant, agent: Agent, history: Callable[..., None], talk: Callable[..., Message],
+    tenant_a: Tenant, agent: Agent, history: Callable[..., None],
+    send_message: Callable[..., Message],
     capsys: Any,
 ) -> None:  # fmt: skip
     history("maria", 50, 40, 3)
     history("bob", 60)
-    talk("Today.", "maria")
+    send_message("Today.", "maria")
     assert len(get_recent_messages(tenant_a.id, agent.id, "maria")) == 5
     capsys.readouterr()
     run("--days", "30", "--apply")
@@ -140,11 +141,14 @@ def test_days_that_cannot_be_are_refused(tenant_a: Tenant, days: str) -> None:
 
 @pytest.mark.slow
 def test_batches_continue_and_keep_replies_with_their_messages(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
+    tenant_a: Tenant,
+    agent: Agent,
+    send_message: Callable[..., Message],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(retention, "BATCH", 2)
     for number in range(5):
-        talk(f"Message {number}.", "maria", f"t{number}")
+        send_message(f"Message {number}.", "maria", f"t{number}")
     with tenant_scope(tenant_a.id):
         long_ago = Message.objects.filter(thread_id__in=["t0", "t2", "t3", "t4"])
         with database.as_owner(), tenant_scope(tenant_a.id):
@@ -160,7 +164,8 @@ def test_batches_continue_and_keep_replies_with_their_messages(
 
 
 def test_clear_mark_is_removed_with_its_messages_and_from_the_cache(
-    tenant_a: Tenant, agent: Agent, history: Callable[..., None], talk: Callable[..., Message],
+    tenant_a: Tenant, agent: Agent, history: Callable[..., None],
+    send_message: Callable[..., Message],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Also where the process was killed before it changed the cache."""
@@ -182,7 +187,7 @@ def test_clear_mark_is_removed_with_its_messages_and_from_the_cache(
         assert not WindowClear.objects.exists()
     for user_id in ("maria", "bob"):
         assert get_recent_messages(tenant_a.id, agent.id, user_id) == []
-        talk("Today.", user_id)
+        send_message("Today.", user_id)
         window = get_recent_messages(tenant_a.id, agent.id, user_id)
         assert window[0]["content"] == "Today."
     assert verify(tenant_a.id, "a").findings == []

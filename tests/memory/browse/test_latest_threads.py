@@ -20,7 +20,7 @@ AGENTS = (uuid4(), uuid4())
 
 
 @pytest.fixture
-def talk(tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def add_exchange(tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Store a number of messages of one thread, a minute after each other."""
     monkeypatch.setattr(threads, "MAX_SCANNED_MESSAGES", 4)
     monkeypatch.setattr(threads, "MAX_SCANS", 3)
@@ -71,17 +71,17 @@ def expected(**conditions: Any) -> list[tuple[UUID, str, str, str]]:
 @pytest.mark.parametrize("walked", [1, 4, 1000])
 def test_pages_have_every_thread_once_and_the_latest_first(
     tenant_a: Tenant,
-    talk: Callable[..., None],
+    add_exchange: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
     walked: int,
 ) -> None:
     monkeypatch.setattr(threads, "MAX_WALKED_THREADS", walked)
     with tenant_scope(tenant_a.id):
         for number in range(7):
-            talk(f"t{number}", user_id=("maria", "noa", "M1")[number % 3], agent=number % 2)
-        talk("long", number=30)
-        talk("t0")
-        talk("long", number=9, user_id="noa", agent=1)
+            add_exchange(f"t{number}", user_id=("maria", "noa", "M1")[number % 3], agent=number % 2)
+        add_exchange("long", number=30)
+        add_exchange("t0")
+        add_exchange("long", number=9, user_id="noa", agent=1)
         whole = START + timedelta(minutes=20)
         assert all_pages() == expected()
         assert len(expected()) == 9
@@ -103,11 +103,11 @@ def test_pages_have_every_thread_once_and_the_latest_first(
 
 
 def test_few_threads_with_many_messages_take_two_queries(
-    tenant_a: Tenant, talk: Callable[..., None]
+    tenant_a: Tenant, add_exchange: Callable[..., None]
 ) -> None:
     with tenant_scope(tenant_a.id):
-        talk("old")
-        talk("long", number=50)
+        add_exchange("old")
+        add_exchange("long", number=50)
         with CaptureQueriesContext(connection) as queries:
             page = latest_threads(agent_ids=AGENTS, user_ids=["maria"], limit=3)
         assert [each.thread_id for each in page.threads] == ["long", "old"]
@@ -116,11 +116,11 @@ def test_few_threads_with_many_messages_take_two_queries(
 
 
 def test_an_imported_thread_is_listed_at_the_time_of_its_latest_message(
-    tenant_a: Tenant, talk: Callable[..., None]
+    tenant_a: Tenant, add_exchange: Callable[..., None]
 ) -> None:
     with tenant_scope(tenant_a.id):
-        talk("today")
-        talk("yesterday")
+        add_exchange("today")
+        add_exchange("yesterday")
         old = START - timedelta(days=300)
         imported = Message(
             agent_id=AGENTS[0],

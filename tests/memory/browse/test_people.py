@@ -46,12 +46,12 @@ def test_folding_removes_case_and_accents(text: str, folded: str) -> None:
     "text", ["jose", "JOSÉ", "nunez josé", "núñ", "u1", "U1", "ñe", "Pepe", "pe"]
 )
 def test_a_person_is_found_by_words_of_a_name_and_by_id(
-    tenant_a: Tenant, tenant_b: Tenant, say: Callable[..., Message], text: str
+    tenant_a: Tenant, tenant_b: Tenant, add_message: Callable[..., Message], text: str
 ) -> None:
-    say(tenant_a.id, "Hello", user_id="U1", name="Pepe")
-    say(tenant_a.id, "Hello again", user_id="U1", name="José Núñez")
-    say(tenant_a.id, "Hello", user_id="X2", name="Eve")
-    say(tenant_b.id, "Hello", user_id="U1", name="Zoë")
+    add_message(tenant_a.id, "Hello", user_id="U1", name="Pepe")
+    add_message(tenant_a.id, "Hello again", user_id="U1", name="José Núñez")
+    add_message(tenant_a.id, "Hello", user_id="X2", name="Eve")
+    add_message(tenant_b.id, "Hello", user_id="U1", name="Zoë")
     assert found(tenant_a, text) == ["U1"]
     assert found(tenant_b, "zoe") == ["U1"]
     assert found(tenant_b, "jose") == []
@@ -59,18 +59,18 @@ def test_a_person_is_found_by_words_of_a_name_and_by_id(
 
 @pytest.mark.parametrize("text", ["%", "_", "\\", "jose eve", "Núñez Maria"])
 def test_unknown_name_finds_no_people(
-    tenant_a: Tenant, say: Callable[..., Message], text: str
+    tenant_a: Tenant, add_message: Callable[..., Message], text: str
 ) -> None:
-    say(tenant_a.id, "Hello", user_id="U1", name="José Núñez")
+    add_message(tenant_a.id, "Hello", user_id="U1", name="José Núñez")
     assert found(tenant_a, text) == []
 
 
 def test_found_people_are_paged_both_ways_and_narrowed(
-    tenant_a: Tenant, say: Callable[..., Message]
+    tenant_a: Tenant, add_message: Callable[..., Message]
 ) -> None:
     for number in range(4):
         agent = OTHER if number == 2 else AGENT
-        say(tenant_a.id, "Hello", user_id=f"u{number}", name="Ann", agent_id=agent)
+        add_message(tenant_a.id, "Hello", user_id=f"u{number}", name="Ann", agent_id=agent)
     assert found(tenant_a, "ann", beyond="u1") == ["u2", "u3"]
     assert found(tenant_a, "ann", beyond="u2", descending=True) == ["u1", "u0"]
     assert found(tenant_a, "ann", agent_id=OTHER) == ["u2"]
@@ -79,9 +79,9 @@ def test_found_people_are_paged_both_ways_and_narrowed(
 
 
 def test_complete_ids_are_found_at_once_and_parts_after_indexing(
-    tenant_a: Tenant, say: Callable[..., Message]
+    tenant_a: Tenant, add_message: Callable[..., Message]
 ) -> None:
-    say(tenant_a.id, "Hello", user_id="customer-17")
+    add_message(tenant_a.id, "Hello", user_id="customer-17")
     assert found(tenant_a, "customer-17") == ["customer-17"]
     drain(tenant_a.id)
     assert found(tenant_a, "OMER-1") == ["customer-17"]
@@ -91,14 +91,14 @@ def test_complete_ids_are_found_at_once_and_parts_after_indexing(
 
 
 def test_name_is_kept_if_later_messages_have_none(
-    tenant_a: Tenant, say: Callable[..., Message]
+    tenant_a: Tenant, add_message: Callable[..., Message]
 ) -> None:
     for day, name in ((1, "Kim"), (2, "Kim Possible"), (3, "")):
-        say(tenant_a.id, "Hello", name=name, created_at=datetime(2026, 3, day, tzinfo=UTC))
+        add_message(tenant_a.id, "Hello", name=name, created_at=datetime(2026, 3, day, tzinfo=UTC))
     with tenant_scope(tenant_a.id):
         (user,) = known_users(limit=2)
     assert (user.name, user.names) == ("Kim Possible", ["Kim Possible", "Kim"])
-    say(tenant_a.id, "Hello", name="Kim")
+    add_message(tenant_a.id, "Hello", name="Kim")
     with tenant_scope(tenant_a.id):
         (user,) = known_users(user_id=USER, limit=2)
         assert PersonName.objects.filter(user_id=USER).count() == 2
@@ -106,11 +106,11 @@ def test_name_is_kept_if_later_messages_have_none(
 
 
 def test_only_valid_names_of_users_are_stored(
-    tenant_a: Tenant, say: Callable[..., Message]
+    tenant_a: Tenant, add_message: Callable[..., Message]
 ) -> None:
-    asked = say(tenant_a.id, "Hello", name=" ")
-    say(tenant_a.id, "Hello", name="x" * (MAX_NAME_CHARACTERS + 1))
-    say(tenant_a.id, "Hi", role="assistant", in_reply_to=asked.pk, name="Iris")
+    asked = add_message(tenant_a.id, "Hello", name=" ")
+    add_message(tenant_a.id, "Hello", name="x" * (MAX_NAME_CHARACTERS + 1))
+    add_message(tenant_a.id, "Hi", role="assistant", in_reply_to=asked.pk, name="Iris")
     with tenant_scope(tenant_a.id):
         assert not PersonName.objects.exists()
 
@@ -133,9 +133,9 @@ def test_imported_turns_bring_names(tenant_a: Tenant) -> None:
 
 
 def test_facts_count_only_while_they_are_active(
-    tenant_a: Tenant, say: Callable[..., Message]
+    tenant_a: Tenant, add_message: Callable[..., Message]
 ) -> None:
-    say(tenant_a.id, "Hello")
+    add_message(tenant_a.id, "Hello")
     facts = LongTermMemory()
     for content in ("Sings.", "Dances."):
         facts.store(MemoryEntry(tenant_id=tenant_a.id, user_id=USER, content=content))

@@ -26,10 +26,10 @@ OTHERS = (
 
 
 @pytest.fixture
-def _spoken(tenant_a: Tenant, say: Callable[..., Message]) -> None:
-    say(tenant_a.id, FEVER, user_id="mother")
+def _spoken(tenant_a: Tenant, add_message: Callable[..., Message]) -> None:
+    add_message(tenant_a.id, FEVER, user_id="mother")
     for number, text in enumerate(OTHERS):
-        say(tenant_a.id, text, user_id=f"person-{number}", agent_id=uuid4())
+        add_message(tenant_a.id, text, user_id=f"person-{number}", agent_id=uuid4())
     drain(tenant_a.id)
 
 
@@ -85,18 +85,18 @@ def test_a_filter_that_leaves_many_messages_gives_the_same(
 
 @pytest.mark.usefixtures("_spoken")
 def test_another_tenant_finds_none_of_them(
-    tenant_a: Tenant, tenant_b: Tenant, say: Callable[..., Message]
+    tenant_a: Tenant, tenant_b: Tenant, add_message: Callable[..., Message]
 ) -> None:
-    say(tenant_b.id, "Our cat has a fever.", user_id="mother")
+    add_message(tenant_b.id, "Our cat has a fever.", user_id="mother")
     drain(tenant_b.id)
     assert texts(tenant_b, "fever") == ["Our cat has a fever."]
     assert texts(tenant_a, "fever") == [FEVER]
 
 
 def test_a_message_is_found_before_it_is_indexed(
-    tenant_a: Tenant, say: Callable[..., Message]
+    tenant_a: Tenant, add_message: Callable[..., Message]
 ) -> None:
-    say(tenant_a.id, FEVER, user_id="mother")
+    add_message(tenant_a.id, FEVER, user_id="mother")
     assert texts(tenant_a, "daughters fever") == [FEVER]
     assert texts(tenant_a, "daughters fever", user_id="another") == []
     assert texts(tenant_a, "sons fever") == []

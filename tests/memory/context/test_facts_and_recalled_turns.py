@@ -25,11 +25,11 @@ OTHER_AGENT = UUID(int=2)
 
 
 def test_facts_have_labels_and_dates_beside_recalled_turns(
-    tenant_a: Tenant, say: Callable[..., Any]
+    tenant_a: Tenant, add_message: Callable[..., Any]
 ) -> None:
-    said = say(tenant_a.id, "My sister Zoe moved to Lisbon last spring.", name="Ann")
-    say(tenant_a.id, "I had soup for lunch today.", name="Ann")
-    current = say(tenant_a.id, "Where does my sister Zoe live now?", name="Ann")
+    said = add_message(tenant_a.id, "My sister Zoe moved to Lisbon last spring.", name="Ann")
+    add_message(tenant_a.id, "I had soup for lunch today.", name="Ann")
+    current = add_message(tenant_a.id, "Where does my sister Zoe live now?", name="Ann")
     drain(tenant_a.id)
     MANAGER.store_memory(tenant_a.id, "Zoe is Ann's sister.", agent_id=AGENT, user_id=USER)
 
@@ -52,8 +52,10 @@ def test_facts_have_labels_and_dates_beside_recalled_turns(
     assert [fact.content for fact in found.facts] == ["Zoe is Ann's sister."]
 
 
-def test_turns_of_the_window_are_not_recalled(tenant_a: Tenant, talk: Callable[..., Any]) -> None:
-    talk(tenant_a.id, "My sister Zoe moved to Lisbon.", "How nice for your sister Zoe!")
+def test_turns_of_the_window_are_not_recalled(
+    tenant_a: Tenant, add_exchange: Callable[..., Any]
+) -> None:
+    add_exchange(tenant_a.id, "My sister Zoe moved to Lisbon.", "How nice for your sister Zoe!")
     drain(tenant_a.id)
 
     found = ContextManager().gather(
@@ -143,10 +145,10 @@ def test_the_nearest_facts_need_less_than_the_others(tenant_a: Tenant) -> None:
 
 
 def test_turns_that_fit_are_not_recalled_and_those_that_do_not_are(
-    tenant_a: Tenant, talk: Callable[..., Any]
+    tenant_a: Tenant, add_exchange: Callable[..., Any]
 ) -> None:
-    talk(tenant_a.id, "My sister Zoe moved to Lisbon.", "How nice for your sister Zoe!")
-    talk(tenant_a.id, "It rains in Porto. " * 500, "Take an umbrella. " * 500)
+    add_exchange(tenant_a.id, "My sister Zoe moved to Lisbon.", "How nice for your sister Zoe!")
+    add_exchange(tenant_a.id, "It rains in Porto. " * 500, "Take an umbrella. " * 500)
     drain(tenant_a.id)
     whose = {"agent_id": AGENT, "user_id": USER}
     asked = (tenant_a.id, "chat", "Where does my sister Zoe live?")

@@ -132,10 +132,10 @@ def test_a_manager_without_graphs_needs_no_session_store(tenant_a: Tenant) -> No
 
 
 def test_prompt_lists_included_and_omitted_parts(
-    tenant_a: Tenant, talk: Callable[..., Any]
+    tenant_a: Tenant, add_exchange: Callable[..., Any]
 ) -> None:
-    said = talk(tenant_a.id, "My sister Zoe moved to Lisbon. " * 300, "Lisbon, Zoe! " * 300)
-    talk(tenant_a.id, *["It rains in Porto. " * 3000] * 2)
+    said = add_exchange(tenant_a.id, "My sister Zoe moved to Lisbon. " * 300, "Lisbon, Zoe! " * 300)
+    add_exchange(tenant_a.id, *["It rains in Porto. " * 3000] * 2)
     drain(tenant_a.id)
     fact = MANAGER.store_memory(tenant_a.id, "Zoe is Ann's sister. " * 400)
     manager = ContextManager()
@@ -211,10 +211,10 @@ def test_trace_lists_truncated_parts_of_the_task(tenant_a: Tenant) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_another_tenants_context_is_empty_and_its_store_is_refused(
-    tenant_a: Tenant, tenant_b: Tenant, say: Callable[..., Any]
+    tenant_a: Tenant, tenant_b: Tenant, add_message: Callable[..., Any]
 ) -> None:
     save_session(tenant_a, "thread", HumanMessage("Our secret is tea"), AIMessage("Hush."))
-    say(tenant_a.id, "Our secret is tea.")
+    add_message(tenant_a.id, "Our secret is tea.")
     append_message(tenant_a.id, AGENT, USER, "user", "Our secret is tea.")
     drain(tenant_a.id)
     MANAGER.store_memory(tenant_a.id, "The secret is tea.", agent_id=AGENT, user_id=USER)

@@ -237,7 +237,7 @@ def test_window_under_constant_change_is_cached_by_its_next_reader(
 def test_concurrent_clears_appends_and_reads_agree_with_the_transcript(
     tenant_a: Tenant,
     tenant_b: Tenant,
-    talk: Callable[..., Any],
+    add_exchange: Callable[..., Any],
     at_once: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -249,12 +249,12 @@ def test_concurrent_clears_appends_and_reads_agree_with_the_transcript(
         for step in range(6):
             if number == 0 and step % 2:
                 clear_window(tenant.id, AGENT, USER)
-            talk(tenant.id, f"q{number}.{step}", f"{tenant.slug} {number}.{step}")
+            add_exchange(tenant.id, f"q{number}.{step}", f"{tenant.slug} {number}.{step}")
             contents(tenant.id)
 
     at_once(work, [(tenant, number) for tenant in (tenant_a, tenant_b) for number in range(4)])
     for tenant in (tenant_a, tenant_b):
-        talk(tenant.id, "last", f"{tenant.slug} last")
+        add_exchange(tenant.id, "last", f"{tenant.slug} last")
         live = contents(tenant.id)
         rebuild_window(tenant.id, AGENT, USER)
         assert sorted(live) == sorted(contents(tenant.id))

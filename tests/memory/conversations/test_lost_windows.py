@@ -51,8 +51,8 @@ def test_returned_message_id_is_stored(tenant_a, message_id):
     }
 
 
-def test_other_type_under_the_key_is_replaced_by_the_transcript(tenant_a, talk):
-    talk(tenant_a.id, "q", "a")
+def test_other_type_under_the_key_is_replaced_by_the_transcript(tenant_a, add_exchange):
+    add_exchange(tenant_a.id, "q", "a")
     cache = get_redis_connection("default")
     for kind in ({"set": "x"}, {"hset": {"f": "v"}}):
         cache.delete(key_of(tenant_a.id))
@@ -68,28 +68,31 @@ def test_other_type_under_the_key_is_replaced_by_the_transcript(tenant_a, talk):
     assert contents(tenant_a.id) == ["q", "a", "more"]
 
 
-def test_a_lost_window_is_rebuilt_when_it_is_appended_to(tenant_a, talk):
-    talk(tenant_a.id, "q1", "a1")
+def test_a_lost_window_is_rebuilt_when_it_is_appended_to(tenant_a, add_exchange):
+    add_exchange(tenant_a.id, "q1", "a1")
     get_redis_connection("default").flushdb()
-    talk(tenant_a.id, "q2", "a2")
+    add_exchange(tenant_a.id, "q2", "a2")
     assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2"]
     get_redis_connection("default").flushdb()
     append_message(tenant_a.id, AGENT, USER, "user", "direct")
     assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2", "direct"]
 
 
-def test_a_rebuild_takes_pairs_in_the_order_of_their_replies(tenant_a, say):
-    first, second = say(tenant_a.id, "q1"), say(tenant_a.id, "q2", thread_id="C2", channel="slack")
-    say(tenant_a.id, "a2", role="assistant", in_reply_to=second.id)
-    say(tenant_a.id, "not answered yet")
-    say(tenant_a.id, "a1", role="assistant", in_reply_to=first.id)
+def test_a_rebuild_takes_pairs_in_the_order_of_their_replies(tenant_a, add_message):
+    first, second = (
+        add_message(tenant_a.id, "q1"),
+        add_message(tenant_a.id, "q2", thread_id="C2", channel="slack"),
+    )
+    add_message(tenant_a.id, "a2", role="assistant", in_reply_to=second.id)
+    add_message(tenant_a.id, "not answered yet")
+    add_message(tenant_a.id, "a1", role="assistant", in_reply_to=first.id)
     assert contents(tenant_a.id) == ["q2", "a2", "q1", "a1"]
 
 
-def test_a_rebuild_takes_imported_turns_in_their_order(tenant_a, say, talk):
-    talk(tenant_a.id, "q", "a")
+def test_a_rebuild_takes_imported_turns_in_their_order(tenant_a, add_message, add_exchange):
+    add_exchange(tenant_a.id, "q", "a")
     for minute, (role, text) in enumerate([("user", "old q"), ("assistant", "old a")]):
-        say(
+        add_message(
             tenant_a.id,
             text,
             role=role,
@@ -101,30 +104,30 @@ def test_a_rebuild_takes_imported_turns_in_their_order(tenant_a, say, talk):
     assert contents(tenant_a.id) == ["old q", "old a", "q", "a"]
 
 
-def test_a_rebuild_takes_no_other_users_agents_or_tenants_turns(tenant_a, tenant_b, talk):
+def test_a_rebuild_takes_no_other_users_agents_or_tenants_turns(tenant_a, tenant_b, add_exchange):
     for tenant in (tenant_a, tenant_b):
-        talk(tenant.id, "q", f"of {tenant.slug}")
-        talk(tenant.id, "q", f"bob's of {tenant.slug}", user_id="bob")
-        talk(tenant.id, "q", f"other agent's of {tenant.slug}", agent_id=uuid4())
+        add_exchange(tenant.id, "q", f"of {tenant.slug}")
+        add_exchange(tenant.id, "q", f"bob's of {tenant.slug}", user_id="bob")
+        add_exchange(tenant.id, "q", f"other agent's of {tenant.slug}", agent_id=uuid4())
     get_redis_connection("default").flushdb()
     assert contents(tenant_a.id) == ["q", "of tenant-a"]
     assert contents(tenant_b.id) == ["q", "of tenant-b"]
     assert contents(tenant_b.id, "bob") == ["q", "bob's of tenant-b"]
 
 
-def test_more_than_a_window_can_be_asked_of_a_lost_one(tenant_a, talk):
+def test_more_than_a_window_can_be_asked_of_a_lost_one(tenant_a, add_exchange):
     for number in range(15):
-        talk(tenant_a.id, f"q{number}", f"a{number}")
+        add_exchange(tenant_a.id, f"q{number}", f"a{number}")
     get_redis_connection("default").flushdb()
     assert contents(tenant_a.id, n=26) == [f"{who}{n}" for n in range(2, 15) for who in "qa"]
 
 
-def test_a_clear_is_of_one_user_with_one_agent_in_one_tenant(tenant_a, tenant_b, talk):
+def test_a_clear_is_of_one_user_with_one_agent_in_one_tenant(tenant_a, tenant_b, add_exchange):
     other = uuid4()
     for tenant in (tenant_a, tenant_b):
         for agent in (AGENT, other):
             for user in (USER, "bob"):
-                talk(tenant.id, "q", "a", agent_id=agent, user_id=user)
+                add_exchange(tenant.id, "q", "a", agent_id=agent, user_id=user)
     clear_window(tenant_a.id, AGENT, USER)
     get_redis_connection("default").flushdb()
     assert contents(tenant_a.id) == []
@@ -134,9 +137,11 @@ def test_a_clear_is_of_one_user_with_one_agent_in_one_tenant(tenant_a, tenant_b,
 
 
 @pytest.mark.parametrize("reader", ["get", "append_message", "append_turns"])
-def test_reader_from_before_a_clear_cannot_undo_it(tenant_a, talk, answered, monkeypatch, reader):
-    talk(tenant_a.id, "q1", "a1")
-    late = answered(tenant_a.id, "q2", "a2")
+def test_reader_from_before_a_clear_cannot_undo_it(
+    tenant_a, add_exchange, record_exchange, monkeypatch, reader
+):
+    add_exchange(tenant_a.id, "q1", "a1")
+    late = record_exchange(tenant_a.id, "q2", "a2")
     get_redis_connection("default").flushdb()
     read = Conversation.recent_turns
     cleared = []
@@ -163,27 +168,29 @@ def test_reader_from_before_a_clear_cannot_undo_it(tenant_a, talk, answered, mon
     assert [t for t in contents(tenant_a.id) if t == "new"] == [t for t in expected if t == "new"]
 
 
-def test_without_the_cache_the_transcript_is_read(tenant_a, talk, cache_away, caplog):
-    talk(tenant_a.id, "q1", "a1")
+def test_without_the_cache_the_transcript_is_read(tenant_a, add_exchange, cache_away, caplog):
+    add_exchange(tenant_a.id, "q1", "a1")
     live = get_recent_messages(tenant_a.id, AGENT, USER)
     with cache_away(), caplog.at_level(logging.WARNING, logger="memory"):
         assert get_recent_messages(tenant_a.id, AGENT, USER) == live
     assert "is read from the transcript" in caplog.text
 
 
-def test_without_the_cache_appending_is_logged_and_made_up_for(tenant_a, talk, cache_away, caplog):
-    talk(tenant_a.id, "q1", "a1")
+def test_without_the_cache_appending_is_logged_and_made_up_for(
+    tenant_a, add_exchange, cache_away, caplog
+):
+    add_exchange(tenant_a.id, "q1", "a1")
     with cache_away(), caplog.at_level(logging.WARNING, logger="memory"):
-        talk(tenant_a.id, "q2", "a2")
+        add_exchange(tenant_a.id, "q2", "a2")
         append_message(tenant_a.id, AGENT, USER, "user", "direct")
     assert caplog.text.count("was not appended to") == 2
-    talk(tenant_a.id, "q3", "a3")
+    add_exchange(tenant_a.id, "q3", "a3")
     assert contents(tenant_a.id) == ["q1", "a1", "q2", "a2", "q3", "a3"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_clear_applies_although_the_cache_kept_its_copy(tenant_a, talk, cache_away, caplog):
-    talk(tenant_a.id, "q1", "a1")
+def test_clear_applies_although_the_cache_kept_its_copy(tenant_a, add_exchange, cache_away, caplog):
+    add_exchange(tenant_a.id, "q1", "a1")
     append_message(tenant_a.id, AGENT, USER, "user", "alone")
     with cache_away(), caplog.at_level(logging.WARNING, logger="memory"):
         clear_window(tenant_a.id, AGENT, USER)

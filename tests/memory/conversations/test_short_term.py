@@ -144,9 +144,9 @@ def test_a_tenant_that_does_not_exist_has_no_turns(db):
     assert contents(unknown) == ["Hello"]
 
 
-def test_an_unknown_tenant_breaks_no_transaction(tenant_a, say):
+def test_an_unknown_tenant_breaks_no_transaction(tenant_a, add_message):
     with tenant_scope(tenant_a.id), transaction.atomic():
-        say(tenant_a.id, "before")
+        add_message(tenant_a.id, "before")
         assert get_recent_messages(uuid4(), AGENT, USER) == []
         assert Message.objects.count() == 1
 
@@ -156,8 +156,8 @@ def test_a_window_of_an_unknown_tenant_cannot_be_cleared(db):
         clear_window(uuid4(), AGENT, USER)
 
 
-def test_turns_of_the_transcript_have_message_ids(tenant_a, answered):
-    question, answer = answered(tenant_a.id, "q", "a", name="Ann")
+def test_turns_of_the_transcript_have_message_ids(tenant_a, record_exchange):
+    question, answer = record_exchange(tenant_a.id, "q", "a", name="Ann")
     append_turns(tenant_a.id, AGENT, USER, [question, answer])
     live = get_recent_messages(tenant_a.id, AGENT, USER)
     assert live == [
@@ -180,19 +180,19 @@ def test_turns_of_the_transcript_have_message_ids(tenant_a, answered):
     assert get_recent_messages(tenant_a.id, AGENT, USER) == live
 
 
-def test_turns_outside_of_the_window_do_not_return(tenant_a, talk):
-    first = talk(tenant_a.id, "q0", "a0")
+def test_turns_outside_of_the_window_do_not_return(tenant_a, add_exchange):
+    first = add_exchange(tenant_a.id, "q0", "a0")
     for number in range(1, 11):
-        talk(tenant_a.id, f"q{number}", f"a{number}")
+        add_exchange(tenant_a.id, f"q{number}", f"a{number}")
     append_turns(tenant_a.id, AGENT, USER, first)
     assert contents(tenant_a.id) == [f"{who}{n}" for n in range(1, 11) for who in "qa"]
 
 
-def test_turns_include_directly_appended_ones(tenant_a, talk):
+def test_turns_include_directly_appended_ones(tenant_a, add_exchange):
     append_message(tenant_a.id, AGENT, USER, "user", "direct 1")
-    talk(tenant_a.id, "q1", "a1")
+    add_exchange(tenant_a.id, "q1", "a1")
     append_message(tenant_a.id, AGENT, USER, "user", "direct 2")
-    talk(tenant_a.id, "q2", "a2")
+    add_exchange(tenant_a.id, "q2", "a2")
     assert contents(tenant_a.id) == ["direct 1", "q1", "a1", "direct 2", "q2", "a2"]
 
 

@@ -50,8 +50,8 @@ def test_turn_added_during_a_rebuild_is_kept(tenant_a, monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_turns_are_in_the_window_once_each(tenant_a, answered, at_once):
-    pairs = [answered(tenant_a.id, f"q{n}", f"a{n}") for n in range(8)]
+def test_concurrent_turns_are_in_the_window_once_each(tenant_a, record_exchange, at_once):
+    pairs = [record_exchange(tenant_a.id, f"q{n}", f"a{n}") for n in range(8)]
     at_once(lambda pair: append_turns(tenant_a.id, AGENT, USER, pair), pairs * 2)
     found = contents(tenant_a.id)
     assert sorted(found) == sorted(f"{who}{n}" for n in range(8) for who in "qa")
@@ -61,9 +61,9 @@ def test_concurrent_turns_are_in_the_window_once_each(tenant_a, answered, at_onc
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_readers_of_a_lost_window_write_it_once(tenant_a, talk, at_once):
+def test_concurrent_readers_of_a_lost_window_write_it_once(tenant_a, add_exchange, at_once):
     for number in range(3):
-        talk(tenant_a.id, f"q{number}", f"a{number}")
+        add_exchange(tenant_a.id, f"q{number}", f"a{number}")
     live = contents(tenant_a.id)
     get_redis_connection("default").flushdb()
     assert at_once(lambda _: contents(tenant_a.id), list(range(8))) == [live] * 8
@@ -101,16 +101,18 @@ def test_the_window_is_a_bounded_list(steps, n):
         st.sampled_from(["talk", "repeat", "lose append", "flush", "read", "clear"]), max_size=14
     )
 )
-def test_window_equals_the_transcript_after_any_sequence(tenant_a, talk, answered, steps):
+def test_window_equals_the_transcript_after_any_sequence(
+    tenant_a, add_exchange, record_exchange, steps
+):
     """After each talk the window is the answered pairs since the last clear, the last twenty."""
     user, expected, pairs = str(uuid4()), [], []
     for number, step in enumerate(steps):
         if step == "talk":
-            pairs.append(talk(tenant_a.id, f"q{number}", f"a{number}", user_id=user))
+            pairs.append(add_exchange(tenant_a.id, f"q{number}", f"a{number}", user_id=user))
             expected = [*expected, f"q{number}", f"a{number}"][-20:]
             assert contents(tenant_a.id, user) == expected
         elif step == "lose append":
-            pairs.append(answered(tenant_a.id, f"q{number}", f"a{number}", user_id=user))
+            pairs.append(record_exchange(tenant_a.id, f"q{number}", f"a{number}", user_id=user))
             expected = [*expected, f"q{number}", f"a{number}"][-20:]
         elif step == "repeat" and pairs:
             append_turns(tenant_a.id, AGENT, user, pairs[-1])
@@ -127,10 +129,10 @@ def test_window_equals_the_transcript_after_any_sequence(tenant_a, talk, answere
 
 
 def test_the_way_of_a_reply_is_one_query_and_one_round_trip(
-    tenant_a, talk, answered, monkeypatch, django_assert_num_queries
+    tenant_a, add_exchange, record_exchange, monkeypatch, django_assert_num_queries
 ):
-    talk(tenant_a.id, "q1", "a1")
-    turns = answered(tenant_a.id, "q2", "a2")
+    add_exchange(tenant_a.id, "q1", "a1")
+    turns = record_exchange(tenant_a.id, "q2", "a2")
     calls = []
     run = short_term.window_store._run
     monkeypatch.setattr(

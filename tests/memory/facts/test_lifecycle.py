@@ -48,14 +48,14 @@ def run() -> Author:
 
 
 @pytest.fixture
-def message(say: Callable[..., Message], tenant_a: Tenant) -> Callable[..., Message]:
+def message(add_message: Callable[..., Message], tenant_a: Tenant) -> Callable[..., Message]:
     """Messages of the user, each a day after the one before."""
     days = iter(range(100))
 
     def record(content: str, **values: Any) -> Message:
         values = {"agent_id": AGENT, "user_id": USER, **values}
         values.setdefault("created_at", START + timedelta(days=next(days)))
-        return say(tenant_a.id, content, **values)
+        return add_message(tenant_a.id, content, **values)
 
     return record
 

@@ -26,9 +26,9 @@ from tests.memory.pending import TRACE, sentence, stored, waiting
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 
 
-def test_waiting_messages_are_embedded_and_their_jobs_removed(tenant_a, say):
+def test_waiting_messages_are_embedded_and_their_jobs_removed(tenant_a, add_message):
     for number in range(3):
-        say(tenant_a.id, sentence(number))
+        add_message(tenant_a.id, sentence(number))
     assert drain(tenant_a.id) == Drained(stored=3, more=False)
     assert stored(tenant_a.id) == {sentence(number): 1 for number in range(3)}
     assert waiting(tenant_a.id) == []
@@ -44,8 +44,8 @@ def test_waiting_messages_are_embedded_and_their_jobs_removed(tenant_a, say):
         assert Posting.objects.exists()
 
 
-def test_twice_is_once(tenant_a, say):
-    messages = [say(tenant_a.id, sentence(number)) for number in range(3)]
+def test_twice_is_once(tenant_a, add_message):
+    messages = [add_message(tenant_a.id, sentence(number)) for number in range(3)]
     ids = [message.id for message in messages]
     assert drain(tenant_a.id, ids).stored == 3
     assert drain(tenant_a.id, ids).stored == 0
@@ -53,14 +53,14 @@ def test_twice_is_once(tenant_a, say):
     assert stored(tenant_a.id) == {sentence(number): 1 for number in range(3)}
 
 
-def test_task_stores_overdue_messages_with_its_own(tenant_a, say, monkeypatch):
+def test_task_stores_overdue_messages_with_its_own(tenant_a, add_message, monkeypatch):
     monkeypatch.setattr(embedding_jobs, "OUTBOX_BATCH", 3)
-    overdue = [say(tenant_a.id, sentence(number)) for number in range(5)]
+    overdue = [add_message(tenant_a.id, sentence(number)) for number in range(5)]
     with tenant_scope(tenant_a.id):
         for number, message in enumerate(overdue):
             due_at = timezone.now() - timedelta(minutes=5 - number)
             EMBEDDINGS.jobs([message.id]).update(due_at=due_at, sweep_at=due_at)
-    own, in_time = say(tenant_a.id, sentence(5)), say(tenant_a.id, sentence(6))
+    own, in_time = add_message(tenant_a.id, sentence(5)), add_message(tenant_a.id, sentence(6))
     taken = []
 
     def index(messages):
@@ -76,9 +76,9 @@ def test_task_stores_overdue_messages_with_its_own(tenant_a, say, monkeypatch):
     assert waiting(tenant_a.id) == [in_time.content]
 
 
-def test_only_messages_of_the_tenant_are_embedded(tenant_a, tenant_b, say):
+def test_only_messages_of_the_tenant_are_embedded(tenant_a, tenant_b, add_message):
     for tenant in (tenant_a, tenant_b):
-        say(tenant.id, sentence(1))
+        add_message(tenant.id, sentence(1))
     assert drain(tenant_a.id).stored == 1
     assert waiting(tenant_b.id) == [sentence(1)]
     assert stored(tenant_b.id) == {}
@@ -93,9 +93,9 @@ def test_no_tenant_no_outbox(db):
         drain(uuid4())
 
 
-def test_recalled_memories_become_one_recall_event(tenant_a, say):
-    message = say(tenant_a.id, "Where does my sister live?")
-    reply = say(
+def test_recalled_memories_become_one_recall_event(tenant_a, add_message):
+    message = add_message(tenant_a.id, "Where does my sister live?")
+    reply = add_message(
         tenant_a.id,
         "She lives in Lisbon.",
         role="assistant",
@@ -110,8 +110,8 @@ def test_recalled_memories_become_one_recall_event(tenant_a, say):
     assert {field: getattr(event, field) for field in TRACE} == TRACE
 
 
-def test_a_message_of_many_sentences_is_wholly_stored_once(tenant_a, say):
-    say(tenant_a.id, " ".join(sentence(number) for number in range(40)))
+def test_a_message_of_many_sentences_is_wholly_stored_once(tenant_a, add_message):
+    add_message(tenant_a.id, " ".join(sentence(number) for number in range(40)))
     drain(tenant_a.id)
     (pieces,) = stored(tenant_a.id).values()
     with tenant_scope(tenant_a.id):
@@ -122,17 +122,17 @@ def test_a_message_of_many_sentences_is_wholly_stored_once(tenant_a, say):
 
 
 @pytest.mark.parametrize("text", ["", "\n", "😀", "你好。再见。", "x" * 32_000])
-def test_any_text_can_be_stored(tenant_a, say, text):
-    say(tenant_a.id, text)
+def test_any_text_can_be_stored(tenant_a, add_message, text):
+    add_message(tenant_a.id, text)
     assert drain(tenant_a.id) == Drained(stored=1, more=False)
     assert waiting(tenant_a.id) == []
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_workers_store_each_message_once(tenant_a, say, at_once, monkeypatch):
+def test_many_workers_store_each_message_once(tenant_a, add_message, at_once, monkeypatch):
     monkeypatch.setattr(embedding_jobs, "OUTBOX_BATCH", 5)
     for number in range(40):
-        say(tenant_a.id, sentence(number))
+        add_message(tenant_a.id, sentence(number))
     done = at_once(lambda _: drain(tenant_a.id).stored, list(range(4)))
     assert sum(done) == 40
     assert stored(tenant_a.id) == {sentence(number): 1 for number in range(40)}
@@ -140,8 +140,8 @@ def test_many_workers_store_each_message_once(tenant_a, say, at_once, monkeypatc
 
 
 @pytest.mark.django_db(transaction=True)
-def test_messages_claimed_by_another_worker_are_skipped(tenant_a, say, at_once):
-    held, free = say(tenant_a.id, sentence(1)), say(tenant_a.id, sentence(2))
+def test_messages_claimed_by_another_worker_are_skipped(tenant_a, add_message, at_once):
+    held, free = add_message(tenant_a.id, sentence(1)), add_message(tenant_a.id, sentence(2))
     with tenant_scope(tenant_a.id), transaction.atomic():
         list(EMBEDDINGS.jobs([held.pk]).select_for_update())
         assert at_once(lambda _: drain(tenant_a.id).stored, [1]) == [1]
@@ -150,6 +150,6 @@ def test_messages_claimed_by_another_worker_are_skipped(tenant_a, say, at_once):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_asynchronous_twin_does_the_same(tenant_a, say):
-    say(tenant_a.id, sentence(1))
+def test_the_asynchronous_twin_does_the_same(tenant_a, add_message):
+    add_message(tenant_a.id, sentence(1))
     assert async_to_sync(adrain)(tenant_a.id) == Drained(stored=1, more=False)

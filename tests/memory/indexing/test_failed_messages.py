@@ -33,11 +33,11 @@ def job_of(tenant_id, content):
         return EMBEDDINGS.jobs([Message.objects.get(content=content).pk]).get()
 
 
-def test_single_overdue_message_is_recorded_before_its_start(tenant_a, say, monkeypatch):
+def test_single_overdue_message_is_recorded_before_its_start(tenant_a, add_message, monkeypatch):
     """A task may have died over what it took besides its own."""
-    say(tenant_a.id, "This is poison.")
+    add_message(tenant_a.id, "This is poison.")
     make_due(tenant_a.id)
-    own = say(tenant_a.id, sentence(1))
+    own = add_message(tenant_a.id, sentence(1))
 
     def index(messages):
         if any("poison" in message.content for message in messages):
@@ -54,10 +54,12 @@ def test_single_overdue_message_is_recorded_before_its_start(tenant_a, say, monk
     assert drain(tenant_a.id, [own.id]) == Drained(stored=0, more=False)
 
 
-def test_remaining_messages_of_a_failed_batch_are_retried_one_by_one(tenant_a, say, monkeypatch):
+def test_remaining_messages_of_a_failed_batch_are_retried_one_by_one(
+    tenant_a, add_message, monkeypatch
+):
     """A worker that was killed lately may have been killed for anything: once, nothing is noted."""
     for number in range(3):
-        say(tenant_a.id, sentence(number))
+        add_message(tenant_a.id, sentence(number))
     seen = []
 
     def index(messages):
@@ -75,12 +77,12 @@ def test_remaining_messages_of_a_failed_batch_are_retried_one_by_one(tenant_a, s
         assert sorted(EMBEDDINGS.jobs().values_list("attempts", flat=True)) == [0, 0, 1]
 
 
-def test_one_that_fails_takes_no_other_with_it(tenant_a, say, failing, caplog):
+def test_one_that_fails_takes_no_other_with_it(tenant_a, add_message, failing, caplog):
     for number in range(5):
-        say(tenant_a.id, sentence(number))
-    say(tenant_a.id, "This is poison.")
+        add_message(tenant_a.id, sentence(number))
+    add_message(tenant_a.id, "This is poison.")
     for number in range(5, 8):
-        say(tenant_a.id, sentence(number))
+        add_message(tenant_a.id, sentence(number))
     failing("poison")
     with caplog.at_level(logging.WARNING, logger="tenants"):
         assert drain(tenant_a.id) == Drained(stored=8, more=False)
@@ -94,8 +96,8 @@ def test_one_that_fails_takes_no_other_with_it(tenant_a, say, failing, caplog):
     assert "will be tried again: ValueError: cannot index poison" in caplog.text
 
 
-def test_failed_message_is_retried_with_growing_delays(tenant_a, say, failing, monkeypatch):
-    say(tenant_a.id, "This is poison.")
+def test_failed_message_is_retried_with_growing_delays(tenant_a, add_message, failing, monkeypatch):
+    add_message(tenant_a.id, "This is poison.")
     failing("poison")
     waits = []
     for attempt in range(1, 14):
@@ -112,8 +114,8 @@ def test_failed_message_is_retried_with_growing_delays(tenant_a, say, failing, m
     assert (stored(tenant_a.id), waiting(tenant_a.id)) == ({"This is poison.": 1}, [])
 
 
-def test_a_failure_leaves_no_half(tenant_a, say, failing):
-    say(tenant_a.id, "This is poison.")
+def test_a_failure_leaves_no_half(tenant_a, add_message, failing):
+    add_message(tenant_a.id, "This is poison.")
     failing("poison")
     drain(tenant_a.id)
     with tenant_scope(tenant_a.id):
@@ -121,9 +123,9 @@ def test_a_failure_leaves_no_half(tenant_a, say, failing):
         assert Posting.objects.count() == IndexedMessage.objects.count() == 0
 
 
-def test_an_error_of_the_database_is_isolated_too(tenant_a, say, failing):
-    say(tenant_a.id, sentence(1))
-    say(tenant_a.id, "This is poison.")
+def test_an_error_of_the_database_is_isolated_too(tenant_a, add_message, failing):
+    add_message(tenant_a.id, sentence(1))
+    add_message(tenant_a.id, "This is poison.")
     failing("poison", OperationalError)
     assert drain(tenant_a.id).stored == 1
     assert job_of(tenant_a.id, "This is poison.").last_error == (
@@ -131,8 +133,8 @@ def test_an_error_of_the_database_is_isolated_too(tenant_a, say, failing):
     )
 
 
-def test_invalid_trace_is_reported_and_can_be_retried(tenant_a, say):
-    say(tenant_a.id, sentence(1), recall_trace={"query": "no more than this"})
+def test_invalid_trace_is_reported_and_can_be_retried(tenant_a, add_message):
+    add_message(tenant_a.id, sentence(1), recall_trace={"query": "no more than this"})
     assert drain(tenant_a.id).stored == 0
     assert (
         job_of(tenant_a.id, sentence(1)).last_error
@@ -140,8 +142,8 @@ def test_invalid_trace_is_reported_and_can_be_retried(tenant_a, say):
     )
 
 
-def test_a_message_that_failed_can_be_tried_at_once(tenant_a, say, failing, monkeypatch):
-    message = say(tenant_a.id, "This is poison.")
+def test_a_message_that_failed_can_be_tried_at_once(tenant_a, add_message, failing, monkeypatch):
+    message = add_message(tenant_a.id, "This is poison.")
     failing("poison")
     drain(tenant_a.id)
     monkeypatch.undo()
@@ -152,8 +154,8 @@ def test_a_message_that_failed_can_be_tried_at_once(tenant_a, say, failing, monk
     assert drain(tenant_a.id, [message.id]).stored == 1
 
 
-def test_model_load_error_is_stored_on_the_jobs(tenant_a, say, monkeypatch):
-    say(tenant_a.id, sentence(1))
+def test_model_load_error_is_stored_on_the_jobs(tenant_a, add_message, monkeypatch):
+    add_message(tenant_a.id, sentence(1))
 
     def fail():
         raise EmbeddingModelError("the weights are gone")
@@ -167,9 +169,9 @@ def test_model_load_error_is_stored_on_the_jobs(tenant_a, say, monkeypatch):
     assert drain(tenant_a.id).stored == 1
 
 
-def test_alone_each_message_is_noted_before_it_is_begun(tenant_a, say, monkeypatch):
+def test_alone_each_message_is_noted_before_it_is_begun(tenant_a, add_message, monkeypatch):
     for number in range(3):
-        say(tenant_a.id, sentence(number))
+        add_message(tenant_a.id, sentence(number))
     seen = []
 
     def index(messages):
@@ -189,9 +191,11 @@ def test_alone_each_message_is_noted_before_it_is_begun(tenant_a, say, monkeypat
     assert waiting(tenant_a.id) == [sentence(1)]
 
 
-def test_a_message_that_kills_its_workers_is_tried_ever_more_rarely(tenant_a, say, monkeypatch):
+def test_a_message_that_kills_its_workers_is_tried_ever_more_rarely(
+    tenant_a, add_message, monkeypatch
+):
     """Alone, a second time at once, and then as if it had failed."""
-    say(tenant_a.id, "This is poison.")
+    add_message(tenant_a.id, "This is poison.")
 
     def index(messages):
         raise SystemExit  # as good as killed
@@ -211,10 +215,10 @@ def test_a_message_that_kills_its_workers_is_tried_ever_more_rarely(tenant_a, sa
     assert job.due_at > timezone.now() + timedelta(seconds=15)
 
 
-def test_job_of_a_deleted_message_is_removed(tenant_a, say):
+def test_job_of_a_deleted_message_is_removed(tenant_a, add_message):
     with tenant_scope(tenant_a.id):
         EMBEDDINGS.enqueue(uuid4())
-    say(tenant_a.id, sentence(1))
+    add_message(tenant_a.id, sentence(1))
     assert drain(tenant_a.id) == Drained(stored=1, more=False)
     with tenant_scope(tenant_a.id):
         assert not EMBEDDINGS.jobs().exists()

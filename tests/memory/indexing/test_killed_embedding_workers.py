@@ -110,9 +110,11 @@ def workers(environment_of_processes):
     ],
 )
 @pytest.mark.django_db(transaction=True)
-def test_killed_worker_causes_no_loss_and_no_duplicates(workers, tenant_a, say, where, left):
+def test_killed_worker_causes_no_loss_and_no_duplicates(
+    workers, tenant_a, add_message, where, left
+):
     for number in range(10):
-        say(tenant_a.id, sentence(number), recall_trace=TRACE)
+        add_message(tenant_a.id, sentence(number), recall_trace=TRACE)
     workers.start(tenant_a.id, where)
     assert workers.wait() == -signal.SIGKILL
     assert len(waiting(tenant_a.id)) == left
@@ -126,10 +128,12 @@ def test_killed_worker_causes_no_loss_and_no_duplicates(workers, tenant_a, say, 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_workers_killed_at_any_moment_cause_no_loss_and_no_duplicates(workers, tenant_a, say):
+def test_workers_killed_at_any_moment_cause_no_loss_and_no_duplicates(
+    workers, tenant_a, add_message
+):
     total = 160
     for number in range(total):
-        say(tenant_a.id, sentence(number))
+        add_message(tenant_a.id, sentence(number))
     for moment in (0.0, 0.05):
         before = len(stored(tenant_a.id))
         worker = psutil.Process(workers.start(tenant_a.id, "nowhere"))

@@ -30,9 +30,9 @@ CHANGEABLE = {
 
 
 @pytest.fixture
-def one_of_each(tenant_a, say):
+def one_of_each(tenant_a, add_message):
     """A row in each append-only table."""
-    message = say(tenant_a.id, "My sister lives in Lisbon.")
+    message = add_message(tenant_a.id, "My sister lives in Lisbon.")
     with tenant_scope(tenant_a.id):
         scope = {"agent_id": AGENT, "user_id": "ann"}
         rows = [
@@ -94,8 +94,8 @@ def test_only_jobs_and_facts_can_be_changed(tenant_a):
     assert {table for table, privilege in granted if privilege == "SELECT"} == tables
 
 
-def test_another_tenants_id_cannot_be_written(tenant_a, tenant_b, say):
-    message = say(tenant_a.id, "mine")
+def test_another_tenants_id_cannot_be_written(tenant_a, tenant_b, add_message):
+    message = add_message(tenant_a.id, "mine")
     with tenant_scope(tenant_a.id):
         forged = Message(
             agent_id=AGENT,

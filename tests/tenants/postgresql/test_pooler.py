@@ -156,7 +156,7 @@ def test_session_statements_of_the_owner_are_refused_through_a_pooler(
             )
             assert "Set it to the address of Postgres itself" in ran.stderr
     with public_scope():
-        assert not Tenant.objects.exclude(slug__in=database.STANDING_TENANTS).exists()
+        assert not Tenant.objects.exclude(slug__in=database.SHARED_TENANTS).exists()
 
 
 @pytest.mark.parametrize(("mode", "status"), [("statement", CANNOT_BOOT), ("session", 0)])

@@ -110,10 +110,10 @@ def test_another_tenants_agent_is_not_there(
 
 @pytest.mark.slow
 def test_tools_and_rules_of_an_agent_are_edited(
-    involved_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(involved_a.tenant)
-    page = f"/admin/orchestrator/agent/{involved_a.agent.pk}/change/"
+    client = browser(pending_a.tenant)
+    page = f"/admin/orchestrator/agent/{pending_a.agent.pk}/change/"
     form = {
         **FACT_FIELDS,
         "name": "ada", "model_tier": "fast", "recall_mode": "hybrid", "recall_weights": "{}",
@@ -122,6 +122,6 @@ def test_tools_and_rules_of_an_agent_are_edited(
     }  # fmt: skip
     assert "not one of the available choices" in client.post(page, {**form, "tools": ["rm"]}).text
     client.post(page, {**form, "tools": ["remember_fact"]})
-    with tenant_scope(involved_a.tenant.id):
-        agent = Agent.objects.get(pk=involved_a.agent.pk)
+    with tenant_scope(pending_a.tenant.id):
+        agent = Agent.objects.get(pk=pending_a.agent.pk)
     assert (agent.tools, agent.escalate_on) == (["remember_fact"], ["refund", "legal action"])

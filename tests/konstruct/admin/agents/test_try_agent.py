@@ -31,8 +31,8 @@ def counts(program: Program) -> dict[str, int]:
 
 
 @pytest.fixture
-def program_a(db: None, standing_populated: Program) -> Program:
-    return standing_populated
+def program_a(db: None, module_populated: Program) -> Program:
+    return module_populated
 
 
 @pytest.fixture

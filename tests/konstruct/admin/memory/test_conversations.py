@@ -29,8 +29,8 @@ def conversation(client: Client, message: Message, **query: str) -> str:
 
 
 @pytest.fixture
-def program_a(db: None, standing_populated: Program) -> Program:
-    return standing_populated
+def program_a(db: None, module_populated: Program) -> Program:
+    return module_populated
 
 
 @pytest.fixture
@@ -53,10 +53,10 @@ def test_threads_are_listed_by_their_latest_message(
 
 
 def test_pages_of_threads_contain_each_thread_once(
-    program_b: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    program_b: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
     for number in range(60):
-        say(program_b, f"q{number}", answered=False, thread_id=f"t{number % 30}")
+        send_message(program_b, f"q{number}", answered=False, thread_id=f"t{number % 30}")
     client = browser(program_b.tenant)
     first = client.get(LIST)
     assert [row["thread"].thread_id for row in first.context["rows"]] == [
@@ -126,9 +126,9 @@ def test_reply_shows_its_sources(populated_a: Program, browser: Callable[..., Cl
 
 
 def test_sources_are_shown_before_the_reply_is_embedded(
-    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
-    question = say(program_a, "What do you know?")
+    question = send_message(program_a, "What do you know?")
     reply = message_of(program_a, in_reply_to_id=question.pk)
     answer = browser(program_a.tenant).get(f"{LIST}{question.pk}/")
     assert answer.context["chosen"] == reply.pk
@@ -179,9 +179,9 @@ def test_a_long_text_is_shown_from_its_beginning(
 
 
 def test_a_long_conversation_is_read_page_by_page(
-    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
-    said = [say(program_a, f"q{number}", answered=False) for number in range(70)]
+    said = [send_message(program_a, f"q{number}", answered=False) for number in range(70)]
     client = browser(program_a.tenant)
     answer = client.get(f"{LIST}{said[-1].pk}/")
     assert len(answer.context["turns"]) == 30

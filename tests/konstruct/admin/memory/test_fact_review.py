@@ -19,11 +19,11 @@ REVIEW = "/admin/facts/review/"
 
 
 @pytest.fixture
-def home(program_a: Program, say: Callable[..., Message]) -> Callable[..., UUID]:
+def home(program_a: Program, send_message: Callable[..., Message]) -> Callable[..., UUID]:
     """Let a run propose where maria lives."""
 
     def make(city: str, *, program: Program = program_a, **fields: Any) -> UUID:
-        message = say(program, f"I live in {city} <now>.", answered=False)
+        message = send_message(program, f"I live in {city} <now>.", answered=False)
         values = {"subject": "Maria", "slot": "home", "value": city, "is_multi_valued": False}
         return propose(message, city, f"Maria lives in {city}.", **{**values, **fields}).memory_id
 

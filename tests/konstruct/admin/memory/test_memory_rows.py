@@ -43,8 +43,8 @@ def changelist(model: type[Model]) -> str:
 
 
 @pytest.fixture
-def program_a(db: None, standing_populated: Program) -> Program:
-    return standing_populated
+def program_a(db: None, module_populated: Program) -> Program:
+    return module_populated
 
 
 @pytest.fixture
@@ -184,10 +184,10 @@ def test_a_recall_event_leads_to_the_reply(
 
 
 def test_windows_of_chosen_messages_are_emptied(
-    program_b: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    program_b: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
-    message = say(program_b, "q1")
-    say(program_b, "q2", user_id="bob")
+    message = send_message(program_b, "q1")
+    send_message(program_b, "q2", user_id="bob")
     tenant, agent = program_b.tenant, program_b.agent
     act = {"action": "clear_windows", "_selected_action": [str(message.pk)]}
     browser(tenant, "view_message").post(MESSAGES, act)

@@ -22,13 +22,13 @@ SEARCH = "/api/v1/memories/search/"
 
 
 @pytest.fixture
-def event(program_a: Program, say: Callable[..., Message]) -> RecallEvent:
+def event(program_a: Program, send_message: Callable[..., Message]) -> RecallEvent:
     """The recall for a reply that found one message."""
-    say(program_a, "My sister lives in Lisbon and visits in May.")
+    send_message(program_a, "My sister lives in Lisbon and visits in May.")
     embedding_jobs.drain(program_a.tenant.id)
     # The prompt has what is in the window anyway.
     clear_window(program_a.tenant.id, program_a.agent.id, "maria")
-    asked = say(program_a, "Where does my sister live?", thread_id="t2")
+    asked = send_message(program_a, "Where does my sister live?", thread_id="t2")
     embedding_jobs.drain(program_a.tenant.id)
     with tenant_scope(program_a.tenant.id):
         return RecallEvent.objects.get(reply__in_reply_to=asked)

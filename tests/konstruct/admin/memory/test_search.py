@@ -21,13 +21,13 @@ READS = ("search_everyone", "view_message")
 
 
 @pytest.fixture
-def program_a(db: None, standing_populated: Program) -> Program:
-    return standing_populated
+def program_a(db: None, module_populated: Program) -> Program:
+    return module_populated
 
 
 @pytest.fixture
-def fever(program_a: Program, say: Callable[..., Message]) -> Message:
-    message = say(program_a, FEVER, user_id="mother", name="Tilda Brandt", answered=False)
+def fever(program_a: Program, send_message: Callable[..., Message]) -> Message:
+    message = send_message(program_a, FEVER, user_id="mother", name="Tilda Brandt", answered=False)
     drain(program_a.tenant.id)
     return message
 
@@ -180,9 +180,9 @@ def test_operators_search_tenants_and_not_their_content(
 
 
 def test_markup_in_names_and_messages_is_text(
-    program_a: Program, say: Callable[..., Message], browser: Callable[..., Client]
+    program_a: Program, send_message: Callable[..., Message], browser: Callable[..., Client]
 ) -> None:
-    say(program_a, "<img src=x> fever", user_id="<b>x", name="<i>Eve", answered=False)
+    send_message(program_a, "<img src=x> fever", user_id="<b>x", name="<i>Eve", answered=False)
     with tenant_scope(program_a.tenant.id):
         Agent.objects.create(name="<u>eve", system_prompt="")
     client = browser(program_a.tenant)

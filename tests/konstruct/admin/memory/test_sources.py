@@ -24,11 +24,11 @@ LISBON = "My sister lives in Lisbon and visits in May."
 
 
 @pytest.fixture
-def reply_to(say: Callable[..., Message]) -> Callable[..., Message]:
+def reply_to(send_message: Callable[..., Message]) -> Callable[..., Message]:
     """Send a message and return the reply to it."""
 
     def answered(program: Program, content: str, **fields: Any) -> Message:
-        message = say(program, content, **fields)
+        message = send_message(program, content, **fields)
         drain(program.tenant.id)
         with tenant_scope(program.tenant.id):
             return Message.objects.get(in_reply_to=message)
@@ -130,10 +130,10 @@ def test_erased_prompt_is_shown_as_erased(
 
 
 def test_an_answer_of_a_person_names_the_person(
-    involved_a: Program, involved_b: Program, browser: Callable[..., Client]
+    pending_a: Program, pending_b: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(involved_a.tenant)
-    with tenant_scope(involved_a.tenant.id):
+    client = browser(pending_a.tenant)
+    with tenant_scope(pending_a.tenant.id):
         escalation = Escalation.objects.get(user_id="zoe")
         reply = answer_as_person(escalation.pk, "I am here.", name="Eva")
     shown = why(client, reply)
@@ -141,7 +141,7 @@ def test_an_answer_of_a_person_names_the_person(
     assert f"/admin/escalations/{escalation.pk}/" in shown.text
     assert "imported" not in shown.text
     # The other tenant has no such reply.
-    other = browser(involved_b.tenant)
+    other = browser(pending_b.tenant)
     assert other.get(f"/admin/conversations/{reply.pk}/").status_code == 404
 
 
@@ -216,9 +216,9 @@ def test_message_and_sentence_are_excluded_and_included_manually(
 
 
 def test_one_sentence_of_several_is_excluded(
-    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
-    message = say(program_a, "I live in Rome. My cat is called Tom.", answered=False)
+    message = send_message(program_a, "I live in Rome. My cat is called Tom.", answered=False)
     client = browser(program_a.tenant)
     address = f"/admin/messages/{message.pk}/exclude/"
     page = client.get(address)

@@ -14,9 +14,9 @@ WINDOW, CLEAR = "/admin/window/", "/admin/window/clear/"
 
 
 def test_a_window_is_shown_and_emptied_for_good_once_confirmed(
-    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
-    say(program_a, "Hello there")
+    send_message(program_a, "Hello there")
     tenant, agent = program_a.tenant, program_a.agent
     query = f"?agent={agent.pk}&user=maria"
     client = browser(tenant)
@@ -36,9 +36,9 @@ def test_a_window_is_shown_and_emptied_for_good_once_confirmed(
 
 
 def test_clearing_a_window_is_refused_with_view_permission(
-    program_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    program_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
-    say(program_a, "Hello there")
+    send_message(program_a, "Hello there")
     query = f"?agent={program_a.agent.pk}&user=maria"
     looker = browser(program_a.tenant, "view_windowclear")
     assert "Clear recent turns" not in looker.get(WINDOW + query).text

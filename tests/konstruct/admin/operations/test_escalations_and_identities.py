@@ -17,10 +17,10 @@ Browser = Callable[..., Client]
 
 @pytest.mark.slow
 def test_a_person_answers_and_hands_back(
-    involved_a: Program, involved_b: Program, browser: Browser, say: Callable[..., Message]
+    pending_a: Program, pending_b: Program, browser: Browser, send_message: Callable[..., Message]
 ) -> None:
-    client = browser(involved_a.tenant)
-    with tenant_scope(involved_a.tenant.id):
+    client = browser(pending_a.tenant)
+    with tenant_scope(pending_a.tenant.id):
         escalation = Escalation.objects.get()
     page = f"/admin/escalations/{escalation.pk}/"
     shown = client.get(page).text
@@ -31,12 +31,12 @@ def test_a_person_answers_and_hands_back(
     assert "Null characters" in client.post(f"{page}answer/", {"content": "a\0"}).text
     done = client.post(f"{page}answer/", {"content": "Here I am."}, follow=True)
     assert "The answer is on its way" in done.text
-    with tenant_scope(involved_a.tenant.id):
+    with tenant_scope(pending_a.tenant.id):
         turn = Message.objects.get(content="Here I am.")
         assert turn.in_reply_to is not None
         assert turn.in_reply_to.content == "Is anybody there?"
         assert turn.name.startswith("u")
-    say(involved_a, "Great.", user_id="zoe", thread_id="help")
+    send_message(pending_a, "Great.", user_id="zoe", thread_id="help")
     resolution = {"outcome": "person", "note": "Solved."}
     assert "Resolved" in client.post(f"{page}resolve/", resolution, follow=True).text
     again = client.post(f"{page}resolve/", resolution, follow=True).text
@@ -44,7 +44,7 @@ def test_a_person_answers_and_hands_back(
     row = f"/admin/orchestrator/escalation/{escalation.pk}/change/"
     assert (client.get(row).text.count(">Thread<"), "Read and answer" in again) == (1, False)
     assert "Read and answer" not in client.get(row).text
-    with tenant_scope(involved_a.tenant.id):
+    with tenant_scope(pending_a.tenant.id):
         closed = PendingReply.objects.get(message__content="Great.")
         assert closed.last_error.startswith("Taken care of by a person: u")
         done_by = list(
@@ -53,13 +53,13 @@ def test_a_person_answers_and_hands_back(
             )
         )
     assert done_by == [("answer", "zoe"), ("resolve", "zoe")]
-    assert browser(involved_b.tenant).get(page).status_code == 404
+    assert browser(pending_b.tenant).get(page).status_code == 404
 
 
 @pytest.mark.slow
-def test_person_takes_over_a_conversation(involved_a: Program, browser: Browser) -> None:
-    client = browser(involved_a.tenant)
-    with tenant_scope(involved_a.tenant.id):
+def test_person_takes_over_a_conversation(pending_a: Program, browser: Browser) -> None:
+    client = browser(pending_a.tenant)
+    with tenant_scope(pending_a.tenant.id):
         waiting = Message.objects.get(user_id="bob")
     conversation = f"/admin/conversations/{waiting.pk}/"
     assert "Let a person answer" in client.get(conversation).text
@@ -75,10 +75,10 @@ def test_person_takes_over_a_conversation(involved_a: Program, browser: Browser)
 
 @pytest.mark.slow
 def test_an_identity_is_linked_and_unlinked_on_its_page(
-    involved_a: Program, involved_b: Program, browser: Browser
+    pending_a: Program, pending_b: Program, browser: Browser
 ) -> None:
-    client = browser(involved_a.tenant)
-    with tenant_scope(involved_a.tenant.id):
+    client = browser(pending_a.tenant)
+    with tenant_scope(pending_a.tenant.id):
         identity = ChannelIdentity.objects.get()
     page = f"/admin/identities/{identity.pk}/link/"
     person = client.get("/admin/people/person/?user=maria").text
@@ -87,12 +87,12 @@ def test_an_identity_is_linked_and_unlinked_on_its_page(
     assert "speaks as &#x27;maria&#x27; already" in client.post(page, {"user_id": "maria"}).text
     assert "control characters" in client.post(page, {"user_id": "a\nb"}).text
     client.post(f"/admin/identities/{identity.pk}/unlink/")
-    with tenant_scope(involved_a.tenant.id):
+    with tenant_scope(pending_a.tenant.id):
         assert channel_identities.user_of("slack", "T1", "U1") == "U1"
     assert client.post(page, {"user_id": "bob"}, follow=True).status_code == 200
-    with tenant_scope(involved_a.tenant.id):
+    with tenant_scope(pending_a.tenant.id):
         assert channel_identities.user_of("slack", "T1", "U1") == "bob"
         assert AccessEvent.objects.filter(action="link").count() == 2
-    assert browser(involved_b.tenant).post(page, {"user_id": "bob"}).status_code == 404
-    with tenant_scope(involved_b.tenant.id):
+    assert browser(pending_b.tenant).post(page, {"user_id": "bob"}).status_code == 404
+    with tenant_scope(pending_b.tenant.id):
         assert channel_identities.user_of("slack", "T1", "U1") == "maria"

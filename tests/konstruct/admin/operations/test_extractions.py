@@ -22,14 +22,14 @@ CALLS = "/admin/orchestrator/modelcall/"
 
 
 @pytest.fixture
-def cursors(program_a: Program, say: Callable[..., Message]) -> dict[str, UUID]:
+def cursors(program_a: Program, send_message: Callable[..., Message]) -> dict[str, UUID]:
     """Conversations whose extraction was processed, is queued, and was given up, by thread."""
     with tenant_scope(program_a.tenant.id):
         program_a.agent.extracts_facts = True
         program_a.agent.save()
     keys = {}
     for thread in ("processed", "queued", "failed"):
-        message = say(program_a, f"A message of {thread}.", thread_id=thread)
+        message = send_message(program_a, f"A message of {thread}.", thread_id=thread)
         with tenant_scope(program_a.tenant.id):
             cursor, _ = ExtractionCursor.objects.get_or_create(
                 agent_id=message.agent_id, user_id=message.user_id, thread_id=thread

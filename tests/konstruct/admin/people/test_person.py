@@ -43,12 +43,12 @@ def all_pages(client: Client, **query: str) -> list[Any]:
 
 
 def test_the_timeline_has_every_kind_once_and_in_order(
-    involved_a: Program, involved_b: Program, browser: Callable[..., Client], monkeypatch: Any
+    pending_a: Program, pending_b: Program, browser: Callable[..., Client], monkeypatch: Any
 ) -> None:
-    with tenant_scope(involved_a.tenant.id):
+    with tenant_scope(pending_a.tenant.id):
         message = Message.objects.filter(user_id="maria", role="user").earliest("number")
         exclude_from_recall(message, author=EVA, reason="A joke.")
-    client = browser(involved_a.tenant)
+    client = browser(pending_a.tenant)
     client.post(f"{PERSON}erase/?user=maria", {"typed": "maria", "reason": "Her own wish."})
     monkeypatch.setattr(pages, "PER_PAGE", 3)
     shown = all_pages(client, user="maria")
@@ -59,7 +59,7 @@ def test_the_timeline_has_every_kind_once_and_in_order(
     assert {entry["kind"] for entry in shown} == {
         kind for kind in EntryKind if kind not in (EntryKind.ESCALATION, EntryKind.CONSENT)
     }
-    zoe = entries(involved_a, "zoe")
+    zoe = entries(pending_a, "zoe")
     assert {(each.kind, each.action) for each in zoe} >= {
         (EntryKind.CONSENT, "asked"),
         (EntryKind.ESCALATION, "opened"),
@@ -71,32 +71,30 @@ def test_the_timeline_has_every_kind_once_and_in_order(
         assert client.get(entry["address"]).status_code == 200, entry
 
 
-def test_the_timeline_is_narrowed_by_kind_agent_and_position(involved_a: Program) -> None:
-    facts = entries(involved_a, "maria", kinds=[EntryKind.FACT])
+def test_the_timeline_is_narrowed_by_kind_agent_and_position(pending_a: Program) -> None:
+    facts = entries(pending_a, "maria", kinds=[EntryKind.FACT])
     assert {each.kind for each in facts} == {EntryKind.FACT}
     assert [each.action for each in facts][-2:] == ["change", "enter"]
-    everything = entries(involved_a, "maria", limit=1000)
-    assert entries(involved_a, "maria", limit=2) == everything[:2]
+    everything = entries(pending_a, "maria", limit=1000)
+    assert entries(pending_a, "maria", limit=2) == everything[:2]
     place = Position(everything[1].at, everything[1].key)
-    assert entries(involved_a, "maria", before=place, limit=1000) == everything[2:]
-    of_agent = entries(involved_a, "maria", agent_id=involved_a.agent.pk, limit=1000)
-    assert of_agent == [each for each in everything if each.agent_id == involved_a.agent.pk]
-    assert entries(involved_a, "maria", agent_id=involved_a.tenant.id) == []
-    assert entries(involved_a, "maria", kinds=[]) == []
-    assert entries(involved_a, "nobody") == []
+    assert entries(pending_a, "maria", before=place, limit=1000) == everything[2:]
+    of_agent = entries(pending_a, "maria", agent_id=pending_a.agent.pk, limit=1000)
+    assert of_agent == [each for each in everything if each.agent_id == pending_a.agent.pk]
+    assert entries(pending_a, "maria", agent_id=pending_a.tenant.id) == []
+    assert entries(pending_a, "maria", kinds=[]) == []
+    assert entries(pending_a, "nobody") == []
 
 
-def test_each_kind_needs_its_permission(
-    involved_a: Program, browser: Callable[..., Client]
-) -> None:
-    reader = browser(involved_a.tenant, "view_scope", "view_memoryentry")
+def test_each_kind_needs_its_permission(pending_a: Program, browser: Callable[..., Client]) -> None:
+    reader = browser(pending_a.tenant, "view_scope", "view_memoryentry")
     page = reader.get(PERSON, {"user": "maria"})
     assert {entry["kind"] for entry in page.context["entries"]} == {EntryKind.FACT}
     # A kind that the reader may not see is no filter.
     page = reader.get(PERSON, {"user": "maria", "kind": "message"})
     assert {entry["kind"] for entry in page.context["entries"]} == {EntryKind.FACT}
     assert "Lisbon and visits" not in page.text
-    looker = browser(involved_a.tenant, "view_scope")
+    looker = browser(pending_a.tenant, "view_scope")
     page = looker.get(PERSON, {"user": "zoe"})
     assert (page.context["entries"], page.context["waiting"]) == ([], [])
 
@@ -120,9 +118,9 @@ def test_odd_addresses_show_the_page(populated_a: Program, browser: Callable[...
 
 
 def test_waiting_items_are_shown_with_links(
-    involved_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(involved_a.tenant)
+    client = browser(pending_a.tenant)
     labels = {
         user: [item["label"] for item in client.get(PERSON, {"user": user}).context["waiting"]]
         for user in ("maria", "zoe", "bob")
@@ -137,7 +135,7 @@ def test_waiting_items_are_shown_with_links(
 
 
 def test_facts_have_their_source_and_the_replies_that_used_them(
-    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)
     with tenant_scope(populated_a.tenant.id):
@@ -146,7 +144,7 @@ def test_facts_have_their_source_and_the_replies_that_used_them(
     quoted_id = propose(
         message, "Lisbon", "Maria's sister lives in Lisbon.", slot="sister_city", review=""
     ).memory_id
-    say(populated_a, "In which city does my sister live, Lisbon?", thread_id="new")
+    send_message(populated_a, "In which city does my sister live, Lisbon?", thread_id="new")
     drain(populated_a.tenant.id)
     page = client.get(PERSON, {"user": "maria"})
     rows = {row["fact"].pk: row for row in page.context["facts"]["current"]["rows"]}
@@ -159,11 +157,11 @@ def test_facts_have_their_source_and_the_replies_that_used_them(
 
 
 def test_replies_that_used_a_fact_are_counted(
-    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)
     for question in ("Do I like green tea?", "What of green tea do I like?"):
-        say(populated_a, question, thread_id="new")
+        send_message(populated_a, question, thread_id="new")
         drain(populated_a.tenant.id)
     (row,) = client.get(PERSON, {"user": "maria"}).context["facts"]["current"]["rows"]
     with tenant_scope(populated_a.tenant.id):
@@ -214,10 +212,10 @@ def test_person_page_shows_the_facts_of_a_date(
 
 
 def test_page_of_a_linked_account_shows_messages_of_both_accounts(
-    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)
-    say(populated_a, "Said in Slack.", answered=False, user_id="U024", name="Mia")
+    send_message(populated_a, "Said in Slack.", answered=False, user_id="U024", name="Mia")
     with tenant_scope(populated_a.tenant.id):
         identity = channel_identities.identity_of("slack", "T1", "U024")
         channel_identities.link(identity, "maria", by="eva")
@@ -231,22 +229,22 @@ def test_page_of_a_linked_account_shows_messages_of_both_accounts(
 
 
 def test_name_is_kept_if_a_later_message_has_none(
-    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)
-    say(populated_a, "Hello.", answered=False, user_id="u-17", name="Łucja")
-    say(populated_a, "Hello.", answered=False, user_id="u-17", name="Łucja Nowak")
-    say(populated_a, "Hello.", answered=False, user_id="u-17")
+    send_message(populated_a, "Hello.", answered=False, user_id="u-17", name="Łucja")
+    send_message(populated_a, "Hello.", answered=False, user_id="u-17", name="Łucja Nowak")
+    send_message(populated_a, "Hello.", answered=False, user_id="u-17")
     page = client.get(PERSON, {"user": "u-17"})
     assert page.context["name"] in ("Łucja", "Łucja Nowak")
     assert {page.context["name"], *page.context["other_names"]} == {"Łucja", "Łucja Nowak"}
 
 
 def test_a_person_without_a_name_is_shown_by_the_id(
-    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
     user_id = "user-" + "7" * 40
-    said = say(populated_a, "Hello.", answered=False, user_id=user_id)
+    said = send_message(populated_a, "Hello.", answered=False, user_id=user_id)
     client = browser(populated_a.tenant)
     page = client.get(PERSON, {"user": user_id}).text
     assert f'title="{user_id}">{user_id[:18]}…</bdi>' in page

@@ -33,11 +33,11 @@ def test_people_are_listed_and_found(
 
 
 def test_people_are_found_by_name_and_account_and_shown_by_name(
-    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)
-    say(populated_a, "Hello.", answered=False, user_id="u-17", name="Łucja Nowak")
-    say(populated_a, "Hello.", answered=False, user_id="u-17")
+    send_message(populated_a, "Hello.", answered=False, user_id="u-17", name="Łucja Nowak")
+    send_message(populated_a, "Hello.", answered=False, user_id="u-17")
     with tenant_scope(populated_a.tenant.id):
         identity = channel_identities.identity_of("slack", "T1", "U024")
         channel_identities.link(identity, "u-17", by="eva")
@@ -69,7 +69,7 @@ def test_export_contains_all_rows_of_the_person_and_none_of_others(
     populated_a: Program,
     populated_b: Program,
     browser: Callable[..., Client],
-    say: Callable[..., Message],
+    send_message: Callable[..., Message],
 ) -> None:
     answer = browser(populated_a.tenant).post(EXPORT)
     assert answer.streaming
@@ -132,14 +132,14 @@ def test_export_and_erasure_require_permission(
 def test_user_id_is_encoded_in_every_address(
     populated_a: Program,
     browser: Callable[..., Client],
-    say: Callable[..., Message],
+    send_message: Callable[..., Message],
     other: str,
 ) -> None:
     client = browser(populated_a.tenant)
     for page in (PERSON, f"{PERSON}erase/"):
         told = client.get(page, {"user": other}, follow=True).text
         assert "Nothing is known" in told
-    say(populated_a, "I am another one.", answered=False, user_id=other)
+    send_message(populated_a, "I am another one.", answered=False, user_id=other)
     shown = client.get(PERSON, {"user": other})
     assert (shown.context["user_id"], shown.context["facts"]["current"]["rows"]) == (other, [])
     address = f"{PERSON}erase/?{urlencode({'user': other})}"
@@ -166,10 +166,10 @@ def test_forms_take_an_id_as_it_is(populated_a: Program, browser: Callable[..., 
 
 
 def test_erasure_form_names_linked_accounts(
-    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)
-    say(populated_a, "From Slack.", answered=False, user_id="U024")
+    send_message(populated_a, "From Slack.", answered=False, user_id="U024")
     with tenant_scope(populated_a.tenant.id):
         channel_identities.link(
             channel_identities.identity_of("slack", "T1", "U024"), "maria", by="eva"
@@ -189,7 +189,7 @@ def test_erasure_form_names_linked_accounts(
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_page_of_an_erased_person_shows_the_receipt(
-    populated_a: Program, browser: Callable[..., Client], say: Callable[..., Message]
+    populated_a: Program, browser: Callable[..., Client], send_message: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)
     client.post(ERASE, {"typed": "maria", "reason": "Her own wish."})
@@ -211,7 +211,7 @@ def test_page_of_an_erased_person_shows_the_receipt(
         assert AccessEvent.objects.filter(user_id=name, action="view").count() >= 3
     listed = client.get("/admin/audit/erasurerequest/").text
     assert name in listed
-    say(populated_a, "I am back.", answered=False)
+    send_message(populated_a, "I am back.", answered=False)
     page = client.get(PERSON, {"user": "maria"})
     assert "What is shown below came since" in page.text
     assert "Request erasure" in page.text

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def populated_a(standing_populated: Program) -> Program:
-    return standing_populated
+def populated_a(module_populated: Program) -> Program:
+    return module_populated
 
 
 AGENTS = "/admin/orchestrator/agent/"
@@ -182,10 +182,10 @@ def test_a_retention_rule_is_recorded(populated_a: Program, client: Client) -> N
 
 
 def test_failed_action_is_not_recorded_as_done(
-    involved_a: Program, browser: Callable[..., Client]
+    pending_a: Program, browser: Callable[..., Client]
 ) -> None:
-    client = browser(involved_a.tenant)
-    with tenant_scope(involved_a.tenant.id):
+    client = browser(pending_a.tenant)
+    with tenant_scope(pending_a.tenant.id):
         escalation = Escalation.objects.get()
         answered = Message.objects.filter(in_reply_to__isnull=False).earliest("number")
         identity = ChannelIdentity.objects.get()
@@ -195,8 +195,8 @@ def test_failed_action_is_not_recorded_as_done(
     client.post(f"/admin/escalations/{escalation.pk}/answer/", {"content": "Too late."})
     client.post(f"/admin/conversations/{answered.pk}/retry/")
     client.post(f"/admin/identities/{identity.pk}/link/", {"user_id": identity.user_id})
-    assert [event.action for event in changes(involved_a)] == ["resolve"]
-    (resolved,) = changes(involved_a)
+    assert [event.action for event in changes(pending_a)] == ["resolve"]
+    (resolved,) = changes(pending_a)
     assert resolved.detail["before"]["resolved_by"] == ""
     assert resolved.detail["after"]["resolved_by"].startswith("u")
 

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(scope="module")
-def populated_a(standing_populated: Program) -> Program:
-    return standing_populated
+def populated_a(module_populated: Program) -> Program:
+    return module_populated
 
 
 Person = Callable[[str], Client]
@@ -119,12 +119,12 @@ PAGES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("role", ROLES)
 def test_a_role_opens_its_pages_and_no_others(
-    involved_a: Program, person: Person, role: str
+    pending_a: Program, person: Person, role: str
 ) -> None:
     client = person(role)
-    with tenant_scope(involved_a.tenant.id):
+    with tenant_scope(pending_a.tenant.id):
         named = {
-            "agent": involved_a.agent.pk,
+            "agent": pending_a.agent.pk,
             "fact": MemoryEntry.objects.as_of().get().pk,
             "escalation": Escalation.objects.get().pk,
             "identity": ChannelIdentity.objects.get().pk,
@@ -139,9 +139,9 @@ def test_a_role_opens_its_pages_and_no_others(
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_role_has_exactly_its_permissions(involved_a: Program, person: Person, role: str) -> None:
-    client, agent = person(role), involved_a.agent.pk
-    with tenant_scope(involved_a.tenant.id):
+def test_role_has_exactly_its_permissions(pending_a: Program, person: Person, role: str) -> None:
+    client, agent = person(role), pending_a.agent.pk
+    with tenant_scope(pending_a.tenant.id):
         fact = MemoryEntry.objects.as_of().get().pk
         failed = Message.objects.get(content="Answer me!").pk
         escalation, identity = Escalation.objects.get().pk, ChannelIdentity.objects.get().pk
@@ -166,7 +166,7 @@ def test_role_has_exactly_its_permissions(involved_a: Program, person: Person, r
             "admin": done.keys(),
         }[role]
     )
-    standing = LongTermMemory().get(fact, involved_a.tenant.id)
+    standing = LongTermMemory().get(fact, pending_a.tenant.id)
     assert (standing is None) == (role != "auditor")
 
 

@@ -14,8 +14,8 @@ Post = Callable[..., Any]
 
 
 @pytest.fixture
-def asked(connected: Program, post: Post) -> Iterator[Program]:
-    """Somebody has asked something in a channel; the block is in the tenant."""
+def program_with_message(connected: Program, post: Post) -> Iterator[Program]:
+    """A program with a message from a channel; the test runs in its tenant."""
     assert post(mention("T1", "Hello", ts="17.1")).status_code == 200
     take_in_all(connected)
     with tenant_scope(connected.tenant.id):

@@ -23,10 +23,12 @@ from tests.servers.llm import Answer, LLMServer, streamed
 from tests.servers.slack import SlackServer, Trouble, said
 
 
-def test_a_placeholder_is_posted_and_becomes_the_reply(asked: Program, slack: SlackServer) -> None:
-    show_all(asked)
+def test_a_placeholder_is_posted_and_becomes_the_reply(
+    program_with_message: Program, slack: SlackServer
+) -> None:
+    show_all(program_with_message)
     assert slack.posts("T1") == [PLACEHOLDER.text]
-    answer_all(asked)
+    answer_all(program_with_message)
     (posted,) = slack.workspaces["T1"].posts
     assert posted["shown"] == [PLACEHOLDER.text, "Noted."]
     assert (posted["channel"], posted["thread_ts"]) == ("C1", "17.1")
@@ -35,14 +37,14 @@ def test_a_placeholder_is_posted_and_becomes_the_reply(asked: Program, slack: Sl
     assert delivery.intent is None
     assert not queue.DELIVERIES.jobs().exists()
     assert delivery.delivered_at is not None
-    show_all(asked)
+    show_all(program_with_message)
     assert slack.methods() == ["chat.postMessage", "chat.update"]
 
 
 def test_a_reply_that_is_there_at_once_needs_no_placeholder(
-    asked: Program, slack: SlackServer
+    program_with_message: Program, slack: SlackServer
 ) -> None:
-    answer_all(asked)
+    answer_all(program_with_message)
     assert slack.workspaces["T1"].posts[0]["shown"] == ["Noted."]
 
 
@@ -56,50 +58,50 @@ def test_direct_message_is_answered_outside_of_a_thread(
 
 
 def test_a_long_reply_is_split_and_each_part_is_posted_once(
-    asked: Program, slack: SlackServer, llm_server: LLMServer
+    program_with_message: Program, slack: SlackServer, llm_server: LLMServer
 ) -> None:
     llm_server.default = Answer({"content": "\n".join(f"{n} " + "x" * 990 for n in range(10))})
-    show_all(asked)
+    show_all(program_with_message)
     slack.trouble("chat.postMessage", Trouble(503))
-    answer_all(asked)
+    answer_all(program_with_message)
     assert [text[:1] for text in slack.posts("T1")] == ["0"]
-    make_due(asked)
-    show_all(asked)
+    make_due(program_with_message)
+    show_all(program_with_message)
     assert [text[:1] for text in slack.posts("T1")] == ["0", "3", "6", "9"]
     assert {post.get("thread_ts") for post in slack.workspaces["T1"].posts} == {"17.1"}
     assert slack.methods().count("chat.update") == 1
 
 
 def test_remaining_posts_are_emptied(
-    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+    program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         question = View("Shall I? " * 900, (Button("Approve", "approve", "1"),))
         patch.setattr(worker, "view_of", lambda *_, **__: question)
-        show_all(asked)
+        show_all(program_with_message)
     posted = slack.workspaces["T1"].posts
     assert [bool(post["blocks"]) for post in posted] == [False, False, True]
-    answer_all(asked)
+    answer_all(program_with_message)
     assert slack.posts("T1") == ["Noted.", "…", "…"]
     assert [post["blocks"] for post in posted] == [[], [], []]
 
 
 def test_failed_reply_shows_an_apology_until_retried(
-    asked: Program, slack: SlackServer, llm_server: LLMServer
+    program_with_message: Program, slack: SlackServer, llm_server: LLMServer
 ) -> None:
     llm_server.answers = [Answer({}, status=401)]
-    answer_all(asked)
+    answer_all(program_with_message)
     assert slack.posts("T1") == [APOLOGY.text]
     from konstruct.orchestrator.pipeline.accept import retry_reply
 
-    retry_reply(PendingReply.objects.get().pk, tenant_id=asked.tenant.id)
-    show_all(asked)
-    answer_all(asked)
+    retry_reply(PendingReply.objects.get().pk, tenant_id=program_with_message.tenant.id)
+    show_all(program_with_message)
+    answer_all(program_with_message)
     assert slack.workspaces["T1"].posts[0]["shown"] == [APOLOGY.text, PLACEHOLDER.text, "Noted."]
 
 
 def test_post_before_a_kill_is_found_and_not_repeated(
-    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+    program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Killed(BaseException):
         pass
@@ -110,9 +112,9 @@ def test_post_before_a_kill_is_found_and_not_repeated(
     with monkeypatch.context() as patch:
         patch.setattr(queue, "note_posted", die)
         with pytest.raises(Killed):
-            show_all(asked)
+            show_all(program_with_message)
     assert slack.posts("T1") == [PLACEHOLDER.text]
-    answer_all(asked)
+    answer_all(program_with_message)
     (posted,) = slack.workspaces["T1"].posts
     assert posted["shown"] == [PLACEHOLDER.text, "Noted."]
     assert slack.methods() == ["chat.postMessage", "conversations.replies", "chat.update"]
@@ -140,39 +142,41 @@ def test_lost_response_does_not_cause_a_second_post(
 
 
 def test_certainly_missing_post_is_posted_without_a_search(
-    asked: Program, slack: SlackServer
+    program_with_message: Program, slack: SlackServer
 ) -> None:
     slack.trouble("chat.postMessage", Trouble(429, "ratelimited", {"Retry-After": "7"}))
     before = timezone.now()
-    show_all(asked)
+    show_all(program_with_message)
     job = queue.DELIVERIES.jobs().get()
     assert (job.attempts, Delivery.objects.get().intent) == (0, None)
     assert job.last_error == "Slack asks us to wait before chat.postMessage."
     assert timedelta(seconds=6) < job.due_at - before < timedelta(seconds=60)
-    make_due(asked)
-    show_all(asked)
+    make_due(program_with_message)
+    show_all(program_with_message)
     assert slack.methods() == ["chat.postMessage", "chat.postMessage"]
     assert not queue.DELIVERIES.jobs().exists()
 
 
 @pytest.fixture
-def written(asked: Program, llm_server: LLMServer, settings: Any) -> Iterator[Program]:
+def written(
+    program_with_message: Program, llm_server: LLMServer, settings: Any
+) -> Iterator[Program]:
     """A language model that streams, and a worker that shows each piece as soon as it is marked."""
     settings.LLM_POOL_URL = f"{llm_server.url}/v1"
     llm_server.default = streamed("At ", "*last*, ", "done.")
-    show_all(asked)
+    show_all(program_with_message)
     mark = queue.HOOK.written
 
     def written(message: KonstructMessage) -> None:
         mark(message)
-        show_all(asked)
+        show_all(program_with_message)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partial_reply, "FOLLOW_SECONDS", 0)
         patch.setattr(partial_reply, "PAUSE_SECONDS", 0)
         patch.setattr(partial_reply, "PAUSE_SECONDS_EACH", 0)
         patch.setattr(queue.HOOK, "written", written, raising=False)
-        yield asked
+        yield program_with_message
 
 
 def test_the_placeholder_fills_while_the_reply_is_written(
@@ -221,15 +225,17 @@ def test_text_of_a_failed_attempt_is_removed(
     assert posted["shown"] == [PLACEHOLDER.text, "At …", "At last …", PLACEHOLDER.text]
 
 
-def test_removed_placeholder_is_posted_again(asked: Program, slack: SlackServer) -> None:
-    show_all(asked)
+def test_removed_placeholder_is_posted_again(
+    program_with_message: Program, slack: SlackServer
+) -> None:
+    show_all(program_with_message)
     slack.workspaces["T1"].posts.clear()
-    answer_all(asked)
+    answer_all(program_with_message)
     assert slack.posts("T1") == ["Noted."]
 
 
 def test_a_change_while_it_is_shown_is_shown_too(
-    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+    program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
     usual = worker.show
@@ -237,15 +243,15 @@ def test_a_change_while_it_is_shown_is_shown_too(
     def answered_meanwhile(*arguments: Any) -> None:
         monkeypatch.setattr(worker, "show", usual)
         usual(*arguments)
-        pipeline.handle(tenant_id=asked.tenant.id, message_id=message_id)
+        pipeline.handle(tenant_id=program_with_message.tenant.id, message_id=message_id)
 
     monkeypatch.setattr(worker, "show", answered_meanwhile)
-    show_all(asked)
+    show_all(program_with_message)
     assert slack.workspaces["T1"].posts[0]["shown"] == [PLACEHOLDER.text, "Noted."]
 
 
 def test_failed_update_of_an_old_reply_does_not_fail_the_current_one(
-    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+    program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
     slack.trouble("chat.postMessage", Trouble(error="restricted_action"))
@@ -254,29 +260,31 @@ def test_failed_update_of_an_old_reply_does_not_fail_the_current_one(
     def answered_meanwhile(*arguments: Any, **options: Any) -> View | None:
         monkeypatch.setattr(worker, "view_of", usual)
         stale = usual(*arguments, **options)
-        pipeline.handle(tenant_id=asked.tenant.id, message_id=message_id)
+        pipeline.handle(tenant_id=program_with_message.tenant.id, message_id=message_id)
         return stale
 
     monkeypatch.setattr(worker, "view_of", answered_meanwhile)
     worker.bring_up_to_date(Delivery.objects.get())
     assert slack.posts("T1") == []
     assert Delivery.objects.due().exists()
-    show_all(asked)
+    show_all(program_with_message)
     assert slack.posts("T1") == ["Noted."]
 
 
-def test_delivery_of_another_worker_is_skipped(asked: Program, slack: SlackServer) -> None:
+def test_delivery_of_another_worker_is_skipped(
+    program_with_message: Program, slack: SlackServer
+) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
     with queue.DELIVERIES.leased(message_id):
-        show_all(asked)
+        show_all(program_with_message)
         assert slack.posts("T1") == []
     expire_leases()
-    show_all(asked)
+    show_all(program_with_message)
     assert slack.posts("T1") == [PLACEHOLDER.text]
 
 
 def test_worker_with_a_lost_lease_posts_and_records_nothing(
-    asked: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
+    program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was stopped while it looked at what is to be shown; another worker has shown it since."""
     view_of = worker.view_of
@@ -284,21 +292,21 @@ def test_worker_with_a_lost_lease_posts_and_records_nothing(
     def late(*args: Any, **options: Any) -> Any:
         monkeypatch.setattr(worker, "view_of", view_of)
         expire_leases()
-        show_all(asked)
+        show_all(program_with_message)
         return view_of(*args, **options)
 
     monkeypatch.setattr(worker, "view_of", late)
-    show_all(asked)
+    show_all(program_with_message)
     assert slack.posts("T1") == [PLACEHOLDER.text]
     assert not queue.DELIVERIES.jobs().exists()
 
 
-def test_worker_claims_due_deliveries(asked: Program, slack: SlackServer) -> None:
+def test_worker_claims_due_deliveries(program_with_message: Program, slack: SlackServer) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
     assert claimed(queue.DELIVERIES) == [message_id]
     assert claimed(queue.DELIVERIES) == []
     queue.DELIVERIES.jobs().update(sweep_at="2000-01-01T00:00:00Z")
     assert claimed(queue.DELIVERIES) == [message_id]
-    answer_all(asked)
+    answer_all(program_with_message)
     queue.DELIVERIES.jobs().update(sweep_at="2000-01-01T00:00:00Z")
     assert claimed(queue.DELIVERIES) == []

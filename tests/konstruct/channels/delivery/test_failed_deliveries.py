@@ -15,93 +15,95 @@ from tests.servers.slack import SlackServer, Trouble
 
 @pytest.mark.parametrize("trouble", [Trouble(500), Trouble(503), Trouble(error="internal_error")])
 def test_temporary_error_is_retried_with_growing_delays(
-    asked: Program, slack: SlackServer, trouble: Trouble
+    program_with_message: Program, slack: SlackServer, trouble: Trouble
 ) -> None:
     slack.trouble("chat.postMessage", *[trouble] * 3)
     pauses = []
     for _ in range(3):
-        show_all(asked)
+        show_all(program_with_message)
         job = DELIVERIES.jobs().get()
         pauses.append(round((job.due_at - timezone.now()).total_seconds() + 0.4))
-        make_due(asked)
+        make_due(program_with_message)
     assert (job.attempts, pauses) == (3, [1, 2, 4])
-    answer_all(asked)
+    answer_all(program_with_message)
     assert slack.posts("T1") == ["Noted."]
 
 
-def test_unreachable_slack_loses_no_delivery(asked: Program, slack: SlackServer) -> None:
+def test_unreachable_slack_loses_no_delivery(
+    program_with_message: Program, slack: SlackServer
+) -> None:
     slack.down = True
-    answer_all(asked)
+    answer_all(program_with_message)
     assert "Slack could not be reached" in DELIVERIES.jobs().get().last_error
     slack.down = False
-    make_due(asked)
-    show_all(asked)
+    make_due(program_with_message)
+    show_all(program_with_message)
     assert slack.posts("T1") == ["Noted."]
 
 
 def test_delivery_fails_after_max_attempts_until_retried(
-    asked: Program, slack: SlackServer, settings: Any
+    program_with_message: Program, slack: SlackServer, settings: Any
 ) -> None:
     settings.DELIVERY_MAX_ATTEMPTS = 2
     slack.trouble("chat.postMessage", *[Trouble(500)] * 2)
     for _ in range(3):
-        show_all(asked)
-        make_due(asked)
+        show_all(program_with_message)
+        make_due(program_with_message)
     job = DELIVERIES.jobs().failed().get()
     assert (job.attempts, job.last_error) == (
         2, "Slack answered chat.postMessage with 500 internal_error.",
     )  # fmt: skip
     assert DELIVERIES.retry(job.key)
-    answer_all(asked)
+    answer_all(program_with_message)
     assert slack.posts("T1") == ["Noted."]
     assert not DELIVERIES.retry(job.key)
 
 
 def test_refusal_of_slack_is_undelivered_with_the_reason(
-    asked: Program, slack: SlackServer
+    program_with_message: Program, slack: SlackServer
 ) -> None:
     slack.workspaces["T1"].archived.add("C1")
-    show_all(asked)
+    show_all(program_with_message)
     assert DELIVERIES.jobs().failed().get().last_error == (
         "Slack refused chat.postMessage: is_archived. The conversation is archived."
     )
     slack.workspaces["T1"].archived.clear()
-    answer_all(asked)  # the reply is a change, and reason enough to try
+    answer_all(program_with_message)  # the reply is a change, and reason enough to try
     assert slack.posts("T1") == ["Noted."]
 
 
 def test_a_workspace_that_was_disconnected_is_not_written_to(
-    asked: Program, slack: SlackServer
+    program_with_message: Program, slack: SlackServer
 ) -> None:
     from konstruct.channels.models import SlackInstallation
 
     assert disconnect(SlackInstallation.objects.get(), by="eva") == ""
     assert slack.workspaces["T1"].revoked
-    answer_all(asked)
+    answer_all(program_with_message)
     assert DELIVERIES.jobs().failed().get().last_error == (
         "The Slack workspace T1 is not connected any more."
     )
 
 
 def test_token_and_sealed_text_are_in_no_error(
-    asked: Program, slack: SlackServer, caplog: pytest.LogCaptureFixture
+    program_with_message: Program, slack: SlackServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
     token = slack.workspaces["T1"].token
     slack.workspaces["T1"].revoked = True
-    answer_all(asked)
+    answer_all(program_with_message)
     assert "connect the workspace again" in DELIVERIES.jobs().get().last_error
     assert token not in caplog.text + DELIVERIES.jobs().get().last_error
 
 
 def test_response_without_json_is_an_outage(
-    asked: Program, slack: SlackServer, settings: Any
+    program_with_message: Program, slack: SlackServer, settings: Any
 ) -> None:
     assert web_api._retry_after("nan") == web_api.DEFAULT_RETRY_AFTER_SECONDS
     assert web_api._retry_after("soon") == web_api.DEFAULT_RETRY_AFTER_SECONDS
     assert web_api._retry_after("0") == 1.0
     settings.SLACK_API_URL = settings.SLACK_API_URL.replace("/api/", "/elsewhere/")
-    show_all(asked)
+    show_all(program_with_message)
     assert DELIVERIES.jobs().failed().get().last_error == (
         "Slack refused chat.postMessage: unknown_method."
     )

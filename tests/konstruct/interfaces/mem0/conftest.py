@@ -11,13 +11,13 @@ from tests.konstruct.interfaces.mem0.calls import add
 
 @pytest.fixture(scope="module")
 def program(
-    module_transaction: Callable[[], AbstractContextManager[None]], standing_program: Program
+    module_transaction: Callable[[], AbstractContextManager[None]], module_program: Program
 ) -> Program:
     """What alex, bea and the agent ada are known by; every test takes back what it does."""
     with module_transaction():
-        add(standing_program, "I drink tea.", user_id="alex", run_id="r1", metadata={"n": 1})
-        add(standing_program, "I live in Rome.", user_id="alex", agent_id="ada", app_id="a1",
+        add(module_program, "I drink tea.", user_id="alex", run_id="r1", metadata={"n": 1})
+        add(module_program, "I live in Rome.", user_id="alex", agent_id="ada", app_id="a1",
             metadata={"n": 5, "topic": "Home life", "categories": ["places"]})  # fmt: skip
-        add(standing_program, "I drink coffee.", user_id="bea", metadata={"topic": "drinks"})
-        add(standing_program, "The office closes at six.", agent_id="ada")
-    return standing_program
+        add(module_program, "I drink coffee.", user_id="bea", metadata={"topic": "drinks"})
+        add(module_program, "The office closes at six.", agent_id="ada")
+    return module_program

@@ -32,10 +32,10 @@ def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterato
 
 
 @pytest.fixture
-def tell(program: Program) -> Callable[..., Message]:
-    """Record a message of a quiet conversation, and enqueue its extraction."""
+def add_message(program: Program) -> Callable[..., Message]:
+    """Record a message of an idle conversation, and enqueue its extraction."""
 
-    def tell(content: str, **values: Any) -> Message:
+    def add_message(content: str, **values: Any) -> Message:
         defaults: dict[str, Any] = {
             "agent_id": program.agent.id,
             "user_id": "maria",
@@ -51,7 +51,7 @@ def tell(program: Program) -> Callable[..., Message]:
         queue.enqueue(program.tenant.id, [Thread.of(message)])
         return message
 
-    return tell
+    return add_message
 
 
 @pytest.fixture

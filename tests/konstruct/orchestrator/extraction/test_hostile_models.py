@@ -83,14 +83,14 @@ def assert_nothing_is_held() -> None:
 @pytest.mark.parametrize("failure", FAILURES)
 def test_failing_model_causes_a_failed_run_and_a_retried_job(
     program: Program,
-    tell: Callable[..., Message],
+    add_message: Callable[..., Message],
     llm_server: LLMServer,
     settings: Any,
     failure: str,
 ) -> None:
     settings.LLM_TIMEOUT = 0.3 if failure in ("hangs", "drips") else 2
     llm_server.default, code = FAILURES[failure]
-    message = tell(SAID)
+    message = add_message(SAID)
     runs.extract(cursor_id())
     run = ExtractionRun.objects.get()
     assert (run.state, run.output, run.candidates) == (RunState.FAILED, "", [])
@@ -117,11 +117,11 @@ def test_failing_model_causes_a_failed_run_and_a_retried_job(
 
 
 def test_unavailable_model_fails_visibly_and_can_be_retried(
-    program: Program, tell: Callable[..., Message], llm_server: LLMServer, settings: Any
+    program: Program, add_message: Callable[..., Message], llm_server: LLMServer, settings: Any
 ) -> None:
     settings.EXTRACTION_MAX_ATTEMPTS = 3
     with_server, settings.LLM_POOL_URL = settings.LLM_POOL_URL, "http://127.0.0.1:9/"
-    tell(SAID)
+    add_message(SAID)
     pauses = []
     for _ in range(3):
         began = timezone.now()
@@ -147,10 +147,10 @@ def test_unavailable_model_fails_visibly_and_can_be_retried(
 
 @pytest.mark.parametrize("status", [401, 403, 404, 413])
 def test_refusal_of_the_model_fails_at_once(
-    program: Program, tell: Callable[..., Message], llm_server: LLMServer, status: int
+    program: Program, add_message: Callable[..., Message], llm_server: LLMServer, status: int
 ) -> None:
     llm_server.default = Answer({"error": f"you sent {SAID}"}, status=status)
-    tell(SAID)
+    add_message(SAID)
     runs.extract(cursor_id())
     assert (job().attempts, job().error_code) == (1, "llm_refused")
     assert job().failed_at is not None
@@ -209,13 +209,13 @@ ANSWERS: dict[str, tuple[Any, str | None]] = {
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_a_hostile_answer_changes_no_fact(
-    program: Program, tell: Callable[..., Message], llm_server: LLMServer, answer: str
+    program: Program, add_message: Callable[..., Message], llm_server: LLMServer, answer: str
 ) -> None:
     given, reason = ANSWERS[answer]
     given = given if isinstance(given, list) else [given]
     tokens = {"prompt_tokens": 7, "completion_tokens": 3}
     llm_server.default = Answer({"content": json.dumps({"facts": given}), "usage": tokens})
-    message = tell(SAID, channel="import")
+    message = add_message(SAID, channel="import")
     runs.extract(cursor_id())
     run = ExtractionRun.objects.get()
     if reason is None:
@@ -237,9 +237,9 @@ def test_a_hostile_answer_changes_no_fact(
 
 
 def test_ids_of_another_tenant_user_or_conversation_are_ignored(
-    program: Program, tenant_b: Tenant, tell: Callable[..., Message], llm_server: LLMServer
+    program: Program, tenant_b: Tenant, add_message: Callable[..., Message], llm_server: LLMServer
 ) -> None:
-    tell("I live in Bergen.", user_id="bob", thread_id="t2")
+    add_message("I live in Bergen.", user_id="bob", thread_id="t2")
     bobs = Message.objects.get()
     with tenant_scope(tenant_b.id):
         entry = MemoryEntry(
@@ -255,7 +255,7 @@ def test_ids_of_another_tenant_user_or_conversation_are_ignored(
         )
         embed_facts([entry])
         entry.save()
-    tell(SAID)
+    add_message(SAID)
     cited = [{"message": str(each), "quote": "I live in"} for each in (bobs.id, uuid4())]
     llm_server.default = Answer(
         {
@@ -284,11 +284,11 @@ def test_ids_of_another_tenant_user_or_conversation_are_ignored(
 @pytest.mark.django_db(transaction=True)
 def test_the_answer_to_messages_that_are_erased_meanwhile_is_thrown_away(
     program: Program,
-    tell: Callable[..., Message],
+    add_message: Callable[..., Message],
     llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    message = tell(SAID)
+    message = add_message(SAID)
     request = request_message_erasure(
         agent_id=message.agent_id,
         user_id=message.user_id,

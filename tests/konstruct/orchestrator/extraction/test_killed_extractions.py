@@ -30,7 +30,7 @@ MAX_STATEMENTS = 120
 
 def test_a_killed_extraction_is_done_once_and_completely(
     program: Program,
-    tell: Callable[..., Message],
+    add_message: Callable[..., Message],
     llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -39,7 +39,7 @@ def test_a_killed_extraction_is_done_once_and_completely(
     tea = fact("tea", "I like tea", id="f2", slot="drink", fact="Maria likes tea.", multi=True)
     answer = {"facts": [fact("Oslo", "I live in Oslo"), tea]}
     llm_server.default = Answer({"content": json.dumps(answer)})
-    message = tell("I live in Oslo, and I like tea.", channel="import")
+    message = add_message("I live in Oslo, and I like tea.", channel="import")
     key = cursor_id()
 
     def work() -> None:
@@ -71,14 +71,14 @@ def test_a_killed_extraction_is_done_once_and_completely(
 
 def test_a_killed_preview_is_marked_as_failed_when_its_time_is_over(
     program: Program,
-    tell: Callable[..., Message],
+    add_message: Callable[..., Message],
     llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(asking, "embed", lambda texts: [[0.05] * 384 for _ in texts])
     answer = {"facts": [fact("Oslo", "I live in Oslo")]}
     llm_server.default = Answer({"content": json.dumps(answer)})
-    message = tell("I live in Oslo.", channel="import")
+    message = add_message("I live in Oslo.", channel="import")
 
     def work() -> None:
         runs.preview(messages=[message], requested_by="person:7")
@@ -109,9 +109,9 @@ def test_a_killed_preview_is_marked_as_failed_when_its_time_is_over(
 
 
 def test_a_preview_without_a_job_is_found_and_repaired(
-    program: Program, tell: Callable[..., Message]
+    program: Program, add_message: Callable[..., Message]
 ) -> None:
-    message = tell("I live in Oslo.", channel="import")
+    message = add_message("I live in Oslo.", channel="import")
     run = add_run(message, state=RunState.RUNNING, requested_by="person:7")
     (finding,) = verify(program.tenant.id, "a").findings
     assert finding.subject == f"preview/{run.pk}"

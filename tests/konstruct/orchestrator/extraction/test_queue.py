@@ -78,15 +78,15 @@ def test_an_import_enqueues_its_conversations_and_is_processed_in_batches(
 
 
 def test_message_during_the_end_of_a_run_keeps_the_job(
-    tell: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer,
+    add_message: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    tell("I live in Oslo.")
+    add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"))
     real = runs.read
 
     def read(output: str) -> Any:
-        tell("I like tea.")
+        add_message("I like tea.")
         return real(output)
 
     monkeypatch.setattr(runs, "read", read)
@@ -96,15 +96,15 @@ def test_message_during_the_end_of_a_run_keeps_the_job(
 
 
 def test_a_failed_job_gets_new_attempts_with_a_message_after_a_day(
-    tell: Callable[..., Message], llm_server: LLMServer
+    add_message: Callable[..., Message], llm_server: LLMServer
 ) -> None:
-    tell("I live in Oslo.")
+    add_message("I live in Oslo.")
     llm_server.answers.append(Answer({"error": "no such model"}, status=403))
     runs.extract(cursor_id())
-    tell("I like tea.")
+    add_message("I like tea.")
     assert queue.EXTRACTIONS.jobs().get().failed_at is not None
     queue.EXTRACTIONS.jobs().update(failed_at=Now() - timedelta(days=2))
-    tell("And coffee.")
+    add_message("And coffee.")
     waiting()
     job = queue.EXTRACTIONS.jobs().get()
     assert (job.failed_at, job.attempts) == (None, 0)

@@ -43,9 +43,9 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_fact_is_extracted_with_its_evidence(
-    tell: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer
+    add_message: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer
 ) -> None:
-    message = tell("Hi, I moved to Porto last year.")
+    message = add_message("Hi, I moved to Porto last year.")
     answer(fact("Porto", "I moved to Porto"), prompt_tokens=70, completion_tokens=30)
     runs.extract(cursor_id())
     entry = MemoryEntry.objects.get()
@@ -71,13 +71,13 @@ def test_a_fact_is_extracted_with_its_evidence(
 
 
 def test_new_values_supersede_by_the_id_of_a_known_fact(
-    tell: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer
+    add_message: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer
 ) -> None:
-    tell("I live in Oslo.")
+    add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"))
     runs.extract(cursor_id())
     oslo = MemoryEntry.objects.get()
-    tell("I have left Oslo, and live in Porto now.")
+    add_message("I have left Oslo, and live in Porto now.")
     answer(
         fact(
             "Porto", "live in Porto now",
@@ -97,19 +97,19 @@ def test_new_values_supersede_by_the_id_of_a_known_fact(
 
 
 def test_a_model_proposes_to_end_one_of_several_values(
-    program: Program, tell: Callable[..., Message], answer: Callable[..., None]
+    program: Program, add_message: Callable[..., Message], answer: Callable[..., None]
 ) -> None:
     program.agent.fact_review = "doubtful"
     program.agent.save()
     hobby = {"slot": "hobby", "multi": True}
-    tell("I play tennis and chess.")
+    add_message("I play tennis and chess.")
     answer(
         fact("tennis", "I play tennis", fact="Maria plays tennis.", **hobby),
         fact("chess", "chess", id="f2", fact="Maria plays chess.", **hobby),
     )
     runs.extract(cursor_id())
     tennis = MemoryEntry.objects.get(value="tennis")
-    tell("I gave up tennis for padel.")
+    add_message("I gave up tennis for padel.")
     padel = fact(
         "padel", "gave up tennis", fact="Maria plays padel.", **hobby,
         evidence=[{"message": "m2", "quote": "gave up tennis for padel"}],
@@ -144,18 +144,18 @@ def test_a_model_proposes_to_end_one_of_several_values(
 )
 def test_the_past_plans_and_temporary_states_end_no_fact_without_a_review(
     program: Program,
-    tell: Callable[..., Message],
+    add_message: Callable[..., Message],
     answer: Callable[..., None],
     text: str,
     dates: dict[str, str],
 ) -> None:
     program.agent.fact_review = "doubtful"
     program.agent.save()
-    tell("I live in Oslo.")
+    add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"))
     runs.extract(cursor_id())
     oslo = MemoryEntry.objects.get()
-    tell(text)
+    add_message(text)
     answer(
         fact(
             "Porto", "Porto", evidence=[{"message": "m2", "quote": "Porto"}],
@@ -172,9 +172,9 @@ def test_the_past_plans_and_temporary_states_end_no_fact_without_a_review(
 
 
 def test_same_input_again_changes_nothing(
-    tell: Callable[..., Message], answer: Callable[..., None]
+    add_message: Callable[..., Message], answer: Callable[..., None]
 ) -> None:
-    tell("I live in Oslo.")
+    add_message("I live in Oslo.")
     for _ in range(2):
         answer(fact("Oslo", "I live in Oslo"))
         runs.extract(cursor_id())
@@ -193,14 +193,14 @@ def test_same_input_again_changes_nothing(
     [(0, "json_schema"), (1, "json_object"), (2, "text")],
 )
 def test_the_format_that_an_endpoint_supports_is_found_once(
-    tell: Callable[..., Message],
+    add_message: Callable[..., Message],
     answer: Callable[..., None],
     llm_server: LLMServer,
     refused: int,
     expected: str,
 ) -> None:
     for number in range(2):
-        tell(f"Number {number}: I live in Oslo.")
+        add_message(f"Number {number}: I live in Oslo.")
         if not number:
             llm_server.answers += [Answer({"error": "response_format"}, status=400)] * refused
         answer(f"Here you are: {json.dumps({'facts': [fact('Oslo', 'I live in Oslo')]})}")
@@ -223,9 +223,9 @@ def test_the_format_that_an_endpoint_supports_is_found_once(
     ["I cannot help with that.", '{"facts": "none"}', "{}", "{" * 10_000, '{"facts": []} {"a": 1}'],
 )
 def test_unreadable_answer_fails_the_run_and_is_retried(
-    tell: Callable[..., Message], answer: Callable[..., None], text: str
+    add_message: Callable[..., Message], answer: Callable[..., None], text: str
 ) -> None:
-    tell("I live in Oslo.")
+    add_message("I live in Oslo.")
     answer(text)
     runs.extract(cursor_id())
     run = ExtractionRun.objects.get()
@@ -239,10 +239,10 @@ def test_unreadable_answer_fails_the_run_and_is_retried(
 
 
 def test_a_batch_without_an_answer_is_passed_over_after_the_last_attempt(
-    tell: Callable[..., Message], answer: Callable[..., None], settings: Any
+    add_message: Callable[..., Message], answer: Callable[..., None], settings: Any
 ) -> None:
     settings.EXTRACTION_MAX_ATTEMPTS = 2
-    message = tell("I live in Oslo.")
+    message = add_message("I live in Oslo.")
     for _ in range(2):
         answer("I cannot help with that.")
         runs.extract(cursor_id())
@@ -253,9 +253,9 @@ def test_a_batch_without_an_answer_is_passed_over_after_the_last_attempt(
 
 
 def test_a_model_that_cannot_be_asked_keeps_its_job_with_the_reason(
-    tell: Callable[..., Message], llm_server: LLMServer
+    add_message: Callable[..., Message], llm_server: LLMServer
 ) -> None:
-    tell("I live in Oslo.")
+    add_message("I live in Oslo.")
     llm_server.answers.append(Answer({"error": "no such model"}, status=403))
     runs.extract(cursor_id())
     job = queue.EXTRACTIONS.jobs().get()
@@ -266,9 +266,9 @@ def test_a_model_that_cannot_be_asked_keeps_its_job_with_the_reason(
 
 
 def test_a_conversation_that_is_not_quiet_waits(
-    program: Program, tell: Callable[..., Message], answer: Callable[..., None]
+    program: Program, add_message: Callable[..., Message], answer: Callable[..., None]
 ) -> None:
-    tell("I live in Oslo.", created_at=timezone.now())
+    add_message("I live in Oslo.", created_at=timezone.now())
     runs.extract(cursor_id())
     job = queue.EXTRACTIONS.jobs().get()
     assert (job.attempts, job.last_error, job.begun_at) == (0, "", None)
@@ -276,21 +276,21 @@ def test_a_conversation_that_is_not_quiet_waits(
     assert not ExtractionRun.objects.exists()
     program.agent.extraction_batch_size = 2
     program.agent.save()
-    tell("And you?", created_at=timezone.now())
+    add_message("And you?", created_at=timezone.now())
     answer(fact("Oslo", "I live in Oslo"))
     runs.extract(cursor_id())
     assert ExtractionRun.objects.get().state == RunState.APPLIED
 
 
 def test_an_agent_that_is_switched_off_continues_later(
-    program: Program, tell: Callable[..., Message], answer: Callable[..., None]
+    program: Program, add_message: Callable[..., Message], answer: Callable[..., None]
 ) -> None:
-    tell("I live in Oslo.")
+    add_message("I live in Oslo.")
     program.agent.extracts_facts = False
     program.agent.save()
     runs.extract(cursor_id())
     assert queue.EXTRACTIONS.jobs().get().last_error == runs.SWITCHED_OFF
-    tell("I like it.", thread_id="another")
+    add_message("I like it.", thread_id="another")
     assert ExtractionCursor.objects.count() == 1
     program.agent.extracts_facts = True
     program.agent.save()
@@ -300,16 +300,19 @@ def test_an_agent_that_is_switched_off_continues_later(
 
 
 def test_tokens_of_a_day_are_limited(
-    program: Program, tell: Callable[..., Message], answer: Callable[..., None], settings: Any
+    program: Program,
+    add_message: Callable[..., Message],
+    answer: Callable[..., None],
+    settings: Any,
 ) -> None:
     program.agent.extraction_max_tokens_per_day = 5_000
     program.agent.save()
     settings.LLM_PRICE_PROMPT, settings.LLM_PRICE_COMPLETION = Decimal(2), Decimal(10)
-    tell("I live in Oslo.")
+    add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"), prompt_tokens=4_000, completion_tokens=500)
     runs.extract(cursor_id())
     assert ExtractionRun.objects.get().cost == Decimal("0.013")
-    tell("I like it.")
+    add_message("I like it.")
     runs.extract(cursor_id())
     job = queue.EXTRACTIONS.jobs().get()
     assert "4,500 of 5,000 tokens" in job.last_error
@@ -323,9 +326,9 @@ def test_tokens_of_a_day_are_limited(
 
 
 def test_preview_changes_nothing_and_can_be_applied_and_rolled_back(
-    program: Program, tell: Callable[..., Message], answer: Callable[..., None]
+    program: Program, add_message: Callable[..., Message], answer: Callable[..., None]
 ) -> None:
-    message = tell("I live in Oslo.")
+    message = add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"), fact("cats", "I like cats", id="f2"))
     run = runs.preview(messages=[message], requested_by="person:1")
     assert (run.state, run.requested_by) == (RunState.PREVIEW, "person:1")
@@ -350,9 +353,9 @@ def test_preview_changes_nothing_and_can_be_applied_and_rolled_back(
 
 
 def test_a_run_is_replayed_with_another_model_and_compared(
-    tell: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer
+    add_message: Callable[..., Message], answer: Callable[..., None], llm_server: LLMServer
 ) -> None:
-    tell("I live in Oslo, and I like tea.")
+    add_message("I live in Oslo, and I like tea.")
     tea = fact("tea", "I like tea", id="f2", slot="drink", fact="Maria likes tea.", multi=True)
     answer(fact("Oslo", "I live in Oslo"), tea)
     runs.extract(cursor_id())
@@ -373,11 +376,11 @@ def test_a_run_is_replayed_with_another_model_and_compared(
 
 
 def test_text_of_an_assistant_is_unverified(
-    program: Program, tell: Callable[..., Message], answer: Callable[..., None]
+    program: Program, add_message: Callable[..., Message], answer: Callable[..., None]
 ) -> None:
     program.agent.fact_review = "doubtful"
     program.agent.save()
-    tell("You live in Oslo, I think.", role="assistant", name="")
+    add_message("You live in Oslo, I think.", role="assistant", name="")
     answer(fact("Oslo", "You live in Oslo", speaker="assistant"))
     runs.extract(cursor_id())
     entry = MemoryEntry.objects.get()
@@ -387,7 +390,7 @@ def test_text_of_an_assistant_is_unverified(
 
 def test_equal_ids_of_two_tenants_are_separate(
     program: Program,
-    tell: Callable[..., Message],
+    add_message: Callable[..., Message],
     answer: Callable[..., None],
     tenant_b: Tenant,
     make_program: Callable[[Tenant], Program],
@@ -402,7 +405,7 @@ def test_equal_ids_of_two_tenants_are_separate(
         )  # fmt: skip
         queue.enqueue(tenant_b.id, [Thread.of(theirs)])
         connection.cursor().execute("SELECT 1")
-    tell("I live in Oslo.")
+    add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"))
     runs.extract(cursor_id())
     with tenant_scope(tenant_b.id):

@@ -10,7 +10,7 @@ from konstruct.orchestrator.models import Agent, Escalation
 from memory.models import Message
 from tests.servers.llm import Answer
 
-Say = Callable[..., Message]
+SendMessage = Callable[..., Message]
 FIRST = "This is bert. This conversation was handed to me."
 
 

@@ -26,7 +26,7 @@ from tests.jobs import claimed
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 
-Say = Callable[..., Message]
+SendMessage = Callable[..., Message]
 
 
 def status(message: Message) -> Status:
@@ -46,10 +46,10 @@ def the_open_one() -> Escalation:
 
 
 def test_request_for_a_person_is_confirmed_once_and_silences_the_agent(
-    say: Say, llm_server: LLMServer
+    send_message: SendMessage, llm_server: LLMServer
 ) -> None:
-    asked, later = say("Can I talk to a human, please?"), say("Are you there?")
-    elsewhere = say("Hello", thread_id="t2")
+    asked, later = send_message("Can I talk to a human, please?"), send_message("Are you there?")
+    elsewhere = send_message("Hello", thread_id="t2")
     assert (reply(asked), reply(later), reply(elsewhere)) == (NOTICE, None, "Noted.")
     assert (status(asked), status(later)) == (Status.ANSWERED, Status.WITH_PERSON)
     assert list(with_status(sent_messages(), Status.WITH_PERSON)) == [later]
@@ -64,7 +64,7 @@ def test_request_for_a_person_is_confirmed_once_and_silences_the_agent(
 
 
 def test_flushed_cache_and_restarted_worker_change_nothing(
-    say: Say, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*arguments: Any) -> None:
         raise KeyboardInterrupt
@@ -72,19 +72,21 @@ def test_flushed_cache_and_restarted_worker_change_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(write, "record_reply", killed)
         with pytest.raises(KeyboardInterrupt):
-            say("talk to a human")
+            send_message("talk to a human")
     get_redis_connection("default").flushdb()
     asked = Message.objects.get(content="talk to a human")
     work(asked)
     assert (reply(asked), Escalation.objects.count()) == (NOTICE, 1)
     get_redis_connection("default").flushdb()
-    assert status(say("Hello?")) is Status.WITH_PERSON
+    assert status(send_message("Hello?")) is Status.WITH_PERSON
     assert llm_server.requests == []
 
 
-def test_a_phrase_of_the_agents_calls_for_a_person(say: Say, program: Program) -> None:
+def test_a_phrase_of_the_agents_calls_for_a_person(
+    send_message: SendMessage, program: Program
+) -> None:
     Agent.objects.update(escalate_on=["legal action"])
-    assert reply(say("I will take LEGAL action!")) == NOTICE
+    assert reply(send_message("I will take LEGAL action!")) == NOTICE
     escalation = the_open_one()
     assert (escalation.opened_by, escalation.reason) == (
         OpenedBy.RULE,
@@ -92,17 +94,22 @@ def test_a_phrase_of_the_agents_calls_for_a_person(say: Say, program: Program) -
     )
 
 
-def test_consecutive_failed_replies_open_an_escalation(say: Say, llm_server: LLMServer) -> None:
+def test_consecutive_failed_replies_open_an_escalation(
+    send_message: SendMessage, llm_server: LLMServer
+) -> None:
     Agent.objects.update(escalate_after_failures=2)
     llm_server.default = Answer("no", 400)
-    first, second = say("One"), say("Two")
+    first, second = send_message("One"), send_message("Two")
     assert (status(first), reply(second)) == (Status.FAILED, NOTICE)
     assert the_open_one().opened_by == OpenedBy.RULE
     assert "(HTTP 400)" in the_open_one().reason
 
 
 def test_waiting_replies_are_held_when_a_program_escalates_and_the_channel_is_notified(
-    say: Say, program: Program, monkeypatch: pytest.MonkeyPatch, llm_server: LLMServer
+    send_message: SendMessage,
+    program: Program,
+    monkeypatch: pytest.MonkeyPatch,
+    llm_server: LLMServer,
 ) -> None:
     told = []
 
@@ -114,7 +121,7 @@ def test_waiting_replies_are_held_when_a_program_escalates_and_the_channel_is_no
             pass
 
     monkeypatch.setattr(delivery_hooks, "_hooks", {"rest": Hook()})
-    waiting = say("Hello", handled=False)
+    waiting = send_message("Hello", handled=False)
     thread = Thread.of(waiting)
     escalation, is_new = escalations.open_escalation(
         thread, opened_by=OpenedBy.PROGRAM, name="crm", reason="VIP"
@@ -133,9 +140,9 @@ def test_waiting_replies_are_held_when_a_program_escalates_and_the_channel_is_no
 
 
 def test_reply_in_progress_is_discarded_after_an_escalation(
-    say: Say, program: Program, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    message = say("Hello", handled=False)
+    message = send_message("Hello", handled=False)
     ask = respond.ask_language_model
 
     def meanwhile(*arguments: Any) -> Any:
@@ -151,10 +158,10 @@ def test_reply_in_progress_is_discarded_after_an_escalation(
 
 
 def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
-    say: Say, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say("talk to a human")
-    message = say("Hello", handled=False)
+    send_message("talk to a human")
+    message = send_message("Hello", handled=False)
     hold_for_person = escalations.hold_for_person
 
     def just_before(message: KonstructMessage) -> bool:
@@ -164,7 +171,7 @@ def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
     monkeypatch.setattr(escalations, "hold_for_person", just_before)
     work(message)
     assert reply(message) == "Noted."
-    held = say("Held by mistake.", handled=False)
+    held = send_message("Held by mistake.", handled=False)
     queue.REPLIES.hold(held.id, HeldFor.PERSON)
     (finding,) = ledger.check()
     assert (finding.kind, finding.subject) == (ledger.HELD_WITHOUT_QUESTION, str(held.id))
@@ -173,9 +180,11 @@ def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
     assert reply(held) == "Noted."
 
 
-def test_a_person_answers_and_it_is_remembered_as_any_reply(say: Say, program: Program) -> None:
-    say("talk to a human")
-    first, second = say("My order is lost."), say("Number 17.")
+def test_a_person_answers_and_it_is_remembered_as_any_reply(
+    send_message: SendMessage, program: Program
+) -> None:
+    send_message("talk to a human")
+    first, second = send_message("My order is lost."), send_message("Number 17.")
     turn = escalations.answer_as_person(the_open_one().pk, "I found it.", name="Eva")
     assert (turn.in_reply_to, turn.role, turn.name) == (second, "assistant", "Eva")
     assert (status(second), status(first)) == (Status.ANSWERED, Status.FAILED)
@@ -193,14 +202,16 @@ def test_a_person_answers_and_it_is_remembered_as_any_reply(say: Say, program: P
     again = get_recent_messages(program.tenant.id, program.agent.id, "maria")
     assert [turn["content"] for turn in again] == said
     escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=True, note="Found.")
-    assert reply(say("Thanks")) == "Noted."
+    assert reply(send_message("Thanks")) == "Noted."
     assert list(windows.check()) == []
     assert list(ledger.check()) == []
 
 
-def test_resolving_as_handled_closes_waiting_messages_with_a_reason(say: Say) -> None:
-    say("talk to a human")
-    waiting = say("Hello?")
+def test_resolving_as_handled_closes_waiting_messages_with_a_reason(
+    send_message: SendMessage,
+) -> None:
+    send_message("talk to a human")
+    waiting = send_message("Hello?")
     escalation = escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=False)
     pending = PendingReply.objects.get(pk=waiting.pk)
     assert (pending.held_for, pending.last_error) == (
@@ -216,28 +227,32 @@ def test_resolving_as_handled_closes_waiting_messages_with_a_reason(say: Say) ->
 
 # Each message has a time of its own only in a transaction of its own.
 @pytest.mark.django_db(transaction=True)
-def test_resolved_escalation_resets_the_failure_count(say: Say, llm_server: LLMServer) -> None:
+def test_resolved_escalation_resets_the_failure_count(
+    send_message: SendMessage, llm_server: LLMServer
+) -> None:
     Agent.objects.update(escalate_after_failures=2)
-    say("talk to a human")
-    again = say("Talk to a human!")
+    send_message("talk to a human")
+    again = send_message("Talk to a human!")
     escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=True)
     work(again)
     assert reply(again) == "Noted."
-    assert reply(say("talk to a human")) == NOTICE
-    say("Hello?")
+    assert reply(send_message("talk to a human")) == NOTICE
+    send_message("Hello?")
     escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=False)
     llm_server.default = Answer("no", 400)
-    assert status(say("One")) is Status.FAILED
+    assert status(send_message("One")) is Status.FAILED
     assert not Escalation.objects.open().exists()
 
 
-def test_invalid_input_is_an_error_with_the_reason(say: Say, program: Program) -> None:
+def test_invalid_input_is_an_error_with_the_reason(
+    send_message: SendMessage, program: Program
+) -> None:
     nowhere = Thread(program.agent.id, "maria", "nowhere")
     with pytest.raises(
         NothingToEscalate, match="'maria' has sent no message to this agent in thread"
     ):
         escalations.open_escalation(nowhere, opened_by=OpenedBy.PROGRAM, reason="x")
-    say("talk to a human")
+    send_message("talk to a human")
     with pytest.raises(InvalidArgument, match="is blank"):
         escalations.answer_as_person(the_open_one().pk, " ", name="Eva")
     with pytest.raises(InvalidArgument, match="NUL"):
@@ -245,10 +260,10 @@ def test_invalid_input_is_an_error_with_the_reason(say: Say, program: Program) -
 
 
 def test_another_user_tenant_and_agent_in_a_thread_of_that_name_are_answered(
-    say: Say, program: Program, program_b: Program, llm_server: LLMServer
+    send_message: SendMessage, program: Program, program_b: Program, llm_server: LLMServer
 ) -> None:
-    say("talk to a human")
-    assert reply(say("Hello", user_id="bob")) == "Noted."
+    send_message("talk to a human")
+    assert reply(send_message("Hello", user_id="bob")) == "Noted."
     with tenant_scope(program_b.tenant.id):
         assert who_answers(Thread(program.agent.id, "maria", "t1")) is None
         assert not Escalation.objects.exists()

@@ -23,7 +23,7 @@ from tests.konstruct.conftest import Program
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Say = Callable[..., Message]
+SendMessage = Callable[..., Message]
 
 _IS_BLOCKING = """
 SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND %s = ANY (pg_blocking_pids(pid)))
@@ -60,10 +60,13 @@ def escalate(thread: Thread) -> bool:
 
 
 def test_a_message_that_a_worker_finishes_while_a_person_is_called_is_not_held(
-    say: Say, program: Program
+    send_message: SendMessage, program: Program
 ) -> None:
     """The other message of the thread is."""
-    answered, waiting = say("Hello", handled=False), say("And this?", handled=False)
+    answered, waiting = (
+        send_message("Hello", handled=False),
+        send_message("And this?", handled=False),
+    )
     thread = Thread.of(answered)
     with meanwhile(program, lambda: escalate(thread)) as opened:
         queue.REPLIES.finish(answered.id)
@@ -76,11 +79,11 @@ def test_a_message_that_a_worker_finishes_while_a_person_is_called_is_not_held(
 
 @pytest.mark.parametrize("agent_answers", [True, False])
 def test_message_erased_during_resolution_is_not_restored(
-    say: Say, program: Program, agent_answers: bool
+    send_message: SendMessage, program: Program, agent_answers: bool
 ) -> None:
-    say("Hello")
-    thread = Thread.of(say("talk to a human"))
-    held = say("Are you there?")
+    send_message("Hello")
+    thread = Thread.of(send_message("talk to a human"))
+    held = send_message("Are you there?")
     escalation = Escalation.objects.open().get()
 
     def resolve() -> None:
@@ -95,11 +98,11 @@ def test_message_erased_during_resolution_is_not_restored(
 
 
 def test_a_worker_and_a_call_for_a_person_at_once_lose_no_message(
-    say: Say, program: Program
+    send_message: SendMessage, program: Program
 ) -> None:
     """In whichever order: it is answered by the agent, or held for the person."""
     for number in range(5):
-        message = say("Hello", handled=False, thread_id=f"t{number}")
+        message = send_message("Hello", handled=False, thread_id=f"t{number}")
 
         def work(message: Message = message) -> None:
             try:
@@ -117,9 +120,9 @@ def test_a_worker_and_a_call_for_a_person_at_once_lose_no_message(
 
 
 def test_constant_concurrent_changes_end_with_an_error(
-    say: Say, program: Program, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    message, tried = say("Hello"), []
+    message, tried = send_message("Hello"), []
 
     def overtaken(*arguments: Any, **named: Any) -> None:
         tried.append(named)

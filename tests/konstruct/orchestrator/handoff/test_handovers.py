@@ -32,7 +32,7 @@ from tenants.redis_keys import escalation_status_key
 from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.handoff.handing import (
     FIRST,
-    Say,
+    SendMessage,
     call,
     hand,
     offered,
@@ -45,12 +45,15 @@ from tests.servers.llm import Answer, LLMServer
 
 
 def test_new_agent_answers_the_thread_and_introduces_itself(
-    say: Say, bert: Agent, llm_server: LLMServer, program: Program
+    send_message: SendMessage, bert: Agent, llm_server: LLMServer, program: Program
 ) -> None:
-    before = say("My sister lives in Lisbon.")
+    before = send_message("My sister lives in Lisbon.")
     handover = hand(before, bert)
-    first, second = say("Where is my invoice?"), say("And the other?")
-    elsewhere, another = say("Hello", thread_id="t2"), say("Hello", user_id="otto")
+    first, second = send_message("Where is my invoice?"), send_message("And the other?")
+    elsewhere, another = (
+        send_message("Hello", thread_id="t2"),
+        send_message("Hello", user_id="otto"),
+    )
     assert said(first) == ("bert", f"{FIRST}\n\nNoted.")
     assert said(second) == ("bert", "Noted.")
     assert said(elsewhere) == said(another) == ("ada", "Noted.")
@@ -71,23 +74,23 @@ def test_new_agent_answers_the_thread_and_introduces_itself(
 
 
 def test_a_phrase_hands_over_and_the_message_is_answered_by_the_other(
-    say: Say, bert: Agent
+    send_message: SendMessage, bert: Agent
 ) -> None:
     Agent.objects.filter(name="ada").update(hand_over_on={"invoice": str(bert.id)})
-    message = say("Where is my INVOICE?")
+    message = send_message("Where is my INVOICE?")
     assert said(message) == ("bert", f"{FIRST}\n\nNoted.")
     handover = Escalation.objects.open().get()
     assert (handover.opened_by, handover.message_id) == (OpenedBy.RULE, message.id)
     assert handover.reason == "The message says 'invoice'."
     Agent.objects.filter(name="bert").update(hand_back_on=["library"])
-    assert said(say("Now about the library.")) == ("ada", "Noted.")
+    assert said(send_message("Now about the library.")) == ("ada", "Noted.")
     handover.refresh_from_db()
     assert (handover.outcome, handover.resolved_by) == (Outcome.HANDED_BACK, "bert")
     assert not Escalation.objects.open().exists()
 
 
 def test_language_model_hands_over_and_back_without_calls_of_the_first_agent(
-    say: Say, bert: Agent, llm_server: LLMServer
+    send_message: SendMessage, bert: Agent, llm_server: LLMServer
 ) -> None:
     Agent.objects.filter(name="ada").update(hands_to=[bert.id])
     llm_server.answers = [
@@ -96,7 +99,7 @@ def test_language_model_hands_over_and_back_without_calls_of_the_first_agent(
         call("hand_back"),
         Answer({"content": "Ada again."}),
     ]
-    message, later = say("Where is my invoice?"), say("Thanks. And my book?")
+    message, later = send_message("Where is my invoice?"), send_message("Thanks. And my book?")
     assert said(message) == ("bert", f"{FIRST}\n\nYour invoice is paid.")
     assert said(later) == ("ada", "Ada again.")
     first, second, third, fourth = llm_server.requests
@@ -115,11 +118,11 @@ def test_language_model_hands_over_and_back_without_calls_of_the_first_agent(
 
 @pytest.mark.parametrize("wanted", ["zoe", "ada", "carl", "", None, ["bert"], 7])
 def test_an_agent_hands_over_to_none_but_those_that_it_may(
-    wanted: Any, say: Say, bert: Agent, carl: Agent, llm_server: LLMServer
+    wanted: Any, send_message: SendMessage, bert: Agent, carl: Agent, llm_server: LLMServer
 ) -> None:
     Agent.objects.filter(name="ada").update(hands_to=[bert.id])
     llm_server.answers = [call("hand_to_agent", agent=wanted)]
-    assert said(say()) == ("ada", "Noted.")
+    assert said(send_message()) == ("ada", "Noted.")
     told = llm_server.requests[1].body["messages"][-1]
     assert told["role"] == "tool"
     assert told["content"].startswith("Error: there is no agent")
@@ -127,9 +130,9 @@ def test_an_agent_hands_over_to_none_but_those_that_it_may(
 
 
 def test_reply_in_progress_is_restarted_by_the_new_agent(
-    say: Say, bert: Agent, monkeypatch: pytest.MonkeyPatch, llm_server: LLMServer
+    send_message: SendMessage, bert: Agent, monkeypatch: pytest.MonkeyPatch, llm_server: LLMServer
 ) -> None:
-    message = say("Hello", handled=False)
+    message = send_message("Hello", handled=False)
     ask, asked = respond.ask_language_model, []
 
     def meanwhile(*arguments: Any) -> Any:
@@ -146,7 +149,11 @@ def test_reply_in_progress_is_restarted_by_the_new_agent(
 
 @pytest.mark.parametrize("step", ["record_reply", "append_to_window", "finish", "append_copies"])
 def test_restarted_worker_sends_each_reply_once_after_a_kill(
-    step: str, say: Say, bert: Agent, monkeypatch: pytest.MonkeyPatch, program: Program
+    step: str,
+    send_message: SendMessage,
+    bert: Agent,
+    monkeypatch: pytest.MonkeyPatch,
+    program: Program,
 ) -> None:
     Agent.objects.filter(name="ada").update(hand_over_on={"invoice": str(bert.id)})
 
@@ -156,14 +163,14 @@ def test_restarted_worker_sends_each_reply_once_after_a_kill(
     with monkeypatch.context() as patch:
         patch.setattr(write, step, killed)
         with pytest.raises(KeyboardInterrupt):
-            say("My invoice!")
+            send_message("My invoice!")
     get_redis_connection("default").flushdb()
     message = Message.objects.get(content="My invoice!", agent_id=program.agent.id)
     work(message)
     assert said(message) == ("bert", f"{FIRST}\n\nNoted.")
     assert Escalation.objects.count() == 1
     assert Message.objects.filter(agent_id=bert.id).count() == 2
-    say("More")
+    send_message("More")
     window = get_recent_messages(program.tenant.id, bert.id, "maria")
     assert [turn["content"] for turn in window] == [
         "My invoice!", f"{FIRST}\n\nNoted.", "More", "Noted.",
@@ -171,9 +178,12 @@ def test_restarted_worker_sends_each_reply_once_after_a_kill(
 
 
 def test_cached_thread_names_the_new_agent(
-    say: Say, bert: Agent, program: Program, django_capture_on_commit_callbacks: Any
+    send_message: SendMessage,
+    bert: Agent,
+    program: Program,
+    django_capture_on_commit_callbacks: Any,
 ) -> None:
-    message = say()
+    message = send_message()
     thread = Thread.of(message)
     key = escalation_status_key(program.tenant.id, "t1")
     with django_capture_on_commit_callbacks(execute=True):
@@ -189,9 +199,9 @@ def test_cached_thread_names_the_new_agent(
 
 
 def test_invalid_handover_is_refused_and_changes_nothing(
-    say: Say, bert: Agent, program: Program, tenant_b: Any, make_program: Any
+    send_message: SendMessage, bert: Agent, program: Program, tenant_b: Any, make_program: Any
 ) -> None:
-    message = say()
+    message = send_message()
     other = make_program(tenant_b)
     with tenant_scope(program.tenant.id):
         with pytest.raises(AgentNotFound):
@@ -238,14 +248,18 @@ def test_an_agent_names_only_other_agents_of_its_tenant(
 
 
 def test_equal_ids_of_two_tenants_are_handed_over_separately(
-    say: Say, bert: Agent, program: Program, program_b: Program, llm_server: LLMServer
+    send_message: SendMessage,
+    bert: Agent,
+    program: Program,
+    program_b: Program,
+    llm_server: LLMServer,
 ) -> None:
     ada = program.agent.id
     with tenant_scope(program_b.tenant.id):
         create_agent(tenant_id=program_b.tenant.id, id=ada, name="other ada")
         create_agent(tenant_id=program_b.tenant.id, id=bert.id, name="bert")
-    hand(say("Hello"), bert)
-    assert said(say("Hello again")) == ("bert", f"{FIRST}\n\nNoted.")
+    hand(send_message("Hello"), bert)
+    assert said(send_message("Hello again")) == ("bert", f"{FIRST}\n\nNoted.")
     with tenant_scope(program_b.tenant.id):
         incoming = Incoming(ada, "maria", "t1", "rest", "Hello again")
         message, _ = accept(incoming, tenant_id=program_b.tenant.id)

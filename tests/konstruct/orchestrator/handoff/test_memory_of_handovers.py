@@ -8,16 +8,24 @@ from memory.indexing.embedding_jobs import drain
 from memory.models import MemoryEntry, Message, RecallEvent
 from memory.recall import recall
 from tests.konstruct.conftest import Program
-from tests.konstruct.orchestrator.handoff.handing import FIRST, Say, call, hand, said, words, work
+from tests.konstruct.orchestrator.handoff.handing import (
+    FIRST,
+    SendMessage,
+    call,
+    hand,
+    said,
+    words,
+    work,
+)
 from tests.servers.llm import LLMServer
 
 
 def test_each_agent_remembers_its_own_part_of_the_thread(
-    say: Say, bert: Agent, program: Program, llm_server: LLMServer
+    send_message: SendMessage, bert: Agent, program: Program, llm_server: LLMServer
 ) -> None:
-    say("My boat is called Argo.")
+    send_message("My boat is called Argo.")
     hand(Message.objects.filter(role="user").get(), bert)
-    say("My invoice number is 4711.")
+    send_message("My invoice number is 4711.")
     drain(program.tenant.id)
     tenant, ada = program.tenant.id, program.agent.id
     told = [
@@ -35,12 +43,12 @@ def test_each_agent_remembers_its_own_part_of_the_thread(
 
 
 def test_prompt_contains_each_turn_once_after_a_handover(
-    say: Say, bert: Agent, program: Program, llm_server: LLMServer
+    send_message: SendMessage, bert: Agent, program: Program, llm_server: LLMServer
 ) -> None:
-    hand(say("My boat is called Argo."), bert)
-    say("My invoice number is 4711.")
+    hand(send_message("My boat is called Argo."), bert)
+    send_message("My invoice number is 4711.")
     drain(program.tenant.id)
-    say("What is my invoice number, and what my boat's name?")
+    send_message("What is my invoice number, and what my boat's name?")
     asked = words(llm_server.requests[-1])
     assert asked.count("4711") == asked.count("Argo") == 1
     event = RecallEvent.objects.order_by("-created_at").first()
@@ -48,7 +56,7 @@ def test_prompt_contains_each_turn_once_after_a_handover(
 
 
 def test_facts_are_those_of_the_agent_that_answers_and_the_trace_is_its(
-    say: Say, bert: Agent, program: Program, llm_server: LLMServer
+    send_message: SendMessage, bert: Agent, program: Program, llm_server: LLMServer
 ) -> None:
     memory, tenant = LongTermMemory(), program.tenant.id
     for agent_id, content in (
@@ -57,9 +65,9 @@ def test_facts_are_those_of_the_agent_that_answers_and_the_trace_is_its(
         (None, "The invoice of maria: all agents know it."),
     ):
         memory.store(MemoryEntry(tenant_id=tenant, agent_id=agent_id, content=content))
-    message = say("Hello")
+    message = send_message("Hello")
     hand(message, bert)
-    asked = say("Where is the invoice of maria?")
+    asked = send_message("Where is the invoice of maria?")
     prompt = words(llm_server.requests[-1])
     assert "Bert knows it" in prompt
     assert "all agents know it" in prompt
@@ -71,14 +79,14 @@ def test_facts_are_those_of_the_agent_that_answers_and_the_trace_is_its(
 
 
 def test_a_consent_that_was_asked_for_is_the_first_agents_and_the_other_one_answers(
-    say: Say, bert: Agent, program: Program, llm_server: LLMServer
+    send_message: SendMessage, bert: Agent, program: Program, llm_server: LLMServer
 ) -> None:
     Agent.objects.filter(name="ada").update(tools=["remember_fact"])
     llm_server.answers = [call("remember_fact", fact="Maria likes tea.")]
-    asked = say("Remember that I like tea.")
+    asked = send_message("Remember that I like tea.")
     assert PendingReply.objects.get(pk=asked.pk).held_for == HeldFor.CONSENT
     hand(asked, bert)
-    yes = say("yes")
+    yes = send_message("yes")
     assert said(yes) == ("bert", f"{FIRST}\n\nThank you: I will.")
     work(asked)
     assert said(asked) == ("bert", "Noted.")
@@ -87,7 +95,7 @@ def test_a_consent_that_was_asked_for_is_the_first_agents_and_the_other_one_answ
     # What the other one asks for is done for that one.
     Agent.objects.filter(name="bert").update(tools=["remember_fact"])
     llm_server.answers = [call("remember_fact", fact="Maria pays late.")]
-    say("Remember that I pay late.")
-    say("yes")
+    send_message("Remember that I pay late.")
+    send_message("yes")
     work(Message.objects.get(content="Remember that I pay late.", agent_id=program.agent.id))
     assert MemoryEntry.objects.get(content="Maria pays late.").agent_id == bert.id

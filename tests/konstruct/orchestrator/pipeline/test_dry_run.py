@@ -74,9 +74,9 @@ def test_a_rule_of_the_draft_escalates(ask: Ask, ada: Agent) -> None:
 
 
 def test_the_prompt_has_the_turns_of_the_dry_run_and_the_window(
-    ada: Agent, say: Callable[..., Message], llm_server: LLMServer
+    ada: Agent, send_message: Callable[..., Message], llm_server: LLMServer
 ) -> None:
-    say("My sister lives in Lisbon.")
+    send_message("My sister lives in Lisbon.")
     first = dry_run(DryThread(), "She likes tea.", ada, user_id="maria")
     dry_run(first.thread, "What does she like?", ada, user_id="maria")
     prompt = words(llm_server.requests[-1])

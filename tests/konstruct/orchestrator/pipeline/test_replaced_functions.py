@@ -29,7 +29,7 @@ from memory.recall import RecallResult
 from tests.konstruct.conftest import Program
 from tests.servers.llm import LLMServer
 
-Say = Callable[..., Message]
+SendMessage = Callable[..., Message]
 
 
 def answered(message: Message) -> str:
@@ -39,7 +39,7 @@ def answered(message: Message) -> str:
 
 
 def test_replaced_run_agent_makes_the_reply(
-    say: Say, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 
@@ -48,14 +48,14 @@ def test_replaced_run_agent_makes_the_reply(
         return "Canned."
 
     monkeypatch.setattr(runner, "run_agent", canned)
-    assert answered(say("Hello", handled=False)) == "Canned."
+    assert answered(send_message("Hello", handled=False)) == "Canned."
     assert asked == [("Hello", "ada", {"role": "user", "content": "Hello"})]
     assert llm_server.requests == []
 
 
 @pytest.mark.parametrize("with_tools", [False, True])
 def test_wrapped_run_agent_changes_the_reply_and_its_stream(
-    say: Say,
+    send_message: SendMessage,
     program: Program,
     llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -70,7 +70,7 @@ def test_wrapped_run_agent_changes_the_reply_and_its_stream(
         return f"{original(msg, agent, messages)} Yours, Ada."
 
     monkeypatch.setattr(runner, "run_agent", signed)
-    message = say("Hello", handled=False)
+    message = send_message("Hello", handled=False)
     watch(program.tenant.id, message.pk)
     assert answered(message) == "Noted. Yours, Ada."
     assert text_so_far(program.tenant.id, message.pk) == (
@@ -80,9 +80,12 @@ def test_wrapped_run_agent_changes_the_reply_and_its_stream(
 
 
 def test_replaced_builder_makes_the_sent_and_stored_prompt(
-    say: Say, program: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage,
+    program: Program,
+    llm_server: LLMServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    say("I live in Bonn.")
+    send_message("I live in Bonn.")
     given = []
 
     def own(agent: Any, current_message: str, recent_messages: Any, relevant_context: Any) -> Any:
@@ -93,7 +96,7 @@ def test_replaced_builder_makes_the_sent_and_stored_prompt(
         ]
 
     monkeypatch.setattr(builder, "build_messages_with_memory", own)
-    answered(say("Where do I live?", handled=False))
+    answered(send_message("Where do I live?", handled=False))
     sent = llm_server.requests[-1].body["messages"]
     assert sent == [
         {"role": "system", "content": "Speak like a pirate."},
@@ -114,7 +117,7 @@ def test_replaced_builder_makes_the_sent_and_stored_prompt(
 
 
 def test_a_wrapped_builder_keeps_the_budget_the_date_and_the_clauses(
-    say: Say, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Agent.objects.update(system_prompt="Be kind. " * 9000)
     original = builder.build_messages_with_memory
@@ -124,7 +127,7 @@ def test_a_wrapped_builder_keeps_the_budget_the_date_and_the_clauses(
         return original(agent, f"{current} {current}", recent, [*context, "Bonn is rainy."])
 
     monkeypatch.setattr(builder, "build_messages_with_memory", asked_twice)
-    answered(say("Where?", handled=False))
+    answered(send_message("Where?", handled=False))
     system, memory, user = llm_server.requests[-1].body["messages"]
     assert system["content"].startswith("You are a pirate. Be kind.")
     assert "The current date and time is " in system["content"]
@@ -134,10 +137,13 @@ def test_a_wrapped_builder_keeps_the_budget_the_date_and_the_clauses(
 
 
 def test_a_replaced_system_prompt_is_in_every_prompt(
-    say: Say, program: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage,
+    program: Program,
+    llm_server: LLMServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(builder, "build_system_prompt", lambda agent: f"{agent.name} is a pirate.")
-    answered(say("Where?", handled=False))
+    answered(send_message("Where?", handled=False))
     runner.run_agent(SimpleNamespace(content="Where?"), program.agent)
     of_reply, alone = (each.body["messages"][0]["content"] for each in llm_server.requests)
     opening, date = of_reply.split("\n\n")
@@ -146,7 +152,7 @@ def test_a_replaced_system_prompt_is_in_every_prompt(
 
 
 def test_both_turns_are_appended_once_by_append_message_on_repeated_runs(
-    say: Say, program: Program, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     appended = []
     original = short_term.append_message
@@ -156,7 +162,7 @@ def test_both_turns_are_appended_once_by_append_message_on_repeated_runs(
         return original(tenant_id, agent_id, user_id, role, content.upper(), window)
 
     monkeypatch.setattr(short_term, "append_message", spy)
-    message = say("Hello")
+    message = send_message("Hello")
     scope = program.tenant.id, program.agent.id, "maria"
     assert appended == [(*scope, "user", "Hello"), (*scope, "assistant", "Noted.")]
     for _ in range(2):
@@ -170,12 +176,15 @@ def test_both_turns_are_appended_once_by_append_message_on_repeated_runs(
 
 
 def test_a_replaced_append_message_keeps_turns_out_of_the_window(
-    say: Say, program: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage,
+    program: Program,
+    llm_server: LLMServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scope = program.tenant.id, program.agent.id, "maria"
-    say("Hello")
+    send_message("Hello")
     monkeypatch.setattr(short_term, "append_message", lambda *args: None)
-    say("My PIN is 1234.")
+    send_message("My PIN is 1234.")
     assert [turn["content"] for turn in short_term.get_recent_messages(*scope)] == [
         "Hello",
         "Noted.",
@@ -183,7 +192,7 @@ def test_a_replaced_append_message_keeps_turns_out_of_the_window(
 
 
 def test_replaced_window_and_recall_fill_the_prompt(
-    say: Say, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = [
         {"role": "user", "content": "Call me Captain."},
@@ -207,7 +216,7 @@ def test_replaced_window_and_recall_fill_the_prompt(
     monkeypatch.setattr(short_term, "get_recent_messages", lambda *args, **kwargs: window)
     monkeypatch.setattr(recall, "recall", recalled)
     monkeypatch.setattr(RecallResult, "trace", lambda self, injected: {})
-    message = say("When do I sail?", handled=False)
+    message = send_message("When do I sail?", handled=False)
     snapshot = oldest_ready(Thread.of(message))
     assert snapshot is not None
     gathered = respond.gather_context(snapshot.message, snapshot.own_agent)
@@ -220,24 +229,26 @@ def test_replaced_window_and_recall_fill_the_prompt(
 
 
 def test_embed_and_store_gets_both_turns(
-    say: Say, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+    send_message: SendMessage,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Any,
 ) -> None:
     task = Mock()
     monkeypatch.setattr(memory_tasks, "embed_and_store", task)
     with django_capture_on_commit_callbacks(execute=True):
-        message = say("Hello")
+        message = send_message("Hello")
     reply = Message.objects.get(in_reply_to=message)
     ((arguments, _),) = (call for call in task.apply_async.call_args_list)
     assert arguments == ((str(message.tenant_id), [str(message.pk), str(reply.pk)]),)
 
 
 def test_a_stored_text_is_in_the_prompt_and_in_its_trace(
-    say: Say, program: Program, llm_server: LLMServer
+    send_message: SendMessage, program: Program, llm_server: LLMServer
 ) -> None:
     text = "My sister Zoe moved to Lisbon."
     (vector,) = embed([text])
     store_embedding(program.tenant.id, program.agent.id, "maria", text, "user", vector)
-    answered(say("Where does my sister live?", handled=False))
+    answered(send_message("Where does my sister live?", handled=False))
     memory = llm_server.requests[-1].body["messages"][1]
     assert memory["content"].endswith(f"] user: {text}")
     embedding_outbox.drain(program.tenant.id)

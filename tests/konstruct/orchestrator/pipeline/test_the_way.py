@@ -25,7 +25,7 @@ from tenants.context import connection
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 
-Say = Callable[..., Message]
+SendMessage = Callable[..., Message]
 # Executes what is to be done after commits, as a transaction of the product does.
 Committed = Callable[[], AbstractContextManager[Any]]
 
@@ -64,28 +64,28 @@ def require(budget: int, message: Message) -> None:
 # --- Statements -----------------------------------------------------------------------------------
 
 
-def test_a_plain_reply(say: Say, committed: Committed) -> None:
+def test_a_plain_reply(send_message: SendMessage, committed: Committed) -> None:
     """The first of a user and a thread reads from tables what further ones find in the cache."""
     with committed():
-        first = say(handled=False)
+        first = send_message(handled=False)
     require(23, first)
     with committed():
-        second = say(handled=False)
+        second = send_message(handled=False)
     require(19, second)
     assert not PendingReply.objects.exists()
 
 
 def test_a_reply_with_a_tool_call(
-    say: Say, program: Program, llm_server: LLMServer, committed: Committed
+    send_message: SendMessage, program: Program, llm_server: LLMServer, committed: Committed
 ) -> None:
     """Asking for consent; and, once it is given, doing it and replying."""
     Agent.objects.filter(pk=program.agent.pk).update(tools=["remember_fact"])
     with committed():
-        say()
+        send_message()
     wants = {"function": {"name": "remember_fact", "arguments": '{"fact": "Maria likes tea."}'}}
     llm_server.answers = [Answer({"tool_calls": [wants]})]
     with committed():
-        asked = say("Remember that I like tea.", handled=False)
+        asked = send_message("Remember that I like tea.", handled=False)
     require(16, asked)
     (call,) = tool_calls.waiting_for(asked.id)
     with committed():
@@ -94,29 +94,35 @@ def test_a_reply_with_a_tool_call(
     assert not PendingReply.objects.exists()
 
 
-def test_a_held_thread(say: Say, committed: Committed) -> None:
+def test_a_held_thread(send_message: SendMessage, committed: Committed) -> None:
     with committed():
-        thread = Thread.of(say())
+        thread = Thread.of(send_message())
         escalations.open_escalation(thread, opened_by=OpenedBy.PROGRAM, reason="It is urgent.")
     with committed():
-        first = say(handled=False)
+        first = send_message(handled=False)
     require(11, first)
     with committed():
-        second = say(handled=False)
+        second = send_message(handled=False)
     require(10, second)
     assert PendingReply.objects.held().count() == 2
 
 
-def test_a_handed_over_thread(say: Say, program: Program, committed: Committed) -> None:
+def test_a_handed_over_thread(
+    send_message: SendMessage, program: Program, committed: Committed
+) -> None:
     bert = create_agent(tenant_id=program.tenant.id, name="bert")
     with committed():
         handovers.hand_over(
-            Thread.of(say()), bert.id, opened_by=OpenedBy.PROGRAM, name="crm", reason="It is his."
+            Thread.of(send_message()),
+            bert.id,
+            opened_by=OpenedBy.PROGRAM,
+            name="crm",
+            reason="It is his.",
         )
     with committed():
-        say()
+        send_message()
     with committed():
-        message = say(handled=False)
+        message = send_message(handled=False)
     require(29, message)
     assert Message.objects.get(in_reply_to=message).answered_by_id == bert.id
 
@@ -166,10 +172,12 @@ def stops_of(message_id: UUID) -> Iterator[list[str]]:
 
 
 @pytest.mark.slow
-def test_a_reader_opens_few_files_and_seldom_returns(say: Say, committed: Committed) -> None:
+def test_a_reader_opens_few_files_and_seldom_returns(
+    send_message: SendMessage, committed: Committed
+) -> None:
     with committed():
-        say()
-        message = say(handled=False)
+        send_message()
+        message = send_message(handled=False)
     with stops_of(message.id) as stops:
         pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
     visits = Counter(stops)

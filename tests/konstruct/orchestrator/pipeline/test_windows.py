@@ -16,7 +16,7 @@ from tests.konstruct.conftest import Program
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-Say = Callable[..., Message]
+SendMessage = Callable[..., Message]
 
 
 @pytest.fixture(autouse=True)
@@ -45,17 +45,19 @@ def key_of(program: Program) -> str:
     return f"{program.tenant.id}:memory:short:{program.agent.id}:maria"
 
 
-def test_after_a_clear_that_was_rolled_back(say: Say, program: Program) -> None:
-    say("Hello")
+def test_after_a_clear_that_was_rolled_back(send_message: SendMessage, program: Program) -> None:
+    send_message("Hello")
     with transaction.atomic():
         clear_window(program.tenant.id, program.agent.id, "maria")
         transaction.set_rollback(True)
-    assert answered(say("Tea?"))
+    assert answered(send_message("Tea?"))
     assert window(program) == ["Hello", "Noted.", "Tea?", "Noted."]
 
 
-def test_during_a_clear_that_is_rolled_back_later(say: Say, program: Program) -> None:
-    say("Hello")
+def test_during_a_clear_that_is_rolled_back_later(
+    send_message: SendMessage, program: Program
+) -> None:
+    send_message("Hello")
     with transaction.atomic():
         clear_window(program.tenant.id, program.agent.id, "maria")
         assert get_redis_connection("default").llen(key_of(program)) == 2
@@ -64,9 +66,9 @@ def test_during_a_clear_that_is_rolled_back_later(say: Say, program: Program) ->
 
 
 def test_after_the_apis_clear_failed_at_its_end(
-    say: Say, program: Program, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say("Hello")
+    send_message("Hello")
 
     def failing(*arguments: Any) -> None:
         clear_window(*arguments)
@@ -77,28 +79,30 @@ def test_after_the_apis_clear_failed_at_its_end(
     assert program.request("DELETE", f"/api/v1/windows/{query}").status_code == 500
     with tenant_scope(program.tenant.id):
         assert not WindowClear.objects.exists()
-        assert answered(say("Tea?"))
+        assert answered(send_message("Tea?"))
         assert window(program) == ["Hello", "Noted.", "Tea?", "Noted."]
 
 
 @pytest.mark.parametrize("left", [b'{"cleared":1000000000}', b'{"forgotten":"x"}'])
 def test_where_the_cache_has_a_mark_that_the_database_does_not(
-    say: Say, program: Program, left: bytes
+    send_message: SendMessage, program: Program, left: bytes
 ) -> None:
-    say("Hello")
+    send_message("Hello")
     get_redis_connection("default").delete(key_of(program))
     get_redis_connection("default").rpush(key_of(program), left)
-    assert answered(say("Tea?"))
+    assert answered(send_message("Tea?"))
     assert window(program) == ["Hello", "Noted.", "Tea?", "Noted."]
 
 
-def test_after_a_clear_killed_before_it_changed_the_cache(say: Say, program: Program) -> None:
-    say("Hello")
+def test_after_a_clear_killed_before_it_changed_the_cache(
+    send_message: SendMessage, program: Program
+) -> None:
+    send_message("Hello")
     cache = get_redis_connection("default")
     before = cache.lrange(key_of(program), 0, -1)
     clear_window(program.tenant.id, program.agent.id, "maria")
     cache.delete(key_of(program))
     cache.rpush(key_of(program), *before)
     assert window(program) == []
-    assert answered(say("Tea?"))
+    assert answered(send_message("Tea?"))
     assert window(program) == ["Tea?", "Noted."]

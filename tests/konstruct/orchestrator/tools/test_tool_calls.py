@@ -26,7 +26,7 @@ from tenants.context import connection, tenant_scope
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 
-Say = Callable[..., Message]
+SendMessage = Callable[..., Message]
 
 
 def wants(*facts: str, name: str = "remember_fact", openai: bool = False) -> Answer:
@@ -72,16 +72,16 @@ def facts() -> list[tuple[UUID | None, str | None, str]]:
 
 @pytest.mark.parametrize("openai", [False, True])
 def test_approved_tool_call_runs_and_its_result_reaches_the_model(
-    say: Say, able: Program, llm_server: LLMServer, settings: Any, openai: bool
+    send_message: SendMessage, able: Program, llm_server: LLMServer, settings: Any, openai: bool
 ) -> None:
     if openai:
         settings.LLM_POOL_URL = f"{llm_server.url}/v1"
     llm_server.answers = [wants("Maria likes tea.", openai=openai), Answer({"content": "Done!"})]
-    message = say("Please keep in mind that I like tea.")
+    message = send_message("Please keep in mind that I like tea.")
     (call,) = tool_calls.waiting_for(message.id)
     assert call.question == "May I remember this: “Maria likes tea.”?"
     assert (status(message), facts()) == (Status.AWAITING_CONSENT, [])
-    later = say("And the weather?")
+    later = send_message("And the weather?")
     assert reply(later) == "Done!"  # a message that waits for consent holds up no other
     llm_server.answers = [Answer({"content": "I will remember it."})]
     decide(call, True, user_id="maria")
@@ -99,15 +99,17 @@ def test_approved_tool_call_runs_and_its_result_reaches_the_model(
 
 
 def test_an_agent_without_tools_is_asked_as_ever(
-    say: Say, program: Program, llm_server: LLMServer
+    send_message: SendMessage, program: Program, llm_server: LLMServer
 ) -> None:
-    say()
+    send_message()
     assert set(llm_server.requests[0].body) == {"model_tier", "messages"}
 
 
-def test_denied_tool_call_does_not_run(say: Say, able: Program, llm_server: LLMServer) -> None:
+def test_denied_tool_call_does_not_run(
+    send_message: SendMessage, able: Program, llm_server: LLMServer
+) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
-    message = say()
+    message = send_message()
     (call,) = tool_calls.waiting_for(message.id)
     decide(call, False)
     decide(call, False)
@@ -119,10 +121,10 @@ def test_denied_tool_call_does_not_run(say: Say, able: Program, llm_server: LLMS
 
 
 def test_only_the_user_can_decide_in_a_channel(
-    say: Say, able: Program, program_b: Program, llm_server: LLMServer
+    send_message: SendMessage, able: Program, program_b: Program, llm_server: LLMServer
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
-    message = say()
+    message = send_message()
     (call,) = tool_calls.waiting_for(message.id)
     for attempt in (
         lambda: decide(call, True, user_id="eve"),
@@ -138,15 +140,15 @@ def test_only_the_user_can_decide_in_a_channel(
 
 @pytest.mark.parametrize(("words", "kept"), [("Yes, please!", 1), ("no", 0)])
 def test_a_plain_yes_or_no_of_that_user_in_that_thread_decides(
-    say: Say, able: Program, llm_server: LLMServer, words: str, kept: int
+    send_message: SendMessage, able: Program, llm_server: LLMServer, words: str, kept: int
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
-    message = say()
-    say(words, user_id="eve")
-    say(words, thread_id="t2")
+    message = send_message()
+    send_message(words, user_id="eve")
+    send_message(words, thread_id="t2")
     get_redis_connection("default").flushdb()
     assert tool_calls.waiting_for(message.id)
-    said = say(words)
+    said = send_message(words)
     assert reply(said) == (
         tool_calls.CONSENT_GIVEN_REPLY if kept else tool_calls.CONSENT_DENIED_REPLY
     )
@@ -154,10 +156,10 @@ def test_a_plain_yes_or_no_of_that_user_in_that_thread_decides(
 
 
 def test_undecided_tool_call_expires(
-    say: Say, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
-    message = say()
+    message = send_message()
     (call,) = tool_calls.waiting_for(message.id)
     assert tool_calls.expire_overdue(message.id) == 0
     held = PendingReply.objects.get()
@@ -181,7 +183,7 @@ def test_undecided_tool_call_expires(
 
 
 def test_invalid_tool_call_is_reported_to_the_model_with_a_limit(
-    say: Say, able: Program, llm_server: LLMServer
+    send_message: SendMessage, able: Program, llm_server: LLMServer
 ) -> None:
     llm_server.default = wants("x", name="launch_rocket")
     odd = [
@@ -189,7 +191,7 @@ def test_invalid_tool_call_is_reported_to_the_model_with_a_limit(
         for arguments in ("{not json", {"fact": 7}, {"fact": "x", "user_id": "eve"})
     ]
     llm_server.answers = [*odd, wants("x", name="launch_rocket"), Answer({"content": "I give up."})]
-    message = say()
+    message = send_message()
     assert reply(message) == "I give up."
     results = [call.result for call in ToolCall.objects.of_message(message.id)]
     assert results == [
@@ -208,22 +210,22 @@ def test_unknown_tool_cannot_be_assigned_to_an_agent() -> None:
 
 
 def test_the_built_in_responder_asks_before_it_remembers(
-    say: Say, able: Program, settings: Any
+    send_message: SendMessage, able: Program, settings: Any
 ) -> None:
     settings.LLM_POOL_URL = ""
-    message = say("Please remember that my dog is called Rex.")
+    message = send_message("Please remember that my dog is called Rex.")
     assert status(message) is Status.AWAITING_CONSENT
-    say("yes")
+    send_message("yes")
     assert facts() == [(able.agent.id, "maria", "my dog is called Rex.")]
     assert str(reply(message)).startswith("Remembered.")
 
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_approvals_and_executions_run_the_tool_once(
-    say: Say, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
-    message = say()
+    message = send_message()
     (call,) = tool_calls.waiting_for(message.id)
     ran: list[int] = []
     tool = tool_calls.TOOLS["remember_fact"]
@@ -261,10 +263,10 @@ def test_concurrent_approvals_and_executions_run_the_tool_once(
 
 
 def test_worker_killed_during_a_tool_call_leaves_no_effect(
-    say: Say, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    send_message: SendMessage, able: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
-    message = say()
+    message = send_message()
     (call,) = tool_calls.waiting_for(message.id)
     decide(call, True)
 

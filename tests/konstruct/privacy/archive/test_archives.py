@@ -62,15 +62,15 @@ QUESTIONS = ("What is my dog called?", "Where do I live?", "What am I allergic t
 
 
 @pytest.fixture
-def full(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> None:
+def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> None:
     """Two people with everything that is kept of them."""
     for said in ("My dog is called Rex.", "I live in Lisbon.", "I am allergic to walnuts.", "…"):
-        message = talk(said)
+        message = send_message(said)
     with tenant_scope(tenant_a.id):
         helped(message, "maria")
     clear_window(tenant_a.id, agent.id, "maria")
-    talk("Rex is three years old.")
-    talk("I like cheese.", "bob", "his")
+    send_message("Rex is three years old.")
+    send_message("I like cheese.", "bob", "his")
     entry = MemoryEntry(
         tenant_id=tenant_a.id, agent_id=agent.id, user_id="maria", content="Maria has a dog.",
         metadata={"topic": "pets", "n": 1.5},
@@ -319,10 +319,10 @@ def change(path: Path, sql: str) -> None:
     ],
 )  # fmt: skip
 def test_incomplete_archive_is_refused_and_changes_nothing(
-    tenant_a: Tenant, tenant_b: Tenant, agent: Agent, talk: Callable[..., Message],
+    tenant_a: Tenant, tenant_b: Tenant, agent: Agent, send_message: Callable[..., Message],
     tmp_path: Path, damage: str, reason: str,
 ) -> None:  # fmt: skip
-    talk("I live in Lisbon.")
+    send_message("I live in Lisbon.")
     path = tmp_path / "a.db"
     export_memory(tenant_a, path)
     change(path, damage)

@@ -49,9 +49,9 @@ def owner(tenant_a: Tenant) -> Iterator[None]:
 
 
 @pytest.fixture
-def record(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Message:
+def record(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Message:
     """Bob, and a record of what somebody did with his memory and with other things."""
-    said = talk("I like cheese.", "bob", "his")
+    said = send_message("I like cheese.", "bob", "his")
     with tenant_scope(tenant_a.id):
         record_access(Action.SEARCH, "facts", by=EVA, agent="ada", query="POST agent changed 1")
         record_access(Action.LIST, "fact", by=EVA, address="user_id__exact=bob&q=agent&o=1")
@@ -101,11 +101,11 @@ def test_erasure_of_an_unknown_person_changes_nothing(
 
 
 def test_user_ids_differ_by_spaces_and_case(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None
 ) -> None:
     ids = ["zoe", "zoe ", " zoe", "Zoe", "zoe%", "zo_"]
     for user_id in ids:
-        talk(f"I am {user_id!r}.", user_id, f"of {user_id!r}")
+        send_message(f"I am {user_id!r}.", user_id, f"of {user_id!r}")
     for number, user_id in enumerate(ids[1:], 1):
         carry_out(request_erasure(user_id, by=EVA))
         left = set(Message.objects.values_list("user_id", flat=True))
@@ -135,11 +135,11 @@ def test_access_log_of_readers_is_kept(tenant_a: Tenant, record: Message, owner:
 
 
 @pytest.fixture
-def linked(tenant_a: Tenant, talk: Callable[..., Message]) -> ChannelIdentity:
+def linked(tenant_a: Tenant, send_message: Callable[..., Message]) -> ChannelIdentity:
     """U024 of Slack, who is maria, and known as her of old."""
-    talk("From Slack.", "U024", "dm")
-    talk("From the web.", "maria", "web")
-    talk("I am bob.", "bob", "his")
+    send_message("From Slack.", "U024", "dm")
+    send_message("From the web.", "maria", "web")
+    send_message("I am bob.", "bob", "his")
     with tenant_scope(tenant_a.id):
         identity = channel_identities.identity_of("slack", "T1", "U024")
         return channel_identities.link(identity, "maria", by="eva")
@@ -162,7 +162,7 @@ def test_linked_ids_are_erased_with_the_person(
 
 
 def test_linked_chain_is_one_person_and_an_unlinked_id_is_not(
-    tenant_a: Tenant, linked: ChannelIdentity, talk: Callable[..., Message], owner: None
+    tenant_a: Tenant, linked: ChannelIdentity, send_message: Callable[..., Message], owner: None
 ) -> None:
     second = channel_identities.link(
         channel_identities.identity_of("mail", "", "m@x"), "U024", by="eva"
@@ -172,7 +172,7 @@ def test_linked_chain_is_one_person_and_an_unlinked_id_is_not(
     jobs.MERGE.do_all()
     channel_identities.unlink(second)
     assert linked_ids("m@x") == ["m@x"]
-    talk("I am somebody else.", "m@x", "mail")
+    send_message("I am somebody else.", "m@x", "mail")
     carry_out(request_erasure("m@x", by=EVA))
     assert set(Message.objects.values_list("user_id", flat=True)) == {"bob", "maria"}
     carry_out(request_erasure("+1", by=EVA))
@@ -199,11 +199,11 @@ def test_one_agent_forgets_all_linked_ids(
     tenant_a: Tenant,
     agent: Agent,
     linked: ChannelIdentity,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     owner: None,
 ) -> None:
     bert = Agent.objects.create(name="bert")
-    talk("Bert knows.", "maria", "with bert", agent_id=bert.id)
+    send_message("Bert knows.", "maria", "with bert", agent_id=bert.id)
     carry_out(request_erasure("U024", by=EVA, agent_id=agent.id))
     assert set(Message.objects.values_list("user_id", "agent_id")) == {
         ("maria", bert.id),
@@ -231,16 +231,16 @@ def sessions(tenant: Tenant) -> set[str]:
 
 
 def test_sessions_of_others_stay(
-    tenant_a: Tenant, talk: Callable[..., Message], owner: None
+    tenant_a: Tenant, send_message: Callable[..., Message], owner: None
 ) -> None:
-    talk("Mine.", "maria", "hers")
+    send_message("Mine.", "maria", "hers")
     save_session(tenant_a, "hers", None)
     save_session(tenant_a, "by name", "maria")
     save_session(tenant_a, "both", "maria", "bob")
     save_session(tenant_a, "bobs", "bob")
     save_session(tenant_a, "nobodys", None)
     # In a thread of that name she speaks alone, and the session names bob.
-    talk("Mine?", "maria", "bobs")
+    send_message("Mine?", "maria", "bobs")
     for thread in ("bobs", "both"):
         with pytest.raises(ThreadOfOthers, match=f"Not of 'maria' alone: '{thread}'"):
             request_erasure("maria", by=EVA, threads=["hers", thread])
@@ -254,11 +254,11 @@ def test_sessions_of_others_stay(
 
 
 def test_bound_key_cannot_erase_a_session_without_messages_of_its_user(
-    tenant_a: Tenant, talk: Callable[..., Message], owner: None
+    tenant_a: Tenant, send_message: Callable[..., Message], owner: None
 ) -> None:
     save_session(tenant_a, "began before", None)
-    talk("Mine now?", "maria", "began before")
-    talk("Mine.", "maria", "hers")
+    send_message("Mine now?", "maria", "began before")
+    send_message("Mine.", "maria", "hers")
     save_session(tenant_a, "hers", None)
     for thread in ("began before", "unheard of"):
         with pytest.raises(ThreadOfOthers):

@@ -54,12 +54,12 @@ def eraser(tenant_a: Tenant, agent: Agent) -> Program:
 
 
 @pytest.fixture
-def said(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Message:
+def said(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Message:
     """A message that everything has been made of that can be, between others."""
-    talk("My sister lives in Porto.", thread_id="t")
-    said = talk(SAID, thread_id="t", metadata={"label": SECRET, "about": {SECRET: 1}})
-    talk("Good morning.", thread_id="t")
-    talk("And what was it before?", thread_id="other")
+    send_message("My sister lives in Porto.", thread_id="t")
+    said = send_message(SAID, thread_id="t", metadata={"label": SECRET, "about": {SECRET: 1}})
+    send_message("Good morning.", thread_id="t")
+    send_message("And what was it before?", thread_id="other")
     with tenant_scope(tenant_a.id):
         context = ToolContext(agent.id, "maria", said.pk)
         TOOLS["remember_fact"].run({"fact": f"Maria avoids {SECRET}."}, context)
@@ -167,12 +167,12 @@ def test_conversation_is_erased_completely_and_others_are_kept(
     tenant_a: Tenant,
     agent: Agent,
     said: Message,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     eraser: Program,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("konstruct.privacy.erasure.messages.BATCH", 2)
-    talk("Theo speaks there, too.", "theo", "t")
+    send_message("Theo speaks there, too.", "theo", "t")
     where = f"{TRANSCRIPT}?agent=ada&user_id=maria&thread_id=t"
     assert eraser.request("DELETE", where).status_code == 202
     erase(tenant_a)

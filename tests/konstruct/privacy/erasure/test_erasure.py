@@ -67,12 +67,12 @@ def owner(tenant_a: Tenant) -> Iterator[None]:
 
 
 @pytest.fixture
-def full(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Message:
+def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Message:
     """Maria and Bob with everything that can be kept of them; a message of Maria's."""
-    said = talk(f"I am allergic to {SECRET}.", MARIA, "hers", idempotency_key="rest/k1")
-    talk(f"No {SECRET} please, and my dog is Rex.", MARIA, "shared")
-    bobs = talk("I like cheese.", "bob", "shared")
-    talk("My cat is Tom.", "bob", "his")
+    said = send_message(f"I am allergic to {SECRET}.", MARIA, "hers", idempotency_key="rest/k1")
+    send_message(f"No {SECRET} please, and my dog is Rex.", MARIA, "shared")
+    bobs = send_message("I like cheese.", "bob", "shared")
+    send_message("My cat is Tom.", "bob", "his")
     for user, content in ((MARIA, f"Maria avoids {SECRET}."), ("bob", "Bob eats all.")):
         entry = MemoryEntry(
             tenant_id=tenant_a.id, agent_id=agent.id, user_id=user, content=content,
@@ -84,7 +84,7 @@ def full(tenant_a: Tenant, agent: Agent, talk: Callable[..., Message]) -> Messag
     for user, content in ((MARIA, f"Directly: {SECRET}."), ("bob", "Directly: cheese.")):
         store_embedding(tenant_a.id, agent.id, user, content, "user", vector)
     clear_window(tenant_a.id, agent.id, MARIA)
-    talk("After the clear.", MARIA, "hers")
+    send_message("After the clear.", MARIA, "hers")
     append_message(tenant_a.id, agent.id, MARIA, "user", f"By itself: {SECRET}")
     waiting, _ = accept(
         Incoming(agent.id, MARIA, "hers", "rest", f"Are there {SECRET}?"), tenant_id=tenant_a.id
@@ -226,11 +226,11 @@ def test_all_rows_of_the_person_are_deleted_and_none_of_others(
 
 
 def test_one_agent_forgets_and_the_others_do_not(
-    tenant_a: Tenant, agent: Agent, full: Message, talk: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, full: Message, send_message: Callable[..., Message]
 ) -> None:
     with tenant_scope(tenant_a.id):
         bert = Agent.objects.create(name="bert")
-    talk("Bert may know of walnuts.", MARIA, "with bert", agent_id=bert.id)
+    send_message("Bert may know of walnuts.", MARIA, "with bert", agent_id=bert.id)
     with database.as_owner():
         call_command(
             "erase_user", "--tenant", "tenant-a", "--user", MARIA, "--agent", "ada", "--yes"
@@ -297,10 +297,10 @@ def test_rows_written_during_an_erasure_are_erased_in_another_round(
 
 
 def test_people_who_mention_the_person_are_reported_and_kept(
-    tenant_a: Tenant, talk: Callable[..., Message], owner: None
+    tenant_a: Tenant, send_message: Callable[..., Message], owner: None
 ) -> None:
-    talk("Hello.", "maria")
-    talk("I met maria today. Marianne too.", "bob")
+    send_message("Hello.", "maria")
+    send_message("I met maria today. Marianne too.", "bob")
     request = carry_out(request_erasure("maria", by=EVA))
     assert request.receipt["mentions_by_others"]["memory_message"] == 1
     assert Message.objects.filter(user_id="bob").exists()
@@ -338,10 +338,12 @@ def test_the_command_asks(tenant_a: Tenant, full: Message, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("whole_person", [True, False], ids=["a person", "a message"])
 def test_instructions_of_an_application_are_erased_with_person_and_message(
-    tenant_a: Tenant, talk: Callable[..., Message], whole_person: bool
+    tenant_a: Tenant, send_message: Callable[..., Message], whole_person: bool
 ) -> None:
     """They are in the options while the message waits, and then in the prompt of its reply."""
-    said = talk("Where is my cat?", "carol", "hers", instructions=["Carol's code is heliotrope."])
+    said = send_message(
+        "Where is my cat?", "carol", "hers", instructions=["Carol's code is heliotrope."]
+    )
     if whole_person:
         waiting = Incoming(
             said.agent_id, "carol", "hers", "rest", "And now?", instructions=["Code: heliotrope."]

@@ -155,9 +155,9 @@ def tables_on_disk_with(text: str, tenant: Tenant) -> list[str]:
 @pytest.mark.alone
 @pytest.mark.skipif(not settings.EMBEDDED_DATABASE, reason="reads the files of the server")
 def test_files_of_small_tables_and_the_cache_contain_no_erased_data(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None
 ) -> None:
-    talk(f"My {SECRET}.", WHOSE, "hers")
+    send_message(f"My {SECRET}.", WHOSE, "hers")
     append_message(tenant_a.id, agent.pk, WHOSE, "user", f"By itself: {SECRET}")
     assert "memory_message" in tables_on_disk_with(SECRET, tenant_a)
     assert "message_user" in tables_on_disk_with(WHOSE, tenant_a)
@@ -176,11 +176,11 @@ def test_files_of_small_tables_and_the_cache_contain_no_erased_data(
 
 @pytest.mark.slow
 def test_rows_visible_to_an_open_transaction_are_not_reported_as_erased(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(storage, "TRANSACTION_SECONDS", 0.2)
-    talk("Hello.", "maria", "hers")
+    send_message("Hello.", "maria", "hers")
     # A dump of another database does the same.
     there = database.url_of("superuser", tenant_a.server)
     with psycopg.connect(there, dbname="postgres") as other:
@@ -193,12 +193,12 @@ def test_rows_visible_to_an_open_transaction_are_not_reported_as_erased(
 
 @pytest.mark.alone
 def test_large_tables_are_vacuumed_unless_disabled(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(storage, "MAX_REWRITE_BYTES", 0)
     for rewrite in (False, True):
-        talk("Hello.", "maria", "hers")
+        send_message("Hello.", "maria", "hers")
         receipt: Any = carry_out(request_erasure("maria", by=EVA), rewrite=rewrite).receipt
         stored = receipt["storage"]
         done, other = ("rewritten", "vacuumed") if rewrite else ("vacuumed", "rewritten")
@@ -210,11 +210,11 @@ def test_large_tables_are_vacuumed_unless_disabled(
 
 @pytest.mark.alone
 def test_a_table_that_is_in_use_is_vacuumed_and_not_waited_for(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(storage, "LOCK_TIMEOUT", "10ms")
-    talk("Hello.", "maria", "hers")
+    send_message("Hello.", "maria", "hers")
     request = request_erasure("maria", by=EVA)
     settle = storage.settle
 
@@ -231,7 +231,7 @@ def test_a_table_that_is_in_use_is_vacuumed_and_not_waited_for(
 
 @pytest.mark.alone
 def test_a_rewrite_that_misses_a_row_of_toast_is_repeated(
-    tenant_a: Tenant, agent: Agent, talk: Callable[..., Message], owner: None,
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     vacuum, failed = storage._vacuum, []
@@ -243,7 +243,7 @@ def test_a_rewrite_that_misses_a_row_of_toast_is_repeated(
         vacuum(table, how)
 
     monkeypatch.setattr(storage, "_vacuum", fail_once)
-    talk("Hello.", "maria", "hers")
+    send_message("Hello.", "maria", "hers")
     receipt: Any = carry_out(request_erasure("maria", by=EVA)).receipt
     assert failed == ["memory_message"]
     assert "memory_message" in receipt["storage"]["rewritten"]

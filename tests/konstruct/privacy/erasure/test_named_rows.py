@@ -52,12 +52,12 @@ def kept() -> tuple[set[str], set[str]]:
 
 
 @pytest.fixture
-def said(tenant_a: Tenant, talk: Callable[..., Message]) -> None:
+def said(tenant_a: Tenant, send_message: Callable[..., Message]) -> None:
     """Maria under two names, one of an account, and Ana under a name that Maria has, too."""
-    talk("Hello.", MARIA, "t1", name="José Lopez")
-    talk("Hello.", MARIA, "t2", name="Ana")
-    talk("Hello.", MARIA, "t2", name="Bo")
-    talk("Hello.", "ana", "t3", name="ÁNA")
+    send_message("Hello.", MARIA, "t1", name="José Lopez")
+    send_message("Hello.", MARIA, "t2", name="Ana")
+    send_message("Hello.", MARIA, "t2", name="Bo")
+    send_message("Hello.", "ana", "t3", name="ÁNA")
     with tenant_scope(tenant_a.id):
         identity = channel_identities.identity_of("slack", "T1", "U1", name="Pepa")
         channel_identities.link(identity, MARIA, by="eva")
@@ -116,9 +116,9 @@ def test_an_erasure_by_one_agent_leaves_views_and_the_questions_to_others(
 
 
 def test_the_search_for_residue_counts_the_names(
-    tenant_a: Tenant, agent: Agent, said: None, talk: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, said: None, send_message: Callable[..., Message]
 ) -> None:
-    talk("I met pepa and Ana.", "ana", "t3")
+    send_message("I met pepa and Ana.", "ana", "t3")
     with database.as_owner(), tenant_scope(tenant_a.id):
         save(agent, tenant_a)
         receipt: Any = carry_out(request_erasure(MARIA, by=EVA)).receipt

@@ -33,11 +33,11 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
 @pytest.fixture
-def said(tenant_a: Tenant, talk: Callable[..., Message]) -> Message:
+def said(tenant_a: Tenant, send_message: Callable[..., Message]) -> Message:
     """Maria under two names, and Bob; the message with her first name."""
-    first = talk("Hello.", "maria", "t1", name="Mariella")
-    talk("Hello again.", "maria", "t2", name="Maria")
-    talk("Hello.", "bob", "t3", name="Bob")
+    first = send_message("Hello.", "maria", "t1", name="Mariella")
+    send_message("Hello again.", "maria", "t2", name="Maria")
+    send_message("Hello.", "bob", "t3", name="Bob")
     return first
 
 
@@ -53,9 +53,11 @@ def kept(tenant: Tenant) -> list[tuple[str, str]]:
         return list(found)
 
 
-def test_names_follow_a_link(tenant_a: Tenant, said: Message, talk: Callable[..., Message]) -> None:
-    talk("From Slack.", "U1", "dm", name="mia")
-    talk("From Slack.", "U1", "dm", name="Maria")
+def test_names_follow_a_link(
+    tenant_a: Tenant, said: Message, send_message: Callable[..., Message]
+) -> None:
+    send_message("From Slack.", "U1", "dm", name="mia")
+    send_message("From Slack.", "U1", "dm", name="Maria")
     with tenant_scope(tenant_a.id):
         identity = channel_identities.identity_of("slack", "T1", "U1")
         channel_identities.link(identity, "maria", by="eva")
@@ -83,11 +85,11 @@ def test_erased_name_leaves_no_data(
 
 
 def test_one_agents_erasure_leaves_the_names_that_others_know(
-    tenant_a: Tenant, agent: Agent, said: Message, talk: Callable[..., Message],
+    tenant_a: Tenant, agent: Agent, said: Message, send_message: Callable[..., Message],
     files_left_alone: None, owner: None,
 ) -> None:  # fmt: skip
     other = Agent.objects.create(name="bo")
-    talk("Hello, Bo.", "maria", "t4", name="Maria", agent_id=other.pk)
+    send_message("Hello, Bo.", "maria", "t4", name="Maria", agent_id=other.pk)
     assert carry_out(request_erasure("maria", by=EVA, agent_id=agent.pk)).done_at is not None
     assert kept(tenant_a) == [("bob", "Bob"), ("maria", "Maria")]
 

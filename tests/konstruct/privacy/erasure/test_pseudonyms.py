@@ -23,10 +23,10 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
 @pytest.fixture
-def erased(tenant_a: Tenant, talk: Callable[..., Message]) -> None:
+def erased(tenant_a: Tenant, send_message: Callable[..., Message]) -> None:
     """Maria Lopez and U07:maria% were erased; bob was not, and "agent" never existed."""
     for user_id in ("Maria Lopez", "U07:maria%", "bob"):
-        talk("Hello.", user_id, f"of {user_id}")
+        send_message("Hello.", user_id, f"of {user_id}")
     with database.as_owner(), tenant_scope(tenant_a.id):
         for user_id in ("Maria Lopez", "U07:maria%", "agent"):
             carry_out(request_erasure(user_id, by=EVA))
@@ -77,9 +77,9 @@ def test_ids_of_others_and_words_stay(tenant_a: Tenant, erased: None) -> None:
 
 
 def test_returning_person_is_found_and_erased_again(
-    tenant_a: Tenant, erased: None, talk: Callable[..., Message]
+    tenant_a: Tenant, erased: None, send_message: Callable[..., Message]
 ) -> None:
-    talk("I am back.", "Maria Lopez", "again")
+    send_message("I am back.", "Maria Lopez", "again")
     with tenant_scope(tenant_a.id):
         assert written(user_id="Maria Lopez", query="Where is she?").user_id.startswith("erased:")
     with database.as_owner(), tenant_scope(tenant_a.id):
