@@ -43,8 +43,8 @@ POOL_SIZE = int(os.environ.get("KONSTRUCT_POOL_SIZE") or 0)
 # Whether the tenants of all tests are spread over three servers (make servers).
 SPREAD = bool(os.environ.get("KONSTRUCT_SPREAD"))
 
-# What takes longest comes first, so that no worker is left alone with it at the end: packages and
-# files. What mostly waits for processes stands between what computes, to keep all cores busy.
+# Packages and files in the order of their start. The slowest are first, so that no worker runs one
+# of them alone at the end. Tests that wait for processes alternate with tests that compute.
 FIRST = (
     "end_to_end",
     "browser",
@@ -68,16 +68,15 @@ FIRST = (
     "test_killed_embedding_workers",
     "test_tasks",
 )
-# Of these, what has a home of its own, or leaves nothing in the tests' database.
+# Of these, packages that use their own home or write nothing to the tests' database.
 OWN_DATABASE = {"end_to_end", "browser", "test_serve", "embedded", "survival"}
-# What starts processes or makes tenants. A test that has one of these is slow, without saying so.
+# Fixtures that start processes or create tenants. Their tests get the marker slow.
 SLOW_FIXTURES = frozenset(
     {"environment_of_processes", "shared_deployment", "chromium", "make_tenant"}
 )
 # A file whose tests are all slow.
 ALL_SLOW = re.compile(r"^pytestmark = .*\bmark\.slow\b", re.MULTILINE)
-# The tests of all files of such a package share processes, or what takes seconds to import, so one
-# worker has them all.
+# Packages whose tests share processes or slow imports. One worker runs all tests of a package.
 TOGETHER = (
     "tests/end_to_end/",
     "tests/browser/",
@@ -94,13 +93,13 @@ _thrown_away: list[str] = []
 
 def pytest_configure() -> None:
     """Point the cache and the broker at databases that only tests use."""
-    gc.disable()  # until all is imported, for nothing of that is garbage
-    # The quickest for what tests make; processes that they start have the usual one.
+    gc.disable()  # until the end of the imports, which create no garbage
+    # The fastest hasher for users of tests. Processes that tests start use the default one.
     settings.PASSWORD_HASHERS = [
         "django.contrib.auth.hashers.MD5PasswordHasher",
         *settings.PASSWORD_HASHERS,
     ]
-    # How long an example takes says something of the machine alone.
+    # The duration of an example depends on the machine.
     hypothesis.settings.register_profile("konstruct", deadline=None)
     hypothesis.settings.load_profile("konstruct")
     settings.CACHES["default"]["LOCATION"] = _cache_url(CACHE_DATABASE)
@@ -110,15 +109,15 @@ def pytest_configure() -> None:
         else _cache_url(BROKER_DATABASE)
     )
     _list_static_files_once()
-    admin.autodiscover()  # as the URLs do, which not every test of a page imports
+    admin.autodiscover()  # as the URLs do, which some tests do not import
     sys.addaudithook(_refuse_processes_of_quick_tests)
 
 
 def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> None:
-    """Keep `make quick` quick: what starts processes says that it is slow."""
+    """Fail if a test without the marker slow starts a process."""
     if event != "subprocess.Popen" or not _current or _current[0].get_closest_marker("slow"):
         return
-    # But for the services of all tests.
+    # The services of all tests are allowed.
     services = {pooler.EXECUTABLE, "supervisor.supervisord", BOOTSTRAP, postgres.USE}
     services.add("konstruct.local.embedded")  # stops them
     if services.isdisjoint([arguments[0], *arguments[1]]):
@@ -127,7 +126,7 @@ def _refuse_processes_of_quick_tests(event: str, arguments: tuple[Any, ...]) -> 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
-    """Note which test runs."""
+    """Store the current test."""
     _current[:] = [item]
     result = yield
     _current.clear()
@@ -135,7 +134,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
 
 
 def _list_static_files_once() -> None:
-    """Every client of a test loads the middleware, and took 40 ms to list what is always there."""
+    """List the static files once. Each test client loads the middleware, which takes 40 ms."""
     list_files, listed = WhiteNoiseMiddleware.add_files_from_finders, dict[str, Any]()
 
     def list_once(middleware: WhiteNoiseMiddleware) -> None:
@@ -148,7 +147,7 @@ def _list_static_files_once() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Let `make quick` not import what only slow tests need: torch, clients of other products."""
+    """Skip files of slow tests in `make quick`: they import torch and clients of other products."""
     if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
     return bool(ALL_SLOW.search(collection_path.read_text())) or None
@@ -156,14 +155,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Mark what has a slow fixture, and begin with what takes longest."""
+    """Mark tests with slow fixtures, and sort the slowest tests first."""
     for item in items:
         if POOL_SIZE and item.get_closest_marker("of_a_session"):
             item.add_marker(pytest.mark.skip(reason="a pooler gives no session"))
         if SPREAD and (marker := item.get_closest_marker("of_one_server")):
             item.add_marker(pytest.mark.skip(reason=marker.kwargs["reason"]))
         elif SPREAD and not item.get_closest_marker("django_db"):
-            item.add_marker(pytest.mark.django_db)  # whoever enters a tenant asks where it is
+            item.add_marker(pytest.mark.django_db)  # entering a tenant reads its server
         if SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
     rank = {name: number for number, name in enumerate(FIRST)}
@@ -176,20 +175,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
     items.sort(key=place)
     result = yield
-    # pytest-django has put first whose transaction is taken back, then who commits, then who uses
-    # no database of Django's. But what has databases of its own mostly waits.
+    # pytest-django has put tests with a rollback first, then tests that commit, then tests without
+    # a database. Tests with their own databases mostly wait, so FIRST sets their order again.
     items.sort(key=lambda item: place(item) if names_of(item) & OWN_DATABASE else len(FIRST))
     return result
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage again, but never look through what is imported and collected."""
+    """Enable garbage collection, except for imported modules and collected tests."""
     gc.freeze()
     gc.enable()
 
 
 class FilesOrPackage(LoadFileScheduling):
-    """Give a worker of pytest-xdist all tests of a file, or of a package that shares something."""
+    """Give a worker of pytest-xdist all tests of a file, or of a package of TOGETHER."""
 
     def _split_scope(self, nodeid: str) -> str:
         packages = (package for package in TOGETHER if nodeid.startswith(package))
@@ -204,26 +203,26 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than there are cores: now and then one waits for what it has started."""
+    """One worker more than cores, because workers sometimes wait for processes."""
     return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> Iterator[None]:
-    """A database with two tenants, made by the owner; everything is done as konstruct_app.
+    """A database with two tenants, created by the owner. Tests connect as konstruct_app.
 
-    In place of pytest-django's, which migrates one in every worker, and makes none for a file
-    whose tests all come to it by a fixture of their own.
+    It replaces pytest-django's fixture, which migrates a database in every worker, and creates
+    none for a file whose tests use the database only through their own fixtures.
     """
     patch = pytest.MonkeyPatch()
-    # Django would TRUNCATE everything, tenants too, which konstruct_app may not.
+    # Django would TRUNCATE all tables, also those of tenants. konstruct_app has no such privilege.
     patch.setattr(
         TransactionTestCase, "_fixture_teardown", lambda case: database.remove_committed_rows()
     )
-    # Django would connect anew after each test that commits. What such a test leaves in its
-    # connection is taken back here and by pytest_runtest_teardown.
+    # Django would reconnect after each test that commits. This fixture and
+    # pytest_runtest_teardown reset the state of the connection instead.
     patch.setattr(TransactionTestCase, "_should_reload_connections", lambda case: False)
-    # A test's transaction is on the server of each tenant.
+    # A test has a transaction on each server.
     patch.setattr(TransactionTestCase, "databases", "__all__")
     with contextlib.ExitStack() as made:
         with django_db_blocker.unblock():
@@ -246,17 +245,16 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Leave no tenant entered, no cache filled, and none of the test's own tenants.
+    """Leave the tenant, empty the cache, and delete the tenants of the test.
 
-    After all of its fixtures: its environment is not ours, and its transaction may hold locks on
-    its tenants.
+    This runs after the fixtures of the test, because its transaction can hold locks on its tenants.
     """
     result = yield
     connections["default"].pinned_tenant = None
     leave_tenant()
     if caches.all(initialized_only=True):
         get_redis_connection("default").flushdb()
-    # After the last test the whole database is gone.
+    # After the last test the database is dropped.
     if _thrown_away and nextitem is not None:
         from pytest_django.plugin import blocking_manager_key
 
@@ -271,15 +269,15 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def module_transaction(
     django_db_setup: None, django_db_blocker: Any
 ) -> Iterator[Callable[[], AbstractContextManager[None]]]:
-    """``with module_transaction():`` the block makes rows for all tests of a module.
+    """``with module_transaction():`` the block creates rows for all tests of a module.
 
-    Each test's own transaction is put into this one, and does not end it. Tests of the module must
-    not commit. The cache is emptied after each test, of what belongs to these rows too.
+    The transaction of each test is a savepoint inside this one. Tests of the module must not
+    commit. The cache is emptied after each test, also of the entries of these rows.
     """
     begun = {alias: transaction.atomic(using=alias) for alias in connections}
     with django_db_blocker.unblock():
         for atomic in begun.values():
-            atomic._from_testcase = True  # what is durable may be inside
+            atomic._from_testcase = True  # allows durable blocks inside
             atomic.__enter__()
     yield django_db_blocker.unblock
     with django_db_blocker.unblock():
@@ -297,19 +295,19 @@ def shared_tenants(django_db_setup: None, django_db_blocker: Any) -> dict[str, T
 
 @pytest.fixture
 def tenant_a(db: None, shared_tenants: dict[str, Tenant]) -> Tenant:
-    """A tenant that serves, without a row in its schema."""
+    """An active tenant without rows in its schema."""
     return copy.deepcopy(shared_tenants["tenant-a"])
 
 
 @pytest.fixture
 def tenant_b(db: None, shared_tenants: dict[str, Tenant]) -> Tenant:
-    """Another one."""
+    """Another active tenant without rows."""
     return copy.deepcopy(shared_tenants["tenant-b"])
 
 
 @pytest.fixture
 def django_assert_num_queries(db: None) -> Callable[[int], AbstractContextManager[None]]:
-    """pytest-django's, of the statements on all servers."""
+    """As in pytest-django, for the statements on all servers."""
 
     @contextlib.contextmanager
     def require(number: int) -> Iterator[None]:
@@ -322,27 +320,27 @@ def django_assert_num_queries(db: None) -> Callable[[int], AbstractContextManage
 
 @pytest.fixture
 def django_capture_on_commit_callbacks(db: None) -> Callable[..., AbstractContextManager[Any]]:
-    """pytest-django's, of the test's transactions on all servers."""
+    """As in pytest-django, for the transactions on all servers."""
 
     @contextlib.contextmanager
     def capture(*, execute: bool = False) -> Iterator[list[Callable[[], Any]]]:
         captured: list[Callable[[], Any]] = []
         with contextlib.ExitStack() as transactions:
-            of_each = [
+            callbacks = [
                 transactions.enter_context(
                     TestCase.captureOnCommitCallbacks(using=alias, execute=execute)
                 )
                 for alias in connections
             ]
             yield captured
-        captured += itertools.chain(*of_each)
+        captured += itertools.chain(*callbacks)
 
     return capture
 
 
 @pytest.fixture
 def make_tenant(db: None) -> Callable[..., Tenant]:
-    """Make tenants for this test alone, committed and really there; each runs all migrations."""
+    """Create committed tenants for this test. Each runs all migrations."""
 
     def make(slug: str = "", **options: str) -> Tenant:
         slug = slug or f"throwaway-{next(_slugs)}"
@@ -357,15 +355,15 @@ def make_tenant(db: None) -> Callable[..., Tenant]:
 
 @pytest.fixture
 def as_owner(db: None) -> Callable[[], AbstractContextManager[None]]:
-    """``with as_owner():`` does the block as konstruct_owner, on another connection."""
+    """``with as_owner():`` runs the block as konstruct_owner, on another connection."""
     return database.as_owner
 
 
 @pytest.fixture(scope="session")
 def environment_of_processes(django_db_setup: None) -> dict[str, str]:
-    """Environment of a process (worker, web) that shall work on the tests' databases."""
+    """Environment of a process (worker, web) on the tests' databases."""
     if settings.EMBEDDED_CACHE:
-        embedded.ensure_valkey()  # a process that is given a URL starts nothing
+        embedded.ensure_valkey()  # a process with REDIS_URL starts no Valkey
     return {
         **os.environ,
         "DATABASE_URL": database.url_of("app"),
@@ -386,7 +384,7 @@ def environment_of_processes(django_db_setup: None) -> dict[str, str]:
 def process_environment(
     environment_of_processes: dict[str, str], transactional_db: None
 ) -> dict[str, str]:
-    """The same, for a test whose processes see what it has committed."""
+    """The same, for a test that commits rows for its processes."""
     return dict(environment_of_processes)
 
 

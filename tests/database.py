@@ -1,4 +1,4 @@
-"""The tests' database: the owner makes, migrates and cleans it, konstruct_app uses it."""
+"""The tests' database: the owner creates, migrates and cleans it, konstruct_app uses it."""
 
 import os
 import sys
@@ -30,9 +30,9 @@ from tenants.roles import APP_ROLE
 from tenants.schemas import provisioning
 from tenants.servers import MAIN, servers
 
-# The tenants that every test finds; each test may add others (make_tenant).
+# The tenants of all tests. A test can add others (make_tenant).
 SHARED_TENANTS = ("tenant-a", "tenant-b")
-# What migrate wrote, and no test may remove.
+# Tables that migrate fills. Tests must not delete their rows.
 MIGRATED_TABLES = (
     "django_migrations",
     "django_content_type",
@@ -42,7 +42,7 @@ MIGRATED_TABLES = (
     "checkpoint_migrations",
 )
 
-# Of public: what each test finds, and what it may not lose.
+# Tables of public whose rows are kept between tests.
 KEPT_TABLES = ("tenants_tenant", "tenants_domain", "tenants_schemastate")
 
 # URLs, without a database, of the poolers that the application's connections go through.
@@ -52,20 +52,20 @@ further_servers: dict[str, Callable[[str], str]] = {}
 # The owner's connections that remove what tests have committed, by server: a new one for each of a
 # thousand tests would cost five times what it does.
 _cleaners: dict[str, psycopg.Connection] = {}
-# What of a Django connection says who connects, and where to.
+# The keys of a Django connection's settings for the role and the server.
 CREDENTIALS = ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")
 
 # As the Makefile has it.
 HOME_OF_TESTS = ".konstruct/test"
-# Which of the processes of pytest-xdist this is; "main" is the only one.
+# The process of pytest-xdist; "main" without it.
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
-# Of the lock that a process holds while it makes the database of which all have copies.
+# The advisory lock of the process that creates the template database.
 MAKING = 0x6B6F6E73
 
 
 @contextmanager
 def made() -> Iterator[None]:
-    """Have a database with the standing tenants, used as konstruct_app, until the block ends."""
+    """Provide a database with the shared tenants for konstruct_app, until the block ends."""
     connection = connections["default"]
     before = connection.settings_dict["NAME"]
     _wait_for_no_disk()
@@ -82,14 +82,14 @@ def made() -> Iterator[None]:
 
 
 def _wait_for_no_disk() -> None:
-    """Let commits not wait for the disk, in the cluster of `make test`, which holds tests alone."""
+    """Turn off synchronous commits in the cluster of `make test`, which has only test data."""
     if settings.EMBEDDED_DATABASE and embedded.home() == settings.BASE_DIR / HOME_OF_TESTS:
         embedded.ensure_postgres()  # psycopg starts nothing
         let_commits_not_wait(url_of("superuser"))
 
 
 def let_commits_not_wait(url: str) -> None:
-    """Tell the cluster at this URL of a superuser's to leave what it writes to the system."""
+    """Turn off fsync in the cluster at this URL of a superuser."""
     with psycopg.connect(url, autocommit=True) as superuser:
         for name in ("fsync", "full_page_writes", "synchronous_commit"):
             superuser.execute(f"ALTER SYSTEM SET {name} = off")
@@ -97,7 +97,7 @@ def let_commits_not_wait(url: str) -> None:
 
 
 def _end_other_sessions() -> None:
-    """Let sessions of processes that have ended leave; end what is left, and say what it was."""
+    """Wait for sessions of ended processes to close; terminate and report the remaining ones."""
     others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     with psycopg.connect(url_of("superuser"), autocommit=True) as superuser:
         for _ in range(50):
@@ -119,7 +119,7 @@ def _close_to_others() -> None:
 
 
 def _copy() -> None:
-    """Copy the database that an earlier process has made of the same code; else make it."""
+    """Copy the template database of the same code; create it if it is missing."""
     connection = connections["default"]
     creation, code = connection.creation, _digest_of_code()
     with creation._nodb_cursor() as cursor:
@@ -140,7 +140,7 @@ def _copy() -> None:
 
 
 def _digest_of_code() -> str:
-    """Tell codes apart whose migrations or provisioning could differ."""
+    """Return a digest of the code of migrations and provisioning."""
     root = Path(settings.BASE_DIR)
     digest = sha256(django.__version__.encode() + Path(__file__).read_bytes())
     digest.update((root / "deploy" / "bootstrap.sql").read_bytes())
@@ -165,7 +165,7 @@ def url_of(role: str, server: str = MAIN) -> str:
 
 @contextmanager
 def through(url: str) -> Iterator[None]:
-    """Let the application's connections go through a pooler, in every thread, during the block."""
+    """Connect the application through a pooler, in every thread, during the block."""
     target = credentials(url)
     connection = connections["default"]
     connection.close()
@@ -221,7 +221,7 @@ def entering(slug: str) -> list[str]:
 
 
 def connect_as(role: str) -> None:
-    """Let the default connection be another role's from now on."""
+    """Connect the default connection as another role."""
     connection = connections["default"]
     connection.close()
     connection.settings_dict.update(credentials(url_of(role)))
@@ -317,7 +317,7 @@ _FEW = 8
 
 
 def remove_committed_rows() -> None:
-    """Undo what a test has committed, in the public schema and in the standing tenants."""
+    """Delete the rows that a test has committed, in the public schema and the shared tenants."""
     others = (
         _cleaner(MAIN)
         .execute("SELECT FROM public.tenants_tenant WHERE slug <> ALL (%s)", [list(SHARED_TENANTS)])
@@ -357,18 +357,18 @@ def _cleaner(server: str) -> psycopg.Connection:
 
 
 def close_cleaners() -> None:
-    """Let no session of the owner's keep a database from being dropped."""
+    """Close the sessions of the owner, which would prevent dropping the database."""
     while _cleaners:
         _cleaners.popitem()[1].close()
 
 
 def remove_other_tenants() -> None:
-    """Delete every tenant but the standing ones."""
+    """Delete all tenants except the shared ones."""
     for tenant in Tenant.objects.exclude(slug__in=SHARED_TENANTS):
         provisioning.delete_tenant(tenant)
 
 
 def credentials(url: str) -> dict[str, Any]:
-    """What of Django's settings of a database says who connects, and where to."""
+    """Return the role and the server of Django's settings of a database."""
     parsed = dj_database_url.parse(url)
     return {name: parsed.get(name, {}) for name in CREDENTIALS}

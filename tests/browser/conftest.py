@@ -41,7 +41,7 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave these tests out where there is no browser, unless somebody relies on them."""
+    """Skip these tests without a browser, except with CI=true."""
     ours = [item for item in items if item.path.is_relative_to(HERE)]
     for item in ours:
         item.add_marker(pytest.mark.browser)
@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """A browser, once for all of these tests."""
+    """One browser for all tests of this package."""
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         # Playwright runs an event loop in this thread; the tests are no coroutines for that.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -66,7 +66,7 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class Visitor:
-    """Somebody with a browser, and what their pages complained of."""
+    """A browser page, with the errors of its console."""
 
     page: Page
     url: str
@@ -80,7 +80,7 @@ class Visitor:
         return self.page
 
     def log_in(self, username: str) -> None:
-        """Log in as people do."""
+        """Log in with the form."""
         self.open("/admin/login/")
         self.page.get_by_label("Username").fill(username)
         self.page.get_by_label("Password").fill(PASSWORD)
@@ -90,7 +90,7 @@ class Visitor:
 
 @pytest.fixture
 def visit(chromium: Browser, live_server: Any) -> Iterator[Callable[..., Visitor]]:
-    """Open a browser at a host: ``visit("aurora.localhost")``; it notes whatever goes wrong."""
+    """Open a page at a host: ``visit("aurora.localhost")``. It records errors of the page."""
     contexts: list[BrowserContext] = []
     visitors: list[Visitor] = []
 
@@ -124,7 +124,7 @@ def visit(chromium: Browser, live_server: Any) -> Iterator[Callable[..., Visitor
 
 @dataclass(frozen=True)
 class Aurora:
-    """The demo's tenant, a month after it began."""
+    """The demo's tenant with conversations of a month."""
 
     tenant: Tenant
     agent: Agent
@@ -137,7 +137,7 @@ class Aurora:
 
     @property
     def host(self) -> str:
-        """Where its admin is."""
+        """The address of its admin."""
         return f"{self.tenant.slug}.localhost"
 
 
@@ -158,7 +158,7 @@ def standing_aurora(django_db_setup: None, django_db_blocker: Any) -> Iterator[A
 
 
 def _talked_to_for_a_month() -> Aurora:
-    """Make it as the demo does, and talk to it through the pipeline itself."""
+    """Create the tenant as the demo does, and send messages through the pipeline."""
     with database.as_owner():  # after the test all tenants but the standing ones are deleted
         provisioning.create_tenant(slug="aurora", name="Aurora Travel")
     tenant = Tenant.objects.get(slug="aurora")
@@ -205,7 +205,7 @@ def _say(
     answered: bool = True,
     user: str = USER,
 ) -> Message:
-    """Send a message as a program does, and have it answered at once."""
+    """Send a message as a program does, and answer it immediately."""
     message, _ = accept(
         Incoming(
             agent_id=agent.id,
@@ -223,7 +223,7 @@ def _say(
 
 
 def _propose_facts(message: Message) -> None:
-    """Let an extraction run propose three facts: one is a conflict, one is to be rejected."""
+    """Propose three facts in an extraction run: one is a conflict, one will be rejected."""
     home = {"subject": "Sam", "slot": "allergy_note", "is_multi_valued": False}
     propose(message, "shellfish", "Sam eats no shellfish.", value="shellfish", review="", **home)
     propose(message, "allergic", "Sam eats no mussels.", value="mussels", **home)

@@ -31,7 +31,7 @@ with helm_python.Chart.load(sys.argv[1]) as chart:
 print(json.dumps(rendered))
 """
 KUBERNETES = ("1.27", "1.36")
-# What has a schema of its own, which Kubernetes does not have.
+# Kinds with their own schema, which Kubernetes does not have.
 CUSTOM = {"ScaledObject", "PodMonitor", "PrometheusRule"}
 VALIDATE = """
 import json, sys
@@ -45,7 +45,7 @@ NOT_CHECKED = {
     "CKV_K8S_11": "a limit of CPU slows embeddings, which use all cores; the values take one",
     "CKV_K8S_35": "settings are environment variables; the Secrets are named by reference",
 }
-# The least that the chart needs.
+# The minimal values of the chart.
 LEAST: dict[str, Any] = {
     "image": {"repository": "images.example.com/konstruct", "digest": f"sha256:{'0' * 64}"},
     "secrets": {"app": {"existingSecret": "app"}, "owner": {"existingSecret": "owner"}},
@@ -114,14 +114,14 @@ def render(run_check: Callable[..., str]) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def least(render: Callable[..., Any]) -> dict[str, Any]:
-    """What is rendered with the least values."""
+    """The manifests of the minimal values."""
     manifests: dict[str, Any] = render(LEAST)
     return manifests
 
 
 @pytest.fixture(scope="session")
 def everything(render: Callable[..., Any]) -> dict[str, Any]:
-    """What is rendered with everything that can be switched on."""
+    """The manifests with all options on."""
     manifests: dict[str, Any] = render(EVERYTHING)
     return manifests
 
@@ -134,7 +134,7 @@ def write_manifests(manifests: dict[str, Any], folder: Path) -> Path:
 
 
 def assert_valid(run_check: Callable[..., str], manifests: dict[str, Any]) -> None:
-    """Fail if Kubernetes does not know the manifests, in its oldest and newest version of ours."""
+    """Fail if manifests are invalid in the oldest or newest supported version of Kubernetes."""
     known = [each for each in manifests.values() if each["kind"] not in CUSTOM]
     validated = run_check("python", "-c", VALIDATE, *KUBERNETES, data=json.dumps(known))
     assert len(validated.splitlines()) == len(KUBERNETES) * len(known)
@@ -143,7 +143,7 @@ def assert_valid(run_check: Callable[..., str], manifests: dict[str, Any]) -> No
 def failed_checks(
     run_check: Callable[..., str], manifests: dict[str, Any], folder: Path
 ) -> set[str]:
-    """Return the ids of checkov's checks that some manifest does not pass."""
+    """Return the ids of checkov's failed checks."""
     path = write_manifests(manifests, folder)
     report = json.loads(
         run_check(

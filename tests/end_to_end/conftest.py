@@ -1,4 +1,4 @@
-"""One deployment for all end-to-end tests: starting it costs more than any of them."""
+"""One deployment for all end-to-end tests, because its start is slower than each test."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tests.servers.slack import slack_server
 
 @pytest.fixture(scope="package")
 def shared_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """Processes that outlive a test, and end with this package."""
+    """Processes that are shared by the tests of this package."""
     with LLMServer() as llm, slack_server() as slack:
         home = tmp_path_factory.mktemp("deployment") / "home"
         with Deployment(home, llm, slack=slack).running() as deployment:
@@ -20,7 +20,7 @@ def shared_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Depl
 
 @pytest.fixture
 def deployment(shared_deployment: Deployment) -> Deployment:
-    """The deployment, with a language model that answers "Noted." and nobody told to die."""
+    """The deployment. Its language model answers "Noted.", and no process is set to be killed."""
     llm = shared_deployment.llm
     llm.forget()
     llm.default = Answer({"content": "Noted."})

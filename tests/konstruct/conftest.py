@@ -1,4 +1,4 @@
-"""Fixtures of the product's own tests."""
+"""Programs of two tenants, and a language model server."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ MESSAGES = "/api/v1/messages/"
 
 @pytest.fixture(autouse=True)
 def _no_wait_for_tests_beside_it(request: pytest.FixtureRequest) -> Iterator[None]:
-    """An erasure waits for open transactions, and a test's beside it may take a minute."""
+    """Erasures do not wait for transactions of other tests, which can take a minute."""
     with pytest.MonkeyPatch.context() as patch:
         if not request.node.get_closest_marker("alone"):
             patch.setattr(storage, "TRANSACTION_SECONDS", 0)
@@ -73,7 +73,7 @@ def json_bytes(body: Any) -> bytes:
 
 @pytest.fixture
 def llm_server() -> Iterator[LLMServer]:
-    """A language model's server, which answers "Noted." unless told otherwise."""
+    """A language model server. Its default answer is "Noted."."""
     llm_client._known_apis.clear()
     with LLMServer() as server:
         yield server
@@ -81,7 +81,7 @@ def llm_server() -> Iterator[LLMServer]:
 
 @pytest.fixture(scope="session")
 def make_program() -> Callable[[Tenant], Program]:
-    """Make an agent called ada and a key, in a tenant."""
+    """Create the agent ada and an API key in a tenant."""
 
     def make(tenant: Tenant) -> Program:
         # Rows alone: what services ask Postgres before is thirty statements, a thousand times.

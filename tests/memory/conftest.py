@@ -76,7 +76,7 @@ def cache_away() -> Callable[[], AbstractContextManager[None]]:
 
 @pytest.fixture
 def at_once() -> Callable[..., list[Any]]:
-    """Run a function for each of the arguments, in as many threads, each with its connection."""
+    """Run a function for each argument in its own thread, with its own connection."""
 
     def run(function: Callable[[Any], Any], arguments: list[Any]) -> list[Any]:
         def and_close(argument: Any) -> Any:

@@ -19,7 +19,7 @@ def users(tenant_a: Tenant, tenant_b: Tenant) -> tuple[Tenant, Tenant]:
 
 @pytest.fixture
 def in_a(users: tuple[Tenant, Tenant]) -> Tenant:
-    """A connection that has read in tenant A, outside of a transaction; returns tenant B."""
+    """Read in tenant A outside of a transaction; return tenant B."""
     tenant_a, tenant_b = users
     connection.set_tenant(tenant_a)
     assert names() == ["of-tenant-a"]

@@ -36,6 +36,6 @@ def bound_key(program: Program, user_id: str) -> str:
 
 
 async def indexed(konstruct: AsyncClient) -> None:
-    """Wait until what was said can be found."""
+    """Wait until all messages are indexed."""
     while (await konstruct.users.usage())["pending_embeddings"]:
         await asyncio.sleep(0.05)

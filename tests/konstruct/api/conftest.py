@@ -22,7 +22,7 @@ from tests.konstruct.conftest import Program
 
 @pytest.fixture(autouse=True)
 def _no_wait_for_completions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No worker runs beside these tests, and a completion waits for its reply."""
+    """Completions do not wait for replies, because no worker runs in these tests."""
     monkeypatch.setattr(views, "WAIT_SECONDS", 0)
 
 
@@ -30,16 +30,16 @@ def _no_wait_for_completions(monkeypatch: pytest.MonkeyPatch) -> None:
 def said(
     module_transaction: Callable[[], AbstractContextManager[None]], module_program: Program
 ) -> Said:
-    """The records of a tenant with conversations, made once for all tests of a module."""
+    """Rows of a tenant with conversations, created once for all tests of a module."""
     with module_transaction():
         return said_something(module_program)
 
 
 @pytest.fixture(scope="module")
 def committed_said(django_db_setup: None, django_db_blocker: Any) -> Iterator[Said]:
-    """The same and two sessions, committed, for modules whose tests undo what they do."""
+    """The same rows and two sessions, committed, for modules whose tests roll back."""
     with django_db_blocker.unblock():
-        # A connection's first transaction asks whether it is pooled.
+        # The first transaction of a connection checks if it is pooled.
         with public_scope(), transaction.atomic(using=MAIN):
             tenant = Tenant.objects.get(slug="tenant-a")
         agent = create_agent(tenant_id=tenant.id, name="ada", system_prompt="You are Ada.")

@@ -1,4 +1,4 @@
-"""Fixtures of backups: a journal of their own, tenants in which people have talked, commands."""
+"""Fixtures of backups: a separate journal, tenants with conversations, and commands."""
 
 import io
 import subprocess
@@ -30,7 +30,7 @@ BY = Actor.operator("test")
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is in work here: what looks wrong need not be looked at later."""
+    """Report findings without a second check, because no job runs in these tests."""
     monkeypatch.setattr(verifying, "SECOND_RUN_SECONDS", 0)
 
 
@@ -78,7 +78,7 @@ def backup(tmp_path: Path) -> Callable[..., Path]:
 def backup_with_anna(
     send_message: Callable[..., Message], backup: Callable[..., Path]
 ) -> Callable[[Tenant], Path]:
-    """Let anna and ben talk to a tenant, back it up, erase anna, and return the backup."""
+    """Send messages of anna and ben, back up the tenant, erase anna, and return the backup."""
 
     def made(tenant: Tenant) -> Path:
         send_message(tenant, "I am anna.", "anna")
@@ -94,7 +94,7 @@ def backup_with_anna(
 
 @contextmanager
 def without_room() -> Iterator[None]:
-    """Have no room for the schema of a backup; the command says so."""
+    """Fail the command for lack of space for the schema of a backup."""
     no_room = mock.patch(
         "konstruct.backups.restoring.restore_schema", side_effect=KonstructError("no room")
     )
@@ -103,7 +103,7 @@ def without_room() -> Iterator[None]:
 
 
 def owner_works() -> None:
-    """Do what the owner's worker does."""
+    """Run the jobs of the owner worker."""
     with database.as_owner():
         for job in jobs.JOBS:
             job.do_all()
@@ -115,7 +115,7 @@ def texts(tenant: Tenant) -> list[str]:
 
 
 def dumped(tenant: Tenant) -> str:
-    """All of a tenant's schema as text, read by a superuser."""
+    """Return the complete schema of a tenant as text, read by a superuser."""
     url = database.url_of("superuser")
     command = [binaries() / "pg_dump", "--schema", tenant.schema_name, "--dbname", url]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -222,7 +222,7 @@ def test_killed_restore_of_all_continues_with_the_remaining_tenants(
 def test_a_restore_of_all_is_the_only_one(
     tenant_a: Tenant,
     tenant_b: Tenant,
-    talk: Callable[..., Message],
+    send_message: Callable[..., Message],
     backup: Callable[..., Path],
     monkeypatch: Any,
     first: tuple[str, ...],
@@ -231,7 +231,7 @@ def test_a_restore_of_all_is_the_only_one(
 ) -> None:
     """Two at once would each restore all: what a tenant got between them would be lost."""
     for tenant in (tenant_a, tenant_b):
-        talk(tenant, "Before the backup.")
+        send_message(tenant, "Before the backup.")
     made, real, outcomes = str(backup()), restoring._load, list[str]()
 
     def restore_meanwhile() -> None:

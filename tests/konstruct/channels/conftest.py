@@ -1,4 +1,4 @@
-"""Fixtures of the channels' tests: Slack on loopback, and workspaces that are connected."""
+"""Fixtures of channels: a Slack server on loopback, and connected workspaces."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ EVENTS = "/channels/slack/events/"
 
 @pytest.fixture
 def slack(settings: Any) -> Iterator[SlackServer]:
-    """Slack, as this process has it configured."""
+    """A Slack server that the settings point at."""
     with slack_server() as server:
         settings.SLACK_API_URL = server.url
         settings.SLACK_SIGNING_SECRET = SIGNING_SECRET
@@ -77,14 +77,14 @@ def post() -> Callable[..., Any]:
 
 
 def take_in_all(program: Program) -> None:
-    """Take in what has arrived."""
+    """Process the inbox."""
     with tenant_scope(program.tenant.id):
         for channel, workspace in Arrival.objects.values_list("channel", "workspace").distinct():
             process(str(program.tenant.id), channel, workspace)
 
 
 def answer_all(program: Program) -> None:
-    """Do what workers would: process what has arrived, answer what waits, then show it."""
+    """Run the workers: process the inbox, answer the messages, deliver the replies."""
     take_in_all(program)
     with tenant_scope(program.tenant.id):
         for message_id in list(PendingReply.objects.due().values_list("pk", flat=True)):
@@ -93,7 +93,7 @@ def answer_all(program: Program) -> None:
 
 
 def show_all(program: Program) -> None:
-    """Take in what has arrived, and show what is due."""
+    """Process the inbox and the due deliveries."""
     take_in_all(program)
     with tenant_scope(program.tenant.id):
         for message_id in list(Delivery.objects.due().values_list("pk", flat=True)):
@@ -101,13 +101,13 @@ def show_all(program: Program) -> None:
 
 
 def make_due(program: Program) -> None:
-    """Let no time pass until the next try."""
+    """Make all jobs due."""
     with tenant_scope(program.tenant.id):
         DELIVERIES.jobs().waiting().update(due_at="2000-01-01T00:00:00Z")
 
 
 def messages(program: Program) -> list[tuple[str, str, str, str]]:
-    """What was said to the agent, once it is taken in: user, thread, content, name."""
+    """Return user, thread, content and name of the accepted messages."""
     take_in_all(program)
     with tenant_scope(program.tenant.id):
         rows = Message.objects.filter(role="user").order_by("number")

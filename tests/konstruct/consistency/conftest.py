@@ -1,4 +1,4 @@
-"""Fixtures of consistency: the tenant of the tests of privacy, in which two people have talked."""
+"""Fixtures of consistency: the tenant of the tests of privacy, with conversations of two people."""
 
 from tests.konstruct.privacy.conftest import agent, at_once, send_message
 

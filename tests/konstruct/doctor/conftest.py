@@ -15,13 +15,13 @@ from konstruct.heartbeats import BEAT, OWNER, QUEUES, write_heartbeat
 from tests import database
 from tests.konstruct.running import forget_heartbeats
 
-# However busy the machine is: these tests are about answers.
+# A busy machine must not change the answers.
 PATIENT = 120
 
 
 @pytest.fixture
 def heartbeats(transactional_db: None) -> Iterator[None]:
-    """A heartbeat of each process. They are removed when the settings of the test are."""
+    """A heartbeat of each process. They are removed with the settings of the test."""
     for process in (*QUEUES, BEAT, OWNER):
         write_heartbeat(process)
     yield

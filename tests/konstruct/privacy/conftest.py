@@ -1,4 +1,4 @@
-"""Fixtures of privacy: a tenant in which two people have talked, as the real pipeline does it."""
+"""Fixtures of privacy: a tenant with conversations of two people, from the real pipeline."""
 
 from collections.abc import Callable
 from functools import partial
@@ -21,7 +21,7 @@ from tests import database
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is in work here: what looks wrong need not be looked at later."""
+    """Report findings without a second check, because no job runs in these tests."""
     monkeypatch.setattr(verifying, "SECOND_RUN_SECONDS", 0)
 
 
@@ -55,7 +55,7 @@ def said_in(
 
 
 def save_session(tenant: Tenant, thread_id: str, content: str) -> None:
-    """Put a session of one message, as an agent's graph does."""
+    """Save a session of one message, as the graph of an agent does."""
     from langgraph.checkpoint.base import empty_checkpoint
 
     saver = SessionStore(tenant.id).checkpointer

@@ -1,4 +1,4 @@
-"""Where an archive is made."""
+"""The path of an archive."""
 
 from pathlib import Path
 
@@ -7,5 +7,5 @@ import pytest
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A file that is not there yet."""
+    """The path of a file that does not exist."""
     return tmp_path / "memory.db"

@@ -1,4 +1,4 @@
-"""Indexing that fails."""
+"""Fixtures of failing indexing."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from memory.indexing.service import index_messages
 
 @pytest.fixture
 def failing(monkeypatch):
-    """Let the indexing of texts that hold a word fail: ``failing("poison")``."""
+    """Fail the indexing of texts with a word: ``failing("poison")``."""
 
     def fail(word, error=ValueError):
         def index(messages):

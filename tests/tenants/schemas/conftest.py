@@ -1,4 +1,4 @@
-"""Processes of the owner's, for tests of what several do at once, and of killed ones."""
+"""Processes of the owner, for tests of concurrent and killed processes."""
 
 import contextlib
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def start(process_environment: dict[str, str]) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
-    """Start Python with code as the owner, past its imports; end what runs after the test."""
+    """Start Python code as the owner, wait for its imports, and end it after the test."""
     with contextlib.ExitStack() as ends:
 
         def start(code: str, *arguments: str) -> "subprocess.Popen[str]":

@@ -11,6 +11,6 @@ from tests.servers.postgres import Server
 
 @pytest.fixture(scope="package")
 def further(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, Server]]:
-    """Two servers beside the tests' own."""
+    """Two servers in addition to the main server."""
     with django_db_blocker.unblock(), postgres.further_servers() as found:
         yield found

@@ -1,4 +1,4 @@
-"""Somebody who asks something in a channel of Slack."""
+"""A message from a channel of Slack."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

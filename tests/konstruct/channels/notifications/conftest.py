@@ -25,7 +25,7 @@ Recipient = Callable[..., NotificationRecipient]
 
 @pytest.fixture
 def mail(settings: Any) -> Iterator[MailServer]:
-    """A mail server, as this process has it configured."""
+    """A mail server that the settings point at."""
     with mail_server() as server:
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
@@ -35,7 +35,7 @@ def mail(settings: Any) -> Iterator[MailServer]:
 
 @pytest.fixture
 def team(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterator[Program]:
-    """Tenant A, with a language model; the block is in the tenant."""
+    """A program of tenant A with a language model; the test runs in its tenant."""
     settings.LLM_POOL_URL = llm_server.url
     with tenant_scope(program_a.tenant.id):
         Agent.objects.update(escalate_on=["human"])
@@ -63,7 +63,7 @@ def slack_recipient(**fields: Any) -> NotificationRecipient:
 
 
 def member(slack_id: str = "U7", *permissions: str, workspace: str = "T1") -> User:
-    """Add a member of the team, who is this Slack user."""
+    """Add a member of the team with this Slack user."""
     user = User.objects.create_user(f"eva-{slack_id.lower()}", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
     installation = SlackInstallation.objects.get(workspace=workspace)
@@ -74,7 +74,7 @@ def member(slack_id: str = "U7", *permissions: str, workspace: str = "T1") -> Us
 def ask(
     program: Program, content: str = QUESTION, *, user_id: str = "maria", thread_id: str = "t1"
 ) -> None:
-    """Accept a message, and answer all that waits."""
+    """Accept a message, and answer all waiting messages."""
     incoming = Incoming(
         agent_id=program.agent.id,
         user_id=user_id,
@@ -88,12 +88,12 @@ def ask(
 
 
 def keys(kind: Any) -> list[UUID]:
-    """The keys of jobs that are due."""
+    """Return the keys of due jobs."""
     return list(kind.jobs().due().values_list("key", flat=True))
 
 
 def work() -> None:
-    """Do what workers would do now."""
+    """Run the due jobs."""
     for key in keys(LOOKS):
         look(key)
     for key in keys(SENDING):
@@ -101,6 +101,6 @@ def work() -> None:
 
 
 def pass_time() -> None:
-    """Let all pauses of jobs pass."""
+    """Make all jobs due."""
     for kind in (LOOKS, SENDING):
         kind.jobs().waiting().update(due_at="2000-01-01T00:00:00Z")

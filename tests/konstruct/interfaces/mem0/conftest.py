@@ -13,7 +13,7 @@ from tests.konstruct.interfaces.mem0.calls import add
 def program(
     module_transaction: Callable[[], AbstractContextManager[None]], module_program: Program
 ) -> Program:
-    """What alex, bea and the agent ada are known by; every test takes back what it does."""
+    """A program with memories of alex, bea and the agent ada. Every test rolls back its changes."""
     with module_transaction():
         add(module_program, "I drink tea.", user_id="alex", run_id="r1", metadata={"n": 1})
         add(module_program, "I live in Rome.", user_id="alex", agent_id="ada", app_id="a1",

@@ -17,14 +17,14 @@ CHAT = "/v1/chat/completions"
 
 @dataclass
 class Chat:
-    """A program that asks for completions, of which each new message is answered at once."""
+    """A client of chat completions. Each new message is answered immediately."""
 
     program: Program
     accepted: list[Message] = field(default_factory=list)
     answers: bool = True
 
     def ask(self, *said: str, headers: dict[str, str] | None = None, **parameters: Any) -> Any:
-        """Ask for a completion: what is said is in turns the user's and the assistant's."""
+        """Request a completion. The texts are alternately of the user and of the assistant."""
         roles = ("user", "assistant")
         messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(said)]
         body = {"model": "ada", "messages": messages, "user": "maria", **parameters}
@@ -56,5 +56,5 @@ def chat(program_a: Program, monkeypatch: pytest.MonkeyPatch) -> Chat:
 
 @pytest.fixture
 def other_chat(chat: Chat) -> Callable[[Program], Chat]:
-    """The same with another key, of the same messages."""
+    """The same client with another key."""
     return lambda program: Chat(program, chat.accepted)

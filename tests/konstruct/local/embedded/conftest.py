@@ -20,7 +20,7 @@ def cluster_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def suites_services() -> Iterator[None]:
-    """Stay a user of the suite's own services, whatever a test releases."""
+    """Keep the services of the test run in use, even if a test releases them."""
     held = dict(embedded.supervision._held)
     embedded.supervision._held.clear()
     yield
@@ -30,7 +30,7 @@ def suites_services() -> Iterator[None]:
 
 @pytest.fixture
 def home(cluster_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A home whose cluster exists, with nobody using it."""
+    """A home with a cluster and no running process."""
     monkeypatch.setenv("KONSTRUCT_HOME", str(cluster_home))
     yield cluster_home
     embedded.stop()

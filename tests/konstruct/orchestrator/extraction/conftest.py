@@ -69,7 +69,7 @@ def answer(llm_server: LLMServer) -> Callable[..., None]:
 
 
 def fact(value: str, quote: str, **fields: Any) -> dict[str, Any]:
-    """A fact of an answer: Maria's home city, unless told otherwise."""
+    """A fact of an answer, by default Maria's home city."""
     return {
         "id": "f1",
         "subject": "Maria",
@@ -89,5 +89,5 @@ def fact(value: str, quote: str, **fields: Any) -> dict[str, Any]:
 
 
 def cursor_id() -> UUID:
-    """The id of the only cursor."""
+    """Return the id of the only cursor."""
     return ExtractionCursor.objects.get().pk

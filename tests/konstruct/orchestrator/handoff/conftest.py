@@ -1,4 +1,4 @@
-"""Other agents that a thread can be handed to."""
+"""Other agents for handovers."""
 
 import pytest
 
@@ -15,5 +15,5 @@ def bert(program: Program) -> Agent:
 
 @pytest.fixture
 def carl(program: Program) -> Agent:
-    """A third one."""
+    """A third agent."""
     return create_agent(tenant_id=program.tenant.id, name="carl", system_prompt="You are Carl.")

@@ -9,7 +9,7 @@ from konstruct.privacy.erasure import storage
 
 @pytest.fixture
 def files_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rewrite no table, and wait for no other test's transaction: test_erasure_at_scale.py does."""
+    """Skip the rewrite of tables and the wait for transactions (see test_erasure_at_scale.py)."""
 
     def rewritten(table: str, stored: dict[str, Any], **_: Any) -> None:
         stored["rewritten"].append(table)
