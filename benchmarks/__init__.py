@@ -1,1 +1,1 @@
-"""Measurements, each a script: the figures of docs/measurements.md and of the decisions."""
+"""Benchmark scripts. They measure the figures of docs/measurements.md and docs/decisions."""

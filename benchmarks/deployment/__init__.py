@@ -1,1 +1,1 @@
-"""A whole deployment: its image, its memory, and what it survives."""
+"""Benchmarks of a whole deployment: image size, memory, backup, upgrade and failures."""

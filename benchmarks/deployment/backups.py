@@ -1,16 +1,16 @@
-"""How long `manage.py backup` and `restore --all` take, how large a backup is, and what comes back.
+"""Measure the time of `manage.py backup` and `restore --all`, and the size of a backup.
 
     python -m benchmarks.deployment.backups [--tenants 50] [--messages 1000] [--parallel 1,2]
 
-A deployment with its own Postgres and Valkey, beside KONSTRUCT_HOME, gets so many tenants. Each has
-messages of five users with their vectors, as benchmarks/recall/scale.py makes them; every tenth
-tenant has ten times as many. They are backed up. Then a user of every second tenant is erased, and
-all tenants are restored in the place of what they are, with so many processes; one of them alone;
-and last into an empty deployment, with the operators.
+The script starts a deployment with its own Postgres and Valkey, beside KONSTRUCT_HOME, and creates
+the tenants. Each tenant has messages of five users with vectors, as benchmarks/recall/scale.py
+creates them. Every tenth tenant has ten times as many. After the backup a user of every second
+tenant is erased. Then three restores are timed: all tenants over the existing ones, one tenant
+alone, and all tenants with the operators into an empty deployment.
 
-After each restore all tenants have to be served, `verify_memory` has to find nothing, and no
-message of an erased user may be back. Exit status 1 if not. Seconds are those of the
-command, which needs about two of them to begin.
+After each restore, all tenants must be served, `verify_memory` must report no finding, and no
+message of an erased user may exist. Otherwise the exit status is 1. The times include the start of
+the command, which takes about two seconds.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from benchmarks.tools.throwaway import PROJECT
 from tests.konstruct.backups.deployment import Deployment, deployment
 
 ERASED = "erased"
-# Makes tenants with the same messages in each run.
+# Creates tenants with the same messages in each run.
 FILL = f"""
 import sys
 import django
@@ -44,7 +44,7 @@ for number in range(tenants):
     for user in ("{ERASED}", "ben", "cleo", "dora", "emil"):
         grow(tenant.id, Scope(agent.id, user), count // 5, language)
 """
-# Erases a user of every second tenant, as the owner's worker does it.
+# Erases a user of every second tenant with the owner worker.
 ERASE = f"""
 import sys
 import django
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def measure(ours: Deployment, folder: Path, options: argparse.Namespace) -> Path:
-    """Back up and restore the tenants of a deployment; return the backup."""
+    """Back up and restore the tenants of a deployment. Return the backup."""
     run(ours, FILL, options.tenants, options.messages)
     ((rows,),) = ours.ask(f"SELECT {_sum_over(ours, 'memory_message')}")
     ((size,),) = ours.ask("SELECT pg_database_size(current_database())")
@@ -104,7 +104,7 @@ def measure(ours: Deployment, folder: Path, options: argparse.Namespace) -> Path
 
 
 def restore(ours: Deployment, made: Path, name: str, *arguments: str) -> None:
-    """Restore tenants, and check all that has to hold afterwards."""
+    """Restore tenants, and check the result."""
     seconds, said = timed(ours, "restore", made, *arguments, "--yes")
     erasures = sum(map(int, re.findall(r"(\d+) erasures repeated", said)))
     print(f"restore, {name}: {seconds:.1f} s, {erasures} erasures repeated", flush=True)
@@ -120,14 +120,14 @@ def restore(ours: Deployment, made: Path, name: str, *arguments: str) -> None:
 
 
 def timed(ours: Deployment, *arguments: object) -> tuple[float, str]:
-    """Run a command; return its seconds, and what it printed."""
+    """Run a command. Return its seconds and its output."""
     began = time.monotonic()
     said = ours.manage(*arguments)
     return time.monotonic() - began, said
 
 
 def run(ours: Deployment, code: str, *arguments: object) -> None:
-    """Run code as the owner."""
+    """Run code as the owner role."""
     subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         cwd=PROJECT,
@@ -137,7 +137,7 @@ def run(ours: Deployment, code: str, *arguments: object) -> None:
 
 
 def _sum_over(ours: Deployment, table: str, where: str = "", of: slice = slice(None)) -> str:
-    """Return an expression for the rows of a table in these tenants, by their names."""
+    """Return an SQL expression that counts the rows of a table in these tenants."""
     schemas = [
         schema for (schema,) in ours.ask("SELECT schema_name FROM tenants_tenant ORDER BY slug")
     ]

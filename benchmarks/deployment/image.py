@@ -1,9 +1,9 @@
-"""How large the environment is that the image holds, by package.
+"""Measure the size of the Python environment of the image, by package.
 
     python -m benchmarks.deployment.image
 
-Installs what the Dockerfile installs into a directory that exists for this run. The base image and
-this project's own files come on top; the latter are counted.
+The script installs the packages of the Dockerfile into a temporary directory. It counts the files
+of this project, but not the base image.
 """
 
 import argparse
@@ -36,13 +36,13 @@ def main() -> None:
 
 
 def install(environment: Path, *arguments: str) -> None:
-    """Let the environment's own pip install."""
+    """Install with the pip of the current environment."""
     pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     subprocess.run([*pip, "--disable-pip-version-check", *arguments], cwd=PROJECT, check=True)
 
 
 def size(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder."""
+    """Return the bytes of a file, or of all files in a folder."""
     files = path.rglob("*") if path.is_dir() else [path]
     return sum(file.lstat().st_size for file in files if file.is_file() or file.is_symlink())
 

@@ -1,9 +1,9 @@
-"""How much memory each process of `make demo` holds: at rest, and after so many replies.
+"""Measure the memory of each process of `make demo`, when idle and after many replies.
 
     python -m benchmarks.deployment.process_memory [--replies 1000]
 
-It starts the demo in a home that exists for this run, and four users send messages and wait for the
-replies. `rss` counts pages that processes share in each of them, `pss` divides them.
+The script starts the demo in a temporary home. Four users send messages and wait for the replies.
+`rss` counts shared pages in each process, `pss` divides them.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def send(port: int, key: str, replies: int) -> None:
-    """Let users send messages and wait for their replies."""
+    """Send messages of several users, and wait for the replies."""
     numbers = itertools.count()
 
     def talk(user: int) -> None:
@@ -75,7 +75,7 @@ def send(port: int, key: str, replies: int) -> None:
 
 
 def report(when: str, demo: int) -> None:
-    """Print what each process holds, once nothing is at work."""
+    """Print the memory of each process when no job is running."""
     time.sleep(SETTLED_SECONDS)
     print(f"\n{when:28}{'rss MB':>8}{'pss MB':>8}")
     for process in psutil.Process(demo).children(recursive=True):

@@ -1,10 +1,10 @@
-"""How many messages are lost, doubled or crossed while processes are killed, for a long time.
+"""Count lost, duplicated and misdirected messages while processes are killed, for a long time.
 
     python -m benchmarks.deployment.survival [--minutes 30] [--seed N] [--pause SECONDS]
     python -m benchmarks.deployment.survival --messages 1000 --faults 50
 
-It runs a deployment of its own in a temporary home, and touches no other. The seed is printed: the
-same one draws the same faults.
+The script runs its own deployment in a temporary home. It prints the seed; the same seed draws the
+same faults.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from tests.survival.faults import FAULTS
 
 
 def main() -> None:
-    """Run it, print the figures, and exit with 1 if anything is not as it must be."""
+    """Run the benchmark, print the figures, and exit with 1 after any violation."""
     parser = argparse.ArgumentParser(description="Messages under faults.")
     parser.add_argument("--minutes", type=float, help="at least so long; by default 5")
     parser.add_argument("--messages", type=int, help="all users together, instead of --minutes")

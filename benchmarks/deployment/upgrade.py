@@ -1,16 +1,17 @@
-"""An upgrade in the documented order, while clients write: is anything lost, or refused?
+"""Upgrade a deployment in the documented order while clients write, and check for losses.
 
     python -m benchmarks.deployment.upgrade [--revision REVISION] [--tenants 50] [--clients 8]
 
-The version of --revision, by default the one before the newest migration, makes tenants and serves
-them: two webs behind nginx (deploy/nginx.conf), a worker of each queue, beat and the owner worker.
-Eight of the tenants have clients that talk, search and erase. Meanwhile the steps of
-docs/backup.md, "Upgrade and roll back", are done with this checkout: `backup`, `migrate --canary 1
---stop`, `verify_memory` of that tenant, `migrate`; then each process is replaced.
+The version of --revision creates the tenants and serves them. Its default is the revision before
+the newest migration. Two web processes run behind nginx (deploy/nginx.conf), with a worker of each
+queue, beat and the owner worker. Clients of eight tenants send messages, search and erase.
+Meanwhile the script follows docs/backup.md, "Upgrade and roll back", with this checkout: `backup`,
+`migrate --canary 1 --stop`, `verify_memory` of that tenant, `migrate`. Then it replaces each
+process.
 
-In the end every message that was accepted has one reply, no tenant lacks migrations, and
-`verify_memory` finds nothing. Exit status 1 if not, or if a client got an answer that is neither
-the right one nor a refusal with the time to come again.
+At the end every accepted message must have one reply, every tenant must have all migrations, and
+`verify_memory` must report no finding. Otherwise the exit status is 1. It is also 1 if a client got
+an answer that is neither correct nor a refusal with Retry-After.
 """
 
 import argparse
@@ -31,10 +32,10 @@ from konstruct.local.embedded.postgres import binaries
 from tests.end_to_end.deployment import PROJECT, eventually
 
 LAYOUT = Layout("two webs behind nginx", webs=2, workers=A_WORKER_EACH, proxy=True)
-# Exit status of migrate that leaves tenants behind, as it was asked to.
+# Exit status of migrate if tenants are left to migrate.
 ONLY_CANARIES = 4
 MAX_SECONDS = 1200
-# Of clients before the first step and after the last one.
+# Seconds for which clients run before the first step and after the last one.
 AROUND_SECONDS = 20
 
 
@@ -73,7 +74,7 @@ def main() -> None:
 
 
 def upgrade(ours: LoadDeployment, clients: int) -> list[str]:
-    """Upgrade a deployment while clients use it; return what was wrong."""
+    """Upgrade a deployment while clients use it. Return the violations."""
     ended = threading.Event()
     with traffic(ours, users=clients, seconds=MAX_SECONDS, until=ended) as done:
         time.sleep(AROUND_SECONDS)
@@ -100,7 +101,7 @@ def upgrade(ours: LoadDeployment, clients: int) -> list[str]:
 
 
 def step(ours: LoadDeployment, *arguments: str, status: int = 0) -> str:
-    """Run a command of the new version; print how long it took, and return what it printed."""
+    """Run a command of the new version. Print its duration, and return its output."""
     began = time.monotonic()
     ran = subprocess.run(
         [sys.executable, "manage.py", *arguments],
@@ -117,7 +118,7 @@ def step(ours: LoadDeployment, *arguments: str, status: int = 0) -> str:
 
 
 def roll(ours: LoadDeployment) -> None:
-    """Replace the processes one by one: webs, workers, beat, and the owner worker at last."""
+    """Replace the processes one by one: web processes, workers, beat, and last the owner worker."""
     began = time.monotonic()
     for name, process in ours.processes.items():
         process.replace(PROJECT)

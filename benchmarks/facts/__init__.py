@@ -1,1 +1,1 @@
-"""Facts that come out of conversations: what is accepted, what it costs, and what is left of it."""
+"""Benchmarks of fact extraction: accepted facts, costs, and data left after an erasure."""

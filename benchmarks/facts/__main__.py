@@ -1,11 +1,11 @@
-"""All that is measured of facts, as one table.
+"""Run all benchmarks of facts, and print one table.
 
     python -m benchmarks.facts --data locomo10.json --facts FACTS.jsonl [--dialogues 0-3]
         [--turns 10000] [--json OUT]
 
-The parts, each in a tenant of its own, print what they find on the way: recorded answers of a
-language model (recorded.py), wrong supersession (supersession.py), injections (injections.py) and
-generated turns (volume.py).
+Each part has its own tenant and prints its progress: recorded answers of a language model
+(recorded.py), wrong supersession (supersession.py), injections (injections.py) and generated turns
+(volume.py).
 """
 
 import argparse
@@ -67,7 +67,7 @@ def _measured(run: Callable[[UUID], dict[str, Any]]) -> dict[str, Any]:
 
 
 def rows(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The lines of the table: what is measured, and the figure."""
+    """Return the lines of the table: description and figure."""
     of_recordings = report["recorded"]
     extracted, erased = of_recordings["extraction"], of_recordings["erasure"]
     outcomes = {"active": 0, "confirmed": 0, "refused": 0, **extracted["outcomes"]}

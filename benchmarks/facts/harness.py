@@ -1,4 +1,4 @@
-"""Agents that extract facts, their conversations, and the extraction of all that waits."""
+"""Create agents that extract facts and conversations, and run the queued extractions."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from benchmarks.tools.throwaway import PROJECT
 
 
 def make_agent(tenant_id: UUID, name: str, **fields: Any) -> UUID:
-    """Make an agent that extracts facts; return its id."""
+    """Create an agent that extracts facts. Return its id."""
     from konstruct.orchestrator.agents import create_agent
 
     return create_agent(tenant_id=tenant_id, name=name, extracts_facts=True, **fields).id
@@ -61,7 +61,7 @@ def record_session(
 
 
 def extract_all(order: Callable[[Any], Any] | None = None) -> int:
-    """Do the jobs of extraction that are due, as a worker does; return how many runs there were.
+    """Run the due jobs of extraction as a worker does. Return the number of runs.
 
     Args:
         order: key by which cursors are sorted; by default the order of their conversations.
@@ -70,7 +70,7 @@ def extract_all(order: Callable[[Any], Any] | None = None) -> int:
     from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun
 
     before = ExtractionRun.objects.count()
-    # Ends: a job is postponed or finished by each of its runs, and a failed one is left out.
+    # Ends: each run postpones or finishes a job, and failed jobs are left out.
     failed: set[UUID] = set()
     while True:
         waiting = set(queue.EXTRACTIONS.jobs().values_list("key", flat=True)) - failed
@@ -87,7 +87,7 @@ def extract_all(order: Callable[[Any], Any] | None = None) -> int:
 
 
 def operate(*arguments: str) -> str:
-    """Run a command of manage.py; return its output."""
+    """Run a command of manage.py. Return its output."""
     ran = subprocess.run(
         [sys.executable, PROJECT / "manage.py", *arguments],
         capture_output=True,
@@ -100,7 +100,7 @@ def operate(*arguments: str) -> str:
 
 
 def dump(schema: str) -> str:
-    """The schema of a tenant, as pg_dump writes it."""
+    """Return the schema of a tenant as pg_dump writes it."""
     from konstruct.local.embedded.paths import DATABASE
 
     ran = subprocess.run(
@@ -116,7 +116,7 @@ def dump(schema: str) -> str:
 
 
 def states(user_id: str) -> dict[str, str]:
-    """States of a user's facts by their sentences."""
+    """Return the states of a user's facts by their sentences."""
     from memory.models import MemoryEntry
 
     rows = MemoryEntry.objects.entries().filter(user_id=user_id)

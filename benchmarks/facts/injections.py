@@ -1,4 +1,4 @@
-"""Whether a conversation can put a wrong fact into a memory, if the language model obeys it.
+"""Measure whether a conversation can inject a wrong fact if the language model obeys it.
 
 python -m benchmarks.facts.injections [--review none]
 """
@@ -19,7 +19,7 @@ FIRST, SECOND = datetime(2024, 1, 10, 9, tzinfo=UTC), datetime(2024, 6, 10, 9, t
 
 
 def run(tenant_id: UUID, fact_review: str = "doubtful") -> dict[str, Any]:
-    """Run all cases with a rule of review, print, and return the figures."""
+    """Run all cases with a review rule. Print and return the figures."""
     from konstruct.orchestrator.models import ExtractionRun, RunState
     from memory.models import FactState, MemoryEntry
 

@@ -1,8 +1,8 @@
-"""A language model on loopback that answers with what was recorded, or scripted, for a session.
+"""A language model server on loopback that returns recorded or scripted answers for a session.
 
-It is OpenAI-compatible, in a process of its own. It recognizes the session by the texts that it is
-asked about, and translates recorded ids of messages and of superseded facts into those of the
-prompt, as the model would have named them. An id that the prompt does not have stays as it is.
+The server is OpenAI-compatible and runs in its own process. It recognizes the session by the texts
+of the prompt. It replaces recorded ids of messages and of superseded facts by the ids of the
+prompt. An id that is not in the prompt is not changed.
 """
 
 import json
@@ -21,7 +21,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Session:
-    """The messages of a conversation, and the model's answer to them."""
+    """The messages of a conversation, and the answer of the model."""
 
     name: str
     texts: Mapping[str, str]
@@ -61,7 +61,7 @@ def read_recordings(
 
 @dataclass(frozen=True)
 class Served:
-    """The server, as the benchmark sees it."""
+    """The running server."""
 
     url: str
     requests: "Synchronized[int]"
@@ -71,7 +71,7 @@ class Served:
 
 @contextmanager
 def serving(sessions: Sequence[Session]) -> Iterator[Served]:
-    """Serve as long as the block lasts, and make it the language model of the deployment."""
+    """Run the server during the block, as the language model of the deployment."""
     from django.conf import settings
 
     context = multiprocessing.get_context("spawn")
@@ -133,7 +133,7 @@ def _run(
 def _asked_for(
     asked: Mapping[str, Any], by_text: Mapping[str, Iterable[tuple[int, str]]]
 ) -> int | None:
-    """Return the session of most of the texts."""
+    """Return the session that contains most of the texts."""
     votes = Counter(
         number for message in asked["messages"] for number, _ in by_text.get(message["text"], ())
     )
@@ -149,7 +149,7 @@ def _answer(session: Session, asked: Mapping[str, Any]) -> str:
     in_answer = {fact["id"] for fact in session.facts}
     facts = []
     for fact in session.facts:
-        # A long conversation is asked about in parts.
+        # A long conversation is sent in parts.
         if any(
             session.texts.get(each["message"], "") not in ("", *labels) for each in fact["evidence"]
         ):

@@ -1,14 +1,14 @@
-"""Recall with recorded facts against recall without: evidence found, memories and words given.
+"""Compare recall with recorded facts and without: evidence found, memories and words given.
 
     python -m benchmarks.facts.recall_with_facts --data locomo10.json --facts FACTS.jsonl
         [--dialogues 0-3] [--fit] [--json OUT]
 
-FACTS.jsonl has the answers of a language model that was asked for the facts of each session: one
-JSON object a session with `dialogue` and `facts`, each with `fact`, `subject`, `slot`, `value`,
-`multi`, `kind`, `speaker`, `valid_from` and `evidence` (`message` and `quote`). They are recorded
-as they are; multi-valued, so that none supersedes another. Every question is asked before and
-after. "Answer" is the share of the answer's words that the prompt's memories hold. With --fit the
-coefficients of the gate for messages with facts are fitted, and printed.
+FACTS.jsonl has the answers of a language model that extracted the facts of each session: one JSON
+object a session with `dialogue` and `facts`. Each fact has `fact`, `subject`, `slot`, `value`,
+`multi`, `kind`, `speaker`, `valid_from` and `evidence` (`message` and `quote`). The script records
+the facts unchanged and as multi-valued, so that none supersedes another. It asks every question
+before and after. "Answer" is the share of the answer's words that the prompt's memories contain.
+With --fit the script fits the coefficients of the gate for messages with facts, and prints them.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def read_answers(path: Path) -> dict[tuple[int, str], str]:
-    """The answers of a LoCoMo file, by dialogue and question."""
+    """Return the answers of a LoCoMo file by dialogue and question."""
     return {
         (number, asked["question"]): str(asked.get("answer", ""))
         for number, record in enumerate(json.loads(path.read_text()))
@@ -75,7 +75,7 @@ def read_answers(path: Path) -> dict[tuple[int, str], str]:
 
 
 def record_facts(tenant_id: UUID, scopes: Iterable[Scope], path: Path) -> int:
-    """Record the facts of the dialogues; return their number."""
+    """Record the facts of the dialogues. Return their number."""
     from memory.facts import Author, Quote, embed_facts, record_candidate
     from memory.models import AuthorKind, MemoryEntry, Message
     from tenants.context import tenant_scope
@@ -124,7 +124,7 @@ def record_facts(tenant_id: UUID, scopes: Iterable[Scope], path: Path) -> int:
 
 
 def _moment(date: str) -> datetime:
-    """A date, month or year as the moment at which it begins."""
+    """Return the beginning of a date, month or year as a datetime."""
     year, month, day = [*map(int, date.split("-")), 1, 1][:3]
     return datetime(year, month, day, tzinfo=UTC)
 
@@ -135,7 +135,7 @@ def measure(
     vectors: dict[str, np.ndarray[Any, Any]],
     answers: dict[tuple[int, str], str],
 ) -> dict[str, Any]:
-    """Ask everything; the figures."""
+    """Ask all questions. Return the figures."""
     from memory.context import ContextManager
     from memory.context.tokens import count
     from memory.recall import recall
@@ -193,7 +193,7 @@ _ids: dict[UUID, dict[UUID, str | None]] = {}
 
 
 def external_ids(tenant_id: UUID, scope: Scope) -> dict[UUID, str | None]:
-    """The ids of a dialogue's turns, by those of their messages."""
+    """Return the ids of a dialogue's turns by the ids of their messages."""
     from memory.models import Message
     from tenants.context import tenant_scope
 
@@ -205,7 +205,7 @@ def external_ids(tenant_id: UUID, scope: Scope) -> dict[UUID, str | None]:
 
 
 def negatives(scopes: Iterable[Scope], dialogue: Dialogue) -> list[str]:
-    """The questions of the other dialogues, with the names of this one's speakers."""
+    """Return the questions of the other dialogues, with the names of this dialogue's speakers."""
     return [
         scope.dialogue.renamed(question, dialogue)
         for scope in scopes
@@ -215,7 +215,7 @@ def negatives(scopes: Iterable[Scope], dialogue: Dialogue) -> list[str]:
 
 
 def words_of(text: str) -> set[str]:
-    """The stems of a text."""
+    """Return the stems of the words of a text."""
     from memory.text.lexical import lexemes
 
     return set(lexemes(text))
@@ -224,7 +224,7 @@ def words_of(text: str) -> set[str]:
 def fit(
     tenant_id: UUID, scopes: list[Scope], vectors: dict[str, np.ndarray[Any, Any]]
 ) -> dict[str, float]:
-    """The coefficients of the gate for messages with facts, the others being what they are.
+    """Fit the coefficients of the gate for messages with facts. The other coefficients stay.
 
     A logistic regression with the logit of the other signs as offset. Hard negatives count a third.
     """

@@ -1,13 +1,12 @@
-"""What the product makes of a language model's recorded answers about LoCoMo's dialogues.
+"""Measure the extraction with recorded answers of a language model about LoCoMo's dialogues.
 
     python -m benchmarks.facts.recorded --data locomo10.json --facts FACTS.jsonl [--dialogues 0-3]
         [--json OUT]
 
-FACTS.jsonl has a line for each session: {"dialogue", "session", "facts"}. An HTTP server answers
-with it when the product asks about the session. The dialogues are imported as conversations of one
-user with an agent, and asked about before their facts are extracted and after. Then the extraction
-runs again over the same messages; a message and a person are erased, and a dump is searched for
-what was theirs.
+FACTS.jsonl has a line for each session: {"dialogue", "session", "facts"}. An HTTP server returns it
+when the product extracts the session. The dialogues are imported as conversations of one user with
+an agent. The questions are asked before and after the extraction. Then the extraction runs again
+over the same messages, a message and a person are erased, and a dump is searched for their data.
 """
 
 import argparse
@@ -52,7 +51,7 @@ def main() -> None:
 
 
 def read(data: Path, facts: Path, of: range | None) -> tuple[list[Dialogue], list[Session]]:
-    """The dialogues, and the recorded answers about their sessions."""
+    """Return the dialogues, and the recorded answers for their sessions."""
     dialogues = read_dialogues(data, of)
     texts: dict[tuple[int, str], dict[str, str]] = {}
     for dialogue in dialogues:
@@ -62,7 +61,7 @@ def read(data: Path, facts: Path, of: range | None) -> tuple[list[Dialogue], lis
 
 
 def run(tenant_id: UUID, scopes: list[Scope], sessions: list[Session]) -> dict[str, Any]:
-    """Import, ask, extract, ask again, extract again, erase; print and return the figures."""
+    """Import, ask, extract, ask again, extract again, erase. Print and return the figures."""
     report: dict[str, Any] = {"import": import_dialogues(tenant_id, scopes)}
     vectors = embed_questions(scopes)
     report["without facts"] = ask(tenant_id, scopes, vectors)
@@ -88,7 +87,7 @@ def _in_order(cursor: Any) -> tuple[str, int]:
 
 
 def enqueue(tenant_id: UUID, scopes: list[Scope], *, again: bool = False) -> None:
-    """Enqueue the extraction of all sessions; again: from their first messages."""
+    """Enqueue the extraction of all sessions. With `again`, from their first messages."""
     from konstruct.orchestrator.extraction import queue
     from konstruct.orchestrator.messages import Thread
     from konstruct.orchestrator.models import ExtractionCursor
@@ -106,7 +105,7 @@ def enqueue(tenant_id: UUID, scopes: list[Scope], *, again: bool = False) -> Non
 
 
 def extraction(scopes: list[Scope], sessions: list[Session]) -> dict[str, Any]:
-    """What became of the candidates, what it cost, and how much of the evidence the facts cite."""
+    """Return outcomes of the candidates, costs, and the share of the evidence that facts cite."""
     from konstruct.orchestrator.models import ExtractionRun, ModelCall
     from memory.models import FactEvidence, FactState, MemoryEntry
 
@@ -155,10 +154,10 @@ def extraction(scopes: list[Scope], sessions: list[Session]) -> dict[str, Any]:
 
 
 def one_call_per_message(sample: int = 20) -> dict[str, float]:
-    """Tokens of the prompts if each message had a call of its own, with the same instructions.
+    """Return the prompt tokens if each message had its own call with the same instructions.
 
-    Each is asked about with the six messages before it and a hundred known facts, as a run is. The
-    mean of every so many-th message.
+    Each prompt has the six messages before it and a hundred known facts, as in a run. The mean is
+    of a sample of messages.
     """
     from konstruct.orchestrator import metering
     from konstruct.orchestrator.extraction.asking import Batch, known_facts
@@ -181,7 +180,7 @@ def one_call_per_message(sample: int = 20) -> dict[str, float]:
 
 
 def ask(tenant_id: UUID, scopes: list[Scope], vectors: dict[str, Any]) -> dict[str, float]:
-    """Ask every question; recall, and what the prompts hold."""
+    """Ask every question. Return recall and the content of the prompts."""
     from memory.context import ContextManager
     from memory.context.tokens import count
     from memory.models import Message
@@ -222,7 +221,7 @@ def ask(tenant_id: UUID, scopes: list[Scope], vectors: dict[str, Any]) -> dict[s
 
 
 def reviewed(agent_id: UUID) -> dict[str, int]:
-    """How many of the accepted candidates the default rule would have a person review, and why.
+    """Count the accepted candidates that the default rule would send to a review, by reason.
 
     The stored answers are checked again, without a request to the model and without a change.
     """
@@ -247,7 +246,7 @@ def reviewed(agent_id: UUID) -> dict[str, int]:
 
 
 def rows() -> dict[str, list[Any]]:
-    """The rows of facts, their evidence and events."""
+    """Return the rows of facts, their evidence and events."""
     from memory.models import FactEvent, FactEvidence, MemoryEntry
 
     tables: dict[str, Any] = {
@@ -265,12 +264,12 @@ def rows() -> dict[str, list[Any]]:
 
 
 def changes(before: dict[str, list[Any]], after: dict[str, list[Any]]) -> dict[str, int]:
-    """How many rows of each table are new, changed or gone."""
+    """Count the rows of each table that are new, changed or deleted."""
     return {name: len(set(before[name]) ^ set(after[name])) for name in before}
 
 
 def erase(tenant_id: UUID, scopes: list[Scope]) -> dict[str, Any]:
-    """Erase a message with several facts, then a person; what is left of both."""
+    """Erase a message with several facts, then a person. Return what is left of both."""
     from django.db.models import Count
 
     from konstruct.orchestrator.identities.erasure_requests import request_message_erasure
@@ -323,7 +322,7 @@ def erase(tenant_id: UUID, scopes: list[Scope]) -> dict[str, Any]:
 
 
 def found_in(dumped: str, texts: list[str]) -> int:
-    """How many of the texts are in a dump, as COPY and JSON write them."""
+    """Count the texts that a dump contains, as COPY and JSON write them."""
     return sum(
         any(form in dumped for form in (text, text.replace("\n", "\\n"), json.dumps(text)[1:-1]))
         for text in texts

@@ -1,4 +1,4 @@
-"""Print every fact that the rules find in dialogues, for a person to judge.
+"""Print every fact that the rules find in dialogues, for a manual review.
 
     python -m benchmarks.facts.rules --data locomo10.json [--dialogues 0-3] [--turns FILE.json.gz]
 

@@ -1,12 +1,12 @@
-"""Whether a fact retires another that is still true: a replica of Graphiti's report #1728.
+"""Measure whether a fact supersedes another one that is still true, as in Graphiti issue #1728.
 
     python -m benchmarks.facts.supersession [--review none]
 
-There, a model judged which facts a new one contradicts, over all facts of an entity, and 41 % of a
-graph of 3,950 facts had been retired: a job by a responsibility, an employer by a requirement, six
-to eight facts by one text. Here, a model that errs the same way names the fact of the first
-conversation as superseded in nearly every case, whatever the new fact is about; in the others it
-names none and leaves it to the slot. Nothing of it is a recording.
+In that issue a model judged which facts a new one contradicts, over all facts of an entity. 41 % of
+a graph of 3,950 facts had been retired: a job by a responsibility, an employer by a requirement,
+six to eight facts by one text. Here a model with the same fault names the fact of the first
+conversation as superseded in nearly every case. In the other cases it names none, and the slot
+decides. No answer is a recording.
 """
 # ruff: noqa: E501  (a case is a line)
 
@@ -51,7 +51,7 @@ TOOLS = [
 
 @dataclass(frozen=True)
 class Statement:
-    """Words of a message, and the fact that the model makes of them."""
+    """Words of a message, and the fact that the model extracts from them."""
 
     slot: str
     value: str
@@ -66,7 +66,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of cases: a fact, what is stated half a year later, and whether that ends the fact."""
+    """A kind of cases: a fact, a statement half a year later, and whether it ends the fact."""
 
     name: str
     former: Statement
@@ -75,7 +75,7 @@ class Kind:
 
 
 def kinds(person: str, number: int) -> Iterator[Kind]:
-    """The cases of one person."""
+    """Return the cases of one person."""
 
     def pick(values: list[str], offset: int = 0) -> str:
         return values[(number * 3 + offset) % len(values)]
@@ -119,7 +119,7 @@ def kinds(person: str, number: int) -> Iterator[Kind]:
             ("desk", "12b", "My desk is"), ("shift", "late", "My shift is"), ("project", other_tool, "My project is"),
         )
     ))  # fmt: skip
-    # Several values at once.
+    # Several values of one slot.
     yield Kind("another value of several", likes, (
         Statement("hobby", other_hobby, f"I love {other_hobby} too.", f"{person} loves {other_hobby}.", True),
     ))  # fmt: skip
@@ -155,14 +155,14 @@ def kinds(person: str, number: int) -> Iterator[Kind]:
     yield Kind("a plan", home, (
         moved(f"Next year I will move to {other_city}.", valid_from="2025"),
     ))  # fmt: skip
-    # Of others.
+    # Facts of other people.
     yield Kind("another subject", home, (
         Statement("home_city", other_city, f"My sister lives in {other_city}.", f"{person}'s sister lives in {other_city}.", subject=f"{person}'s sister"),
     ))  # fmt: skip
     yield Kind("another subject", works, (
         Statement("employer", other_firm, f"Tom works for {other_firm} now.", f"Tom works for {other_firm}.", subject="Tom"),
     ))  # fmt: skip
-    # The same again.
+    # The same statement repeated.
     yield Kind("the same again", home, (
         Statement("home_city", city, f"Yes, I still live in {city}.", f"{person} still lives in {city}."),
     ))  # fmt: skip
@@ -192,7 +192,7 @@ class Case:
 
 
 def cases() -> list[Case]:
-    """All cases, each of a user of its own."""
+    """Return all cases, each with its own user."""
     made: list[Case] = []
     for number, person in enumerate(NAMES):
         for kind in kinds(person, number):
@@ -234,7 +234,7 @@ def _session(
 
 
 def run(tenant_id: UUID, fact_review: str = "doubtful") -> dict[str, Any]:
-    """Run all cases with a rule of review, print, and return the figures."""
+    """Run all cases with a review rule. Print and return the figures."""
     from memory.models import FactState
 
     all_cases = cases()

@@ -1,10 +1,10 @@
-"""Calls, tokens and memory of the extraction from many generated turns.
+"""Measure calls, tokens and memory of the extraction from many generated turns.
 
     python -m benchmarks.facts.volume [--turns 10000] [--threads 50]
 
-Users speak with an agent in so many conversations, of which each is quiet when its facts are
-extracted, with the agent's default settings. The model answers with a fact for every tenth message,
-in a process of its own. One process extracts, and its peak memory is taken after each tenth.
+Users talk with an agent in --threads conversations, which are idle when their facts are extracted.
+The agent has default settings. The model runs in its own process and answers with a fact for every
+tenth message. One process extracts; its peak memory is read after each tenth.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def generate(turns: int, threads: int) -> list[Session]:
-    """The conversations, with a fact for every so many-th turn."""
+    """Return the conversations, with a fact in every so many-th turn."""
     random_ = random.Random(turns)
     sessions = []
     for thread in range(threads):
@@ -66,7 +66,7 @@ def generate(turns: int, threads: int) -> list[Session]:
 
 
 def run(tenant_id: UUID, turns: int, threads: int) -> dict[str, Any]:
-    """Record and extract in parts; print and return the figures."""
+    """Record and extract in parts. Print and return the figures."""
     from django.db.models import Sum
 
     from konstruct.orchestrator.models import ExtractionRun, ModelCall
@@ -112,7 +112,7 @@ def run(tenant_id: UUID, turns: int, threads: int) -> dict[str, Any]:
 
 
 def _peak() -> int:
-    """The most memory that this process has had, in MB."""
+    """Return the peak memory of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 

@@ -1,1 +1,1 @@
-"""Many tenants: making, migrating, moving and erasing them, and what one costs the others."""
+"""Benchmarks of many tenants: creating, migrating, moving and erasing them, and fairness."""

@@ -1,13 +1,13 @@
-"""A deployment of 1,000 tenants, one with 500,000 messages: pages, exports, quotas, commands.
+"""Measure a deployment of 1,000 tenants, one with 500,000 messages.
 
     KONSTRUCT_HOME=FOLDER python -m benchmarks.fleet.at_scale [--tenants 1000]
         [--messages 500000] [--rounds 20]
         [--only pages,person,operators,exports,quotas,commands,pooled]
 
-It makes the tenants that are missing in the embedded Postgres of KONSTRUCT_HOME, by the service of
-`create_tenant`, and 60 in FOLDER-few. Filled are `large` (500,000 messages of 5,000 people),
-`talkers` (500,000 of 5) and `small` (500 of 5). Both homes stay, for another run:
-remove them afterwards. Each part is a process of its own:
+The script creates the missing tenants in the embedded Postgres of KONSTRUCT_HOME with the service
+of `create_tenant`, and 60 tenants in FOLDER-few. It fills `large` (500,000 messages of 5,000
+people), `talkers` (500,000 of 5) and `small` (500 of 5). Both homes stay for another run; remove
+them afterwards. Each part runs in its own process:
 
 - pages: each page of a tenant's admin in `large`, by turns with `small`;
 - person: the pages of one person with 100,000 messages, by turns with one of 100;
@@ -45,7 +45,7 @@ from benchmarks.serving.large_tenant import filled
 from benchmarks.serving.rest import LIMITS
 from benchmarks.tools.throwaway import PROJECT, manage, set_up
 
-# They fill a page, too.
+# These rows fill a page, too.
 FEW_TENANTS: Final = 60
 FEW_PEOPLE: Final = 5
 FILLED: Final = ("large", "talkers", "small")
@@ -54,7 +54,7 @@ OWNERS: Final = {"KONSTRUCT_DB_ROLE": "owner"}
 
 
 def main() -> None:
-    """Make what is missing, and run the parts."""
+    """Create what is missing, and run the parts."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -99,12 +99,12 @@ def _run(
 
 
 def few_home() -> dict[str, str]:
-    """The environment of processes of the deployment with few tenants."""
+    """Return the environment of processes of the deployment with few tenants."""
     return {"KONSTRUCT_HOME": f"{os.environ['KONSTRUCT_HOME'].rstrip('/')}-few"}
 
 
 def make(tenants: int) -> None:
-    """Make tenants, as the owner."""
+    """Create tenants as the owner."""
     from konstruct.local import embedded
     from tenants.models import Tenant
     from tenants.schemas import provisioning
@@ -148,7 +148,7 @@ def pages(rounds: int) -> None:
 
 
 def person(rounds: int) -> None:
-    """Time pages of a person with 100,000 messages beside those of one with 100."""
+    """Time pages of a person with 100,000 messages and of one with 100."""
     many, few = tenant_called("talkers"), tenant_called("small")
     clients = {"many": admin.client_of(many), "few": admin.client_of(few)}
     addresses = {
@@ -217,7 +217,7 @@ def operators(rounds: int) -> None:
 
 
 def session() -> str:
-    """Return the session of a superuser, of the tenant SESSION_OF or of the operators."""
+    """Return the session of a superuser of the tenant SESSION_OF, or of an operator."""
     from django.contrib.auth.models import User
     from django.test import Client
 
@@ -235,7 +235,7 @@ def session() -> str:
 
 @contextlib.contextmanager
 def browsing(changes: Mapping[str, str], slug: str = "") -> Iterator[httpx.Client]:
-    """Serve a deployment by gunicorn, and yield a browser of its operators or of a tenant."""
+    """Serve a deployment with gunicorn, and yield a browser of its operators or of a tenant."""
     from tests.konstruct.api.live import serving
 
     environment = {**os.environ, **LIMITS, **changes, "SESSION_OF": slug}
@@ -283,7 +283,7 @@ def exports(rounds: int) -> None:
 
 
 def quotas(rounds: int) -> None:
-    """Limit 300 tenants, and time what reads and enforces the limits."""
+    """Set limits for 300 tenants, and time the reads and the checks of limits."""
     from konstruct.orchestrator.agents import create_agent, find_agent
     from konstruct.orchestrator.exceptions import AgentNotFound
     from konstruct.orchestrator.measuring import measure_due
@@ -372,7 +372,7 @@ def commands(rounds: int) -> None:
 
     body, times = b"", []
     for _ in range(rounds):
-        collected = registry(States())  # a new one, which does not repeat what it has read
+        collected = registry(States())  # a new one, without cached values
         began = time.perf_counter()
         body = generate_latest(collected)
         times.append(1000 * (time.perf_counter() - began))
@@ -386,7 +386,7 @@ def commands(rounds: int) -> None:
 
 
 def pooled(rounds: int) -> None:
-    """Time pages and calls through PgBouncer beside none."""
+    """Time pages and calls through PgBouncer and without it."""
     from konstruct.api.auth.keys import issue_key
     from konstruct.local import embedded
     from memory.models import Message

@@ -1,9 +1,9 @@
-"""Tenants by the hundred: what one costs to make, and what a migrate over all of them costs.
+"""Measure the costs of many tenants: create_tenant, migrate, readiness and idle processes.
 
 python -m benchmarks.fleet.by_the_hundred --tenants 200
 
-It makes a database of its own in the embedded Postgres, fills it with tenants, and prints ratios
-that were measured side by side in this run:
+The script creates its own database in the embedded Postgres, fills it with tenants, and prints
+ratios that were measured side by side in this run:
 
 - the size of a schema that holds nothing yet, and how many relations it has;
 - `create_tenant`, in turns with the dump of such a schema and its rows, sent as one message;
@@ -41,7 +41,7 @@ from konstruct.local import embedded
 
 DATABASE = "konstruct_fleet"
 DATABASE_OF_FEW = "konstruct_fleet_few"
-# A migration of an app that is installed for this run alone.
+# A migration of an app that is installed for this run only.
 APP = "fleet_app"
 ADD_COLUMN = """
 from django.db import migrations
@@ -129,7 +129,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def fleet_databases(*, keep: bool) -> Iterator[None]:
-    """Databases of their own, in the embedded Postgres."""
+    """Create separate databases in the embedded Postgres."""
     embedded.ensure()
     os.environ |= {
         "REDIS_URL": embedded.redis_url(),
@@ -153,7 +153,7 @@ def fleet_databases(*, keep: bool) -> Iterator[None]:
 
 
 class Project:
-    """This project with one more app, and one of Django's that has nothing to migrate."""
+    """This project with one more app, and a Django project that has nothing to migrate."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -171,7 +171,7 @@ class Project:
     def manage(
         self, *arguments: str, status: int = 0, changes: Mapping[str, str] | None = None
     ) -> tuple[float, str]:
-        """Run a command in a changed environment; seconds, and what it printed."""
+        """Run a command in a changed environment. Return its seconds and its output."""
         began = time.perf_counter()
         ran = subprocess.run(
             [sys.executable, "-m", "django", *arguments],
@@ -187,7 +187,7 @@ class Project:
 
 
 def make_tenants(number: int) -> int:
-    """Make the tenants that are missing; how many there are then."""
+    """Create the missing tenants. Return the number of tenants."""
     from tenants.models import Tenant
     from tenants.schemas import provisioning
 
@@ -201,7 +201,7 @@ def make_tenants(number: int) -> int:
 
 
 def print_size() -> None:
-    """The newest schema, with its indexes, sequences and side tables for long values."""
+    """Print the size of the newest schema with its indexes, sequences and TOAST tables."""
     from tenants.models import Tenant
 
     with connection.cursor() as cursor:
@@ -220,7 +220,7 @@ def print_size() -> None:
 
 
 def in_turns(rounds: int, *tasks: Callable[[], object]) -> list[float]:
-    """The median seconds of each task, done in turns."""
+    """Return the median seconds of each task. The tasks run in turns."""
     seconds: list[list[float]] = [[] for _ in tasks]
     for _ in range(rounds):
         for task, taken in zip(tasks, seconds, strict=True):
@@ -231,7 +231,7 @@ def in_turns(rounds: int, *tasks: Callable[[], object]) -> list[float]:
 
 
 def compare_creation(rounds: int) -> None:
-    """create_tenant beside the dump of such a schema, as one message in one transaction."""
+    """Compare create_tenant with a dump of such a schema, sent as one message and transaction."""
     from django.db import transaction
 
     from tenants.models import Tenant
@@ -267,7 +267,7 @@ def compare_creation(rounds: int) -> None:
 
 
 def dump_of(schema_name: str) -> str:
-    """A schema with its rows, as pg_dump writes it, without settings and psql's commands."""
+    """Return a schema with its rows as pg_dump writes it, without settings and psql commands."""
     tool = [sys.executable, "-m", "konstruct.embedded", "tool", "pg_dump"]
     ran = subprocess.run(
         [*tool, "--rows-per-insert=1000", "--schema", schema_name, DATABASE],
@@ -281,7 +281,7 @@ def dump_of(schema_name: str) -> str:
 
 
 def compare_idle_migrate(project: Project, rounds: int) -> None:
-    """Migrate with nothing to do beside Django's own check of an empty project."""
+    """Compare migrate with nothing to do and Django's own check of an empty project."""
     empty = {"DJANGO_SETTINGS_MODULE": "empty_settings"}
     project.manage("migrate")
     ours, shared, theirs = in_turns(
@@ -298,7 +298,7 @@ def compare_idle_migrate(project: Project, rounds: int) -> None:
 
 
 def time_migration(project: Project, name: str, migration: str, tenants: int, what: str) -> None:
-    """A migration of every tenant, beyond a run with nothing to do."""
+    """Time a migration of every tenant, minus a run with nothing to do."""
     (idle,) = in_turns(3, lambda: project.manage("migrate"))
     project.add(name, migration)
     seconds, said = project.manage("migrate")
@@ -312,7 +312,7 @@ def time_migration(project: Project, name: str, migration: str, tenants: int, wh
 
 
 def break_three(project: Project, keys: dict[str, str], folder: Path) -> None:
-    """A column for all, where one fails, one is locked and one is gone: who is served meanwhile?"""
+    """Add a column where one tenant fails, one is locked, one lacks its schema; test requests."""
     from tenants.models import Tenant
 
     failing, locked, gone = Tenant.objects.order_by("created_at")[:3]
@@ -343,7 +343,7 @@ def break_three(project: Project, keys: dict[str, str], folder: Path) -> None:
 
 
 def make_few(project: Project, environment: dict[str, str]) -> None:
-    """The database of few tenants, with the same migrations."""
+    """Create the database of few tenants with the same migrations."""
     project.manage("migrate", changes=environment)
     code = (
         "import django; django.setup()\n"
@@ -358,7 +358,7 @@ def make_few(project: Project, environment: dict[str, str]) -> None:
 
 
 def time_readiness() -> None:
-    """What readiness asks of the schemas, in a process that has not asked before."""
+    """Time the readiness query for schemas in a fresh process."""
     from konstruct.api import health
 
     began = time.perf_counter()

@@ -1,11 +1,11 @@
-"""What it costs to name the tenant with each statement: one read, by several ways, interleaved.
+"""Measure the cost of setting the tenant with each statement: one read, in several ways.
 
     python -m benchmarks.fleet.entering [--repeats 2000] [--delay 1ms]
 
-The median of each in microseconds, and beside that of two messages, the way of before; of wall time
-and of this process's CPU time. As the application's role, to the database of the settings; with a
-delay that a network would have, each way. `backend` keeps the thread's connection, `pool` takes one
-from a pool for each read, `reconnect` opens one for each read.
+The script prints the median of each in microseconds, for wall time and for the CPU time of this
+process, beside that of two messages (the former way). It connects as the application role to the
+database of the settings, with an optional network delay each way. `backend` keeps the connection of
+the thread, `pool` takes one from a pool for each read, and `reconnect` opens one for each read.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def measure(tenant_id: Any, repeats: int) -> None:
                 cursor.execute("SELECT 1 WHERE 'ada' = %s", ["ada"]).fetchall()
 
         def two_messages() -> None:
-            """As before: settings of the session by a message of their own."""
+            """Read in the former way: a separate message sets the session settings."""
             with psycopg.ClientCursor(plain) as cursor:
                 cursor.execute("; ".join(entering).replace("SET LOCAL", "SET"))
                 cursor.execute(STATEMENT, ["ada"]).fetchall()

@@ -1,12 +1,12 @@
-"""What the erasure of one person costs, as their messages and the tenant's cache grow.
+"""Measure the cost of erasing one person as messages and cache keys grow.
 
     python -m benchmarks.fleet.erasure [--messages 1250,2500,5000] [--keys 500,1000,2000]
         [--json OUT]
 
-For each size a user with so many messages, indexed as the product does it, in threads of ten to
-thirty, and so many windows of other users in the cache. Each is erased by `manage.py erase_user`,
-as an operator does it; the seconds are those of the receipt, without the start of the command.
-Vectors and words are those of recall_scale.
+For each size the script creates a user with indexed messages, in threads of ten to thirty, and
+cached windows of other users. It erases each with `manage.py erase_user`. The seconds are those of
+the receipt, without the start of the command. Vectors and words are those of
+benchmarks/recall/scale.py.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def fill_cache(tenant_id: UUID, agent_id: UUID, number: int) -> None:
-    """Give so many other users a window of twenty turns."""
+    """Cache a window of twenty turns for so many other users."""
     from django_redis import get_redis_connection
 
     from tenants.redis_keys import memory_short_key
@@ -77,7 +77,7 @@ def fill_cache(tenant_id: UUID, agent_id: UUID, number: int) -> None:
 
 
 def erase(slug: str, user_id: str) -> dict[str, Any]:
-    """Run the command; the receipt."""
+    """Run the command. Return the receipt."""
     command = ("erase_user", "--tenant", slug, "--user", user_id, "--yes", "--json")
     run = subprocess.run(
         [sys.executable, PROJECT / "manage.py", *command],
@@ -92,7 +92,7 @@ def erase(slug: str, user_id: str) -> dict[str, Any]:
 
 
 def seconds_of(receipt: dict[str, Any]) -> float:
-    """From the beginning of an erasure to its end."""
+    """Return the duration of an erasure."""
     began, ended = (datetime.fromisoformat(receipt[name]) for name in ("began_at", "ended_at"))
     return (ended - began).total_seconds()
 

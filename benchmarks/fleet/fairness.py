@@ -1,11 +1,11 @@
-"""How long a single piece of work waits while another tenant floods the outbox.
+"""Measure how long a single job waits while another tenant floods the outbox.
 
     python -m benchmarks.fleet.fairness [--flood 10000] [--others 50] [--workers 2]
 
-One tenant has `--flood` pieces waiting. Then `--others` tenants have one each. As many threads as
-`--workers` do what workers do: claim, work for some milliseconds, finish. Printed is how many tasks
-the first, the median and the last of the singles waited for, in tasks of one worker, by turns and
-in the order in which they came; and the median time of a claim with the flood over one without.
+One tenant has `--flood` jobs waiting. Then `--others` tenants enqueue one each. As many threads as
+`--workers` claim, work for some milliseconds, and finish. The script prints the wait of the first,
+the median and the last of the single jobs, in tasks of one worker, with turns and in FIFO order. It
+also prints the median time of a claim with the flood and without.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def main() -> None:
     from tenants.models import Tenant
 
     with throwaway_tenant() as flooding:
-        # The outbox needs no schema of theirs.
+        # The outbox needs no schema of these tenants.
         with public_scope():
             others = [
                 Tenant.objects.create(slug=f"fair-{uuid4().hex}", name="fair", state="active")
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def measure(flooding: UUID, others: list[UUID], flood: int, workers: int) -> None:
-    """Let all of it wait, and work it off until the singles are done."""
+    """Enqueue all jobs, and work until the single jobs are done."""
     from django.db import connection
 
     from tenants import jobs
@@ -122,7 +122,7 @@ def _put(tenant_id: UUID) -> UUID:
 
 
 def _claims(kind: Any, others: list[UUID]) -> list[float]:
-    """Seconds of claims, each of one of the others' pieces or of the flood's."""
+    """Return the seconds of claims, each of a single job or of a job of the flood."""
     from tenants import jobs
 
     for tenant_id in others:

@@ -1,14 +1,14 @@
-"""What is lost, and for how long who waits, while a large tenant moves to another server.
+"""Move a large tenant to another server. Check for losses, and measure how long requests wait.
 
     python -m benchmarks.fleet.moving [--messages 100000] [--others 8] [--waiting SECONDS]
 
-A second Postgres is started beside the embedded one. A tenant gets `--messages` messages with
-their vectors, as benchmarks/recall/scale.py makes them. Then it and the others, which are on both
-servers, talk by the API, each in a thread that sends a message, reads conversations and begins
-again; where it is told to come again it does. Meanwhile `manage.py move_tenant` moves the tenant.
+A second Postgres runs beside the embedded one. A tenant gets `--messages` messages with vectors, as
+benchmarks/recall/scale.py creates them. It and other tenants on both servers use the API. Each has
+a thread that sends a message, reads conversations and repeats, and that obeys Retry-After.
+Meanwhile `manage.py move_tenant` moves the tenant.
 
-Afterwards every message that was accepted must be there, once, in its own tenant; every row of the
-copy that is left must stand on the other server, equal; and the same questions must find the same.
+Afterwards every accepted message must exist once, in its own tenant. Every row of the old copy must
+be equal on the other server, and the same questions must give the same results.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def second_server() -> Iterator[None]:
-    """Have another embedded Postgres, called eu1 in the environment of all processes."""
+    """Start another embedded Postgres, called eu1 in the environment of all processes."""
     from konstruct.local import embedded
 
     beside = Path(f"{embedded.home()}-eu1")
@@ -89,7 +89,7 @@ def second_server() -> Iterator[None]:
 
 
 def give_memory_for_indexes() -> None:
-    """As operators of large tenants do: an index that does not fit is built very slowly."""
+    """Raise the memory for index builds, as for large tenants: otherwise a build is very slow."""
     import psycopg
 
     from konstruct.local import embedded
@@ -101,7 +101,7 @@ def give_memory_for_indexes() -> None:
 
 @contextlib.contextmanager
 def without_slow_indexes(schema: str) -> Iterator[None]:
-    """Build the indexes over vectors after the block, in which rows come: that is much quicker."""
+    """Build the vector indexes after the block. Inserting without them is much faster."""
     import psycopg
 
     from konstruct.local import embedded
@@ -118,19 +118,19 @@ def without_slow_indexes(schema: str) -> Iterator[None]:
 
 @dataclass
 class Talker:
-    """Somebody of a tenant who sends messages and reads, one request after the other."""
+    """A client of a tenant that sends messages and reads, one request after the other."""
 
     slug: str
     tenant_id: UUID
     key: str
     accepted: list[str] = field(default_factory=list)
-    times: list[tuple[float, float]] = field(default_factory=list)  # when begun, seconds
+    times: list[tuple[float, float]] = field(default_factory=list)  # start, seconds
     refused: int = 0
-    longest: float = 0.0  # seconds that a message has waited for its acceptance
+    longest: float = 0.0  # seconds until a message was accepted
     wrong: Counter[int] = field(default_factory=Counter)
 
     def talk(self, until: threading.Event) -> None:
-        """Talk until somebody says that it is enough; what was begun is ended."""
+        """Send requests until the event is set. A started request is finished."""
         from django.db import close_old_connections, connections
         from django.test import Client
 
@@ -170,7 +170,7 @@ class Talker:
 
 
 def measure(slugs: list[str], messages: int, waiting: float) -> None:
-    """Fill the first tenant, let all talk while it moves, and compare."""
+    """Fill the first tenant, run all clients while it moves, and compare."""
     from konstruct.api.auth.keys import issue_key
     from konstruct.orchestrator.agents import create_agent
     from memory.embedding.embedder import model_version
@@ -237,7 +237,7 @@ def _questions(contents: dict[UUID, str], language: Language) -> list[tuple[str,
 def _answers(
     tenant_id: UUID, scope: Scope, questions: list[tuple[str, np.ndarray]]
 ) -> list[list[list[UUID]]]:
-    """What each question finds: with the scope read as a whole, and as it is read."""
+    """Return the results of each question: with the scope read as a whole, and as it is read."""
     from memory.recall import recall
     from memory.recall.policy import RecallPolicy
     from memory.recall.queries import Strategy
@@ -286,7 +286,7 @@ def _compare_with_what_was_accepted(talker: Talker) -> None:
 
 
 def _compare_with_the_copy_left(mover: object) -> None:
-    """Every message and vector of the copy, as superusers see both, must be there, equal."""
+    """Check that every message and vector of the old copy exists and is equal, as superusers."""
     import psycopg
 
     from konstruct.local import embedded

@@ -1,8 +1,8 @@
-"""What the operators' pages take with 1,000 tenants beside 10.
+"""Time the operators' pages with 1,000 tenants and with 10.
 
     python -m benchmarks.fleet.operators [--tenants 1000] [--rounds 40] [--keep]
 
-It makes two databases of its own in the embedded Postgres, and prints the times of each page in
+The script creates two databases in the embedded Postgres, and prints the times of each page in
 both, in milliseconds.
 """
 
@@ -27,7 +27,7 @@ from benchmarks.serving.today import milliseconds
 from benchmarks.tools.throwaway import manage, set_up
 
 FEW = 10
-# Of the whole file, which takes seconds.
+# Rounds for the whole file, which takes seconds.
 CSV_ROUNDS = 3
 
 
@@ -53,7 +53,7 @@ def measure(rounds: int) -> dict[str, dict[str, float]]:
     for name, path in pages.items():
         assert client.get(path).status_code == 200, path
         found[name] = milliseconds(partial(client.get, path), rounds)
-    # A line for each tenant, which is sent when it is read.
+    # One line for each tenant, sent when it is read.
     found["usage as CSV, two lines"] = milliseconds(partial(read_csv, client, 2), CSV_ROUNDS)
     found["usage as CSV"] = milliseconds(partial(read_csv, client, None), CSV_ROUNDS)
     assert read_csv(client, None) == 1 + Tenant.objects.provisioned().count()
@@ -61,7 +61,7 @@ def measure(rounds: int) -> dict[str, dict[str, float]]:
 
 
 def read_csv(client: Any, lines: int | None) -> int:
-    """Read some lines of the usage of this month, or all; return how many there were."""
+    """Read some lines, or all, of the usage of this month. Return their number."""
     answer = client.get("/admin/usage/?csv=1")
     found = sum(1 for _ in islice(answer.streaming_content, lines))
     answer.close()
@@ -69,7 +69,7 @@ def read_csv(client: Any, lines: int | None) -> int:
 
 
 def main() -> None:
-    """Make the tenants, and time both databases."""
+    """Create the tenants, and time both databases."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -1,10 +1,10 @@
-"""What recall finds of dialogues before their tenant moves to another server, and afterwards.
+"""Compare recall of dialogues before and after a move of their tenant to another server.
 
     python -m benchmarks.fleet.recall_after_move --data locomo10.json
 
-The dialogues are imported by the product's own path. Every question is asked of its own dialogue on
-both servers, and answered by each strategy that there is: R@10 is the share of the evidence among
-the first ten, without the gate.
+The dialogues are imported by the product. Every question is asked about its own dialogue on both
+servers, with each strategy. R@10 is the share of the evidence among the first ten, without the
+gate.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def main() -> None:
 
             give_memory_for_indexes()
             tenant = Tenant.objects.get(id=tenant_id)
-            # It may have come to either.
+            # The tenant may be on either server.
             there = "eu1" if tenant.server == "default" else "default"
             scopes = [Scope(each, uuid4(), f"locomo-{each.number}") for each in dialogues]
             import_dialogues(tenant_id, scopes)
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def ask(tenant_id: UUID, scopes: list[Scope], vectors: dict[str, np.ndarray[Any, Any]]) -> Found:
-    """Ask every question of its own dialogue, by each strategy."""
+    """Ask every question about its own dialogue, with each strategy."""
     from memory.recall import recall
     from memory.recall.policy import RecallPolicy
     from memory.recall.queries import Strategy

@@ -1,9 +1,8 @@
-"""What serving costs with many tenants, beside few: by_the_hundred.py calls it.
+"""Measure the cost of serving with many tenants and with few (used by by_the_hundred.py).
 
-A web process of one thread, a worker, beat and the owner's worker run as they are deployed, twice:
-on a database of ten tenants and on one of many. Each connection of the second serves all of its
-tenants before anything is timed. Both are timed in turns, with a language model that answers at
-once.
+A web process of one thread, a worker, beat and the owner worker run twice: on a database of ten
+tenants and on one of many. Each connection of the second one serves all of its tenants before the
+measurement. Both are timed in turns. The language model answers immediately.
 """
 
 import contextlib
@@ -32,7 +31,7 @@ from tests.konstruct.api.live import running, serving
 from tests.servers.llm import Answer, LLMServer
 
 FEW = 10
-# Its name, the environment of its processes, and a key of each tenant by its slug.
+# Database name, environment of its processes, and an API key of each tenant by slug.
 Database = tuple[str, Mapping[str, str], dict[str, str]]
 IDLE_SECONDS = 60
 SETTLE_SECONDS = 10
@@ -44,7 +43,7 @@ BEAT = [
     "--pidfile=",
 ]
 OWNER_WORKER = ["django", "owner_worker"]
-# Makes an agent and a key for each tenant that serves, and prints the keys by slug.
+# Creates an agent and a key for each active tenant, and prints the keys by slug.
 KEYS = """
 import json
 import django
@@ -77,7 +76,7 @@ class Served:
     worker: psutil.Process
 
     def call(self, key: str, method: str, path: str, body: Any = None) -> Any:
-        """Send a request on the connection that is kept."""
+        """Send a request on the open connection."""
         answer = self.client.request(
             method, path, json=body, headers={"Authorization": f"Bearer {key}"}
         )
@@ -103,7 +102,7 @@ class Served:
         self.call(key, "POST", "/api/v1/memories/search/", body)
 
     def memory(self) -> str:
-        """Private memory of the processes, and of the largest backend of each role, in MB."""
+        """Return the private MB of the processes, and of the largest backend of each role."""
         found = {"web": _private(self.web), "worker": _private(self.worker)}
         with psycopg.connect(embedded.database_url("owner"), autocommit=True) as owner:
             backends = owner.execute(
@@ -118,7 +117,7 @@ class Served:
 
 
 def keys_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """An API key of each tenant of a database, by its slug."""
+    """Return an API key of each tenant of a database by slug."""
     ran = subprocess.run(
         [sys.executable, "-c", KEYS],
         env={**environment, "KONSTRUCT_DB_ROLE": "app"},
@@ -135,7 +134,7 @@ def keys_of(environment: Mapping[str, str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def deployment(database: Database, llm: LLMServer, folder: Path, broker: int) -> Iterator[Served]:
-    """Let all processes run on a database."""
+    """Run all processes on a database."""
     name, environment, keys = database
     ours = {
         **environment,
@@ -156,7 +155,7 @@ def deployment(database: Database, llm: LLMServer, folder: Path, broker: int) ->
 
 
 def compare_serving(databases: Sequence[Database], folder: Path, rounds: int) -> None:
-    """Print what serving costs on both databases: that of few tenants, and that of many."""
+    """Print the costs of serving on both databases: few tenants, and many."""
     with LLMServer() as llm, contextlib.ExitStack() as opened:
         llm.default = Answer({"content": "Noted."})
         few, many = (
@@ -176,7 +175,7 @@ def compare_serving(databases: Sequence[Database], folder: Path, rounds: int) ->
 
 
 def print_idle(*deployments: Served) -> None:
-    """Transactions a minute of all processes together, while nobody does anything."""
+    """Print the transactions a minute of all idle processes together."""
     for served in deployments:
         _settle(served.database)
     counted = [_transactions(served.database) for served in deployments]
@@ -187,7 +186,7 @@ def print_idle(*deployments: Served) -> None:
 
 
 def print_times(few: Served, many: Served, rounds: int) -> None:
-    """The median of each step in turns: few tenants, as many of the many, and any of the many."""
+    """Print the median of each step in turns: few tenants, as many of the many, any of the many."""
     chance = random.Random(1)
     some = list(many.keys.values())[:FEW]
     turns: dict[str, Callable[[], tuple[Served, str]]] = {
@@ -222,7 +221,7 @@ def print_times(few: Served, many: Served, rounds: int) -> None:
 
 
 def _settle(database: str) -> None:
-    """Wait until processes have looked at what is left by earlier versions, tenant by tenant."""
+    """Wait until processes have checked each tenant for work of earlier versions."""
     rate, before = sys.maxsize, _transactions(database)
     while True:
         time.sleep(SETTLE_SECONDS)
@@ -247,9 +246,9 @@ def _private(process: psutil.Process) -> float:
 
 
 def answers(keys: Mapping[str, str], log: Path) -> tuple[float, dict[str, int]]:
-    """How long a fresh web process takes to say that it is ready, and what it answers each tenant.
+    """Time the first ready answer of a fresh web process, and request each tenant.
 
-    Seconds of the first request, and the status of one of each tenant's.
+    Returns the seconds of the first request, and the status of one request of each tenant.
     """
     ours = {**os.environ, **LIMITS, "KONSTRUCT_DB_ROLE": "app"}
     with serving(ours, log) as url, httpx.Client(base_url=url, timeout=60) as client:
@@ -265,7 +264,7 @@ def answers(keys: Mapping[str, str], log: Path) -> tuple[float, dict[str, int]]:
 
 
 def environment_of(database: str, **changes: str) -> dict[str, str]:
-    """The environment of processes that work on a database."""
+    """Return the environment of processes on a database."""
     urls = {
         "DATABASE_URL": embedded.database_url("app", database),
         "DATABASE_OWNER_URL": embedded.database_url("owner", database),

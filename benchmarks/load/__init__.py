@@ -1,1 +1,1 @@
-"""Real calls of many tenants against a whole deployment."""
+"""Load tests: calls of many tenants to a whole deployment."""

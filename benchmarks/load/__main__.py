@@ -1,16 +1,16 @@
-"""How much a deployment takes on this machine, by its processes, and how it breaks beyond that.
+"""Measure the capacity of a deployment on this machine by its processes, and its overload.
 
     python -m benchmarks.load [LAYOUT ...] [--users 4 16 64] [--seconds 20] [--history 60]
 
-For each layout: clients of two big and six small tenants, with an imported history, send
-messages (and wait, stream or poll for the reply), search, list, read pages of the admin and
-erase people, by REST, OpenAI's interface, MCP and Slack. Slack and the language model, which is
-busy now and then, are servers on loopback. Clients, servers and model share the machine: compare
-the figures of one run, by ratios.
+For each layout, clients of two big and six small tenants with an imported history send messages
+(and wait, stream or poll for the reply), search, list, read admin pages and erase people, by REST,
+OpenAI's interface, MCP and Slack. Slack and the language model are servers on loopback; the model
+is busy now and then. Clients, servers and model share the machine: compare the figures of one run
+by ratios.
 
-After each step everything that was accepted is compared with what is stored: answered once, by
-its own reply. Exit status 1 if anything was lost, doubled, crossed or answered as it must not be
-(500, or 429 and 503 without Retry-After).
+After each step the script compares accepted messages with stored ones: each must be answered once,
+with its own reply. The exit status is 1 if a message was lost, duplicated or misdirected, or if an
+answer was wrong (500, or 429 and 503 without Retry-After).
 """
 
 import argparse
@@ -28,7 +28,7 @@ from benchmarks.load.deployment import (
 )
 from benchmarks.load.traffic import SLUGS, Run, prepare, traffic
 
-# Less than this machine takes, so that clients meet the limits.
+# Below the capacity of this machine, so that clients reach the limits.
 LIMITED = {
     "RATE_LIMIT_BURST": "16",
     "RATE_LIMIT_PER_SECOND": "8",
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def show(layout: Layout, runs: list[Run]) -> None:
-    """Print how it grows with clients, and each call at the most clients."""
+    """Print the growth with clients, and each call with the most clients."""
     print(f"\n{layout.name}; load average {runs[0].loads[0]:.1f} to {runs[-1].loads[1]:.1f}")
     print(f"  {'clients':>8}{'req/s':>8}{'ratio':>7}{'replies/s':>10}", end="")
     print("".join(f"{head:>14}" for head in ("send p50/p95", "recall", "transcript")), end="")

@@ -1,4 +1,4 @@
-"""The deployment under load: Postgres, Valkey and each process by itself, so that each can end."""
+"""A deployment under load. Postgres, Valkey and each process can be stopped separately."""
 
 import secrets
 from collections import Counter
@@ -22,7 +22,7 @@ GUNICORN = ["-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
 ALL_QUEUES = ("replies", "deliveries", "embeddings", "extractions", "sweeps")
 THREE_WORKERS = (("replies",), ("embeddings", "extractions"), ("deliveries", "sweeps"))
 A_WORKER_EACH = (("replies",), ("deliveries",), ("embeddings", "extractions"), ("sweeps",))
-# Of messages with such a number the model is busy for all tries of the first attempt.
+# The model is busy for every hundredth message, in all tries of the first attempt.
 BUSY_EVERY = 100
 TRIES = 3
 UNLIMITED = {
@@ -34,7 +34,7 @@ UNLIMITED = {
 
 @dataclass(frozen=True)
 class Layout:
-    """Which processes there are."""
+    """The number of processes of each kind."""
 
     name: str
     webs: int = 1
@@ -49,7 +49,7 @@ class Layout:
 
 
 class SlowEcho(EchoServer):
-    """Answers with the token of the question, after some seconds; in pieces if asked to stream.
+    """Answers with the token of the question, after some seconds; as a stream if requested.
 
     Sometimes it is busy.
     """
@@ -75,7 +75,7 @@ class SlowEcho(EchoServer):
 
 
 class LoadDeployment(Deployment):
-    """Servers that stay, and processes of a layout that come and go."""
+    """Long-running servers, and the processes of a layout."""
 
     def __init__(self, home: Path, llm: SlowEcho, slugs: Sequence[str], **settings: str) -> None:
         self.workspaces = SlackServer()
@@ -109,7 +109,7 @@ class LoadDeployment(Deployment):
 
     @contextmanager
     def running(self) -> Iterator["LoadDeployment"]:
-        """Start the servers, and make the tenants; leave nothing behind."""
+        """Start the servers, and create the tenants. Remove everything afterwards."""
         with ExitStack() as stack:
             for store in (self.main, self.valkey):
                 stack.callback(store.kill)
@@ -136,7 +136,7 @@ class LoadDeployment(Deployment):
             commands[name] = [*GUNICORN, *processes], {"PORT": str(port)}
             self.ports[name] = port
         for queues in layout.workers:
-            # The worker of sweeps gives what all processes count.
+            # The worker of sweeps exports the counts of all processes.
             metrics = {"METRICS_ADDRESS": f"127.0.0.1:{self.metrics_port}"}
             commands[queues[0] if len(layout.workers) > 1 else "worker"] = (
                 ["manage.py", "worker", *queues],
@@ -169,7 +169,7 @@ class LoadDeployment(Deployment):
 
 
 def is_ready(port: int) -> bool:
-    """Return whether a web process and all that it needs are ready, all workers among it."""
+    """Return whether a web process is ready, including all workers."""
     try:
         answer: Any = httpx.get(f"http://127.0.0.1:{port}/health/ready", timeout=10)
         return bool(answer.json()["status"] == "ok")

@@ -1,9 +1,9 @@
-"""What the states of all jobs for /metrics cost Postgres, without and with an index for them.
+"""Measure the cost of the job states of /metrics in Postgres, with and without an index.
 
     python -m benchmarks.load.job_states [--jobs 300000] [--tenants 100]
 
-It fills the table of jobs of a Postgres of its own, and prints CPU time of Postgres, which a busy
-machine changes less than time that passes.
+The script fills the job table of its own Postgres, and prints the CPU time of Postgres, which
+varies less on a busy machine than wall time.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def main() -> None:
         try:
             manage("migrate")
             with psycopg.connect(paths.database_url("superuser"), autocommit=True) as owner:
-                owner.execute("SET synchronous_commit = off")  # the wait for a disk is no CPU time
+                owner.execute("SET synchronous_commit = off")  # waiting is no CPU time
                 owner.execute(FILL, vars(options))
                 measure(owner, paths.database_url("app"))
         finally:
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def measure(owner: "psycopg.Connection[tuple[object, ...]]", url: str) -> None:
-    """Print a line without the index, with it, and where Postgres must use it."""
+    """Print a line without the index, with it, and with index scans enforced."""
     from konstruct.metrics import _JOBS
     from tenants.admin.figures import _BACKLOGS
 
@@ -98,7 +98,7 @@ def cpu_ms(
     work: Callable[[], object],
     repeats: int = REPEATS,
 ) -> float:
-    """Return the CPU time of the connection's process for the work, in milliseconds."""
+    """Return the CPU time of the connection's backend for the work, in milliseconds."""
     process = psutil.Process(connection.info.backend_pid)
     before = process.cpu_times()
     for _ in range(repeats):

@@ -1,12 +1,12 @@
-"""Each process and server is killed under load: the alerts that fire, and losses.
+"""Kill each process and server under load. Check the alerts that fire, and losses.
 
     python -m benchmarks.load.kills [web replies … | --panels] [--clients 8]
 
-Nothing starts a killed process again before its alert fires. A real Prometheus (Debian's package)
-scrapes the deployment and evaluates deploy/prometheus/alerts.yml, with `for` of a second; then the
-process comes back, and the alert ends. In the end each query of deploy/grafana has to return
-numbers, every message that was accepted has one reply, and `verify_memory` finds nothing. Exit
-status 1 if not.
+A killed process is not restarted before its alert fires. A real Prometheus (Debian's package)
+scrapes the deployment and evaluates deploy/prometheus/alerts.yml, with a `for` of one second. Then
+the process is restarted, and the alert must end. At the end each query of deploy/grafana must
+return numbers, every accepted message must have one reply, and `verify_memory` must report no
+finding. Otherwise the exit status is 1.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from benchmarks.load.prometheus import Prometheus
 from benchmarks.load.traffic import SLUGS, prepare, traffic
 
 LAYOUT = Layout("a process of each kind", workers=A_WORKER_EACH)
-# The killed processes, with the alert that fires and the process that it names.
+# The killed processes, each with its alert and the process that the alert names.
 KILLS = {
     "web": ("KonstructProcessDown", "web"),
     "replies": ("KonstructProcessDown", "replies"),
@@ -36,7 +36,7 @@ KILLS = {
     "Postgres": ("KonstructPostgresDown", ""),
     "Valkey": ("KonstructCacheDown", ""),
 }
-# Of traffic, until messages of which the model is busy have come.
+# Seconds of traffic until messages arrive for which the model is busy.
 SECONDS_BEFORE = 60
 
 
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def kill(ours: LoadDeployment, watch: Prometheus, name: str, patience: float) -> list[str]:
-    """Kill it until its alert fires; return what was wrong."""
+    """Kill the process until its alert fires. Return the violations."""
     wrong, began = list[str](), time.monotonic()
     with away(ours, name):
         if not wait_for(lambda: KILLS[name] in watch.firing(), patience):
@@ -114,7 +114,7 @@ def kill(ours: LoadDeployment, watch: Prometheus, name: str, patience: float) ->
 
 @contextmanager
 def away(ours: LoadDeployment, name: str) -> Iterator[None]:
-    """Kill a process or server, and start it again after the block."""
+    """Kill a process or server, and restart it after the block."""
     if name in ours.processes:
         with ours.processes[name].away():
             yield
@@ -128,7 +128,7 @@ def away(ours: LoadDeployment, name: str) -> Iterator[None]:
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
-    """Return whether it comes about in time."""
+    """Return whether the condition becomes true in time."""
     deadline = time.monotonic() + seconds
     while not (is_met := condition()) and time.monotonic() < deadline:
         time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""A real Prometheus with the files of deploy/prometheus, which scrapes a deployment."""
+"""A real Prometheus with the files of deploy/prometheus that scrapes a deployment."""
 
 import json
 import math
@@ -18,13 +18,13 @@ from tests.end_to_end.deployment import PROJECT, eventually
 from tests.servers.nginx import free_ports
 
 FILES = PROJECT / "deploy" / "prometheus"
-# Of a request to it, each of which may take 30 seconds.
+# Tries of a request to it, each of which may take 30 seconds.
 TRIES = 10
 PROMETHEUS, PROMTOOL = (shutil.which(name) for name in ("prometheus", "promtool"))
 
 
 class Prometheus:
-    """Prometheus with rules that wait for a second instead of minutes."""
+    """Prometheus whose rules wait for a second instead of minutes."""
 
     def __init__(self, folder: Path, target: str) -> None:
         self.folder, self._target = folder, target
@@ -32,7 +32,7 @@ class Prometheus:
 
     @contextmanager
     def running(self) -> Iterator["Prometheus"]:
-        """Check the shipped files, and scrape every second as long as the block lasts."""
+        """Check the shipped files, and scrape every second during the block."""
         assert PROMETHEUS, "install prometheus (Debian's package)"
         assert PROMTOOL
         shipped = ["check", "config", str(FILES / "prometheus.yml")]
@@ -69,7 +69,7 @@ class Prometheus:
         return list(self._data("query", query=expression)["result"])
 
     def firing(self) -> set[tuple[str, str]]:
-        """Return the alerts that fire, each with the process or server that it names."""
+        """Return the firing alerts, each with the process or server that it names."""
         return {
             (each["labels"]["alertname"], each["labels"].get("process", ""))
             for each in self._data("alerts")["alerts"]
@@ -95,7 +95,7 @@ class Prometheus:
         return False
 
     def _data(self, path: str, **parameters: str) -> Any:
-        """Ask it; again where a machine that does too much lets it answer too late."""
+        """Send the query; repeat it if a busy machine answers too late."""
         for tried in range(TRIES):
             with suppress(httpx.TransportError) if tried < TRIES - 1 else nullcontext():
                 answer = httpx.get(f"{self.url}/api/v1/{path}", params=parameters, timeout=30)

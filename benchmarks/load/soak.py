@@ -1,14 +1,14 @@
-"""Whether a process grows: the memory of each, sampled under a steady mixed load.
+"""Measure whether a process grows: sample the memory of each under a steady mixed load.
 
     python -m benchmarks.load.soak [--minutes 30] [--clients 6]
 
-The load is that of `python -m benchmarks.load`. What counts is what a process has allocated: its
-anonymous memory, of which pages that processes share are divided (PSS). Pages of files, its code
-and models, are divided with all processes of the machine that map them, so that they grow when
-another one ends; RSS beside it has them. Of Valkey, what its data took at most is not counted: libc
-does not return it. A process grows if the median of its last five samples is more than 5 % above
-that of the first five after `--warm-up` minutes. Exit status 1 if one grows, or if anything was
-lost or crossed.
+The load is that of `python -m benchmarks.load`. The measured value is the anonymous memory of a
+process, in which shared pages are divided (PSS). Pages of files (code and models) are not counted:
+they are divided among all processes of the machine that map them, so they grow when another one
+ends. RSS includes them. For Valkey, the peak of its data is not counted, because libc does not
+return it. A process grows if the median of its last five samples is more than 5 % above that of the
+first five after `--warm-up` minutes. The exit status is 1 if a process grows, or if a message was
+lost or misdirected.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def memory(pid: int) -> dict[str, int]:
-    """Return the bytes of a process by their names in Linux' smaps_rollup."""
+    """Return the values in bytes of a process's smaps_rollup by name."""
     _, *lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return {
         name: int(kb) << 10 for name, kb, _ in (line.replace(":", "").split() for line in lines)
@@ -94,7 +94,7 @@ def memory(pid: int) -> dict[str, int]:
 
 
 def processes(deployment: LoadDeployment) -> Iterator[tuple[str, psutil.Process, int]]:
-    """Yield each process of the deployment with its name, and how many bytes it stored at most."""
+    """Yield each process of the deployment with its name and the peak of its stored bytes."""
     for name, supervised in deployment.processes.items():
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(supervised.process.pid)
@@ -111,7 +111,7 @@ def processes(deployment: LoadDeployment) -> Iterator[tuple[str, psutil.Process,
 def show(
     when: str, samples: dict[str, list[tuple[float, float, float]]], warm_up: float
 ) -> list[str]:
-    """Print what each process holds, and return the names of those that have grown."""
+    """Print the memory of each process. Return the names of the grown ones."""
     print(f"\n{when:28}{'own MB first':>14}{'last':>8}{'ratio':>7}{'RSS first':>11}{'last':>8}")
     grown = []
     for name, all_samples in samples.items():

@@ -1,4 +1,4 @@
-"""Tenants of different size with what they have said, locust against them, and the ledger."""
+"""Create tenants of different size with a history, run locust against them, compare the results."""
 
 import itertools
 import json
@@ -28,15 +28,15 @@ from tests.survival.llm import TOKEN
 BIG = ("bigoak", "bigelm")
 SMALL = tuple(f"small{letter}" for letter in "abcdef")
 SLUGS = (*BIG, *SMALL)
-# Tenants with a workspace of Slack, in which each of their users talks to the agent.
+# Tenants with a Slack workspace, in which each of their users talks to the agent.
 WORKSPACES = {slug: f"T{slug.upper()}" for slug in (BIG[0], SMALL[0])}
 USERS_OF_BIG, USERS_OF_SMALL = 40, 4
-# Numbers of tokens: those of imported messages are smaller than those of the first run.
+# Token numbers of the first run. Those of imported messages are smaller.
 FIRST_NUMBER = 1_000_000
 STOP_SECONDS = 120
-# Until everything is done that was accepted, from the moment at which no fewer messages wait.
+# Seconds without progress after which waiting for accepted messages fails.
 SETTLE_SECONDS = 240
-# What a stream may end with: the reply comes later, and is counted in the end.
+# Last events of a stream whose reply comes later and is counted at the end.
 INTERRUPTIONS = tuple(
     f"urn:konstruct:problem:{kind}" for kind in ("reply-interrupted", "unavailable")
 )
@@ -54,7 +54,7 @@ TOWNS = ("Porto", "Bonn", "Ghent", "Turin", "Malmö", "Graz", "Lyon", "Cádiz")
 
 @dataclass
 class Run:
-    """What one run of locust has measured, and what became of what it sent."""
+    """Measurements of one run of locust, and the outcomes of what it sent."""
 
     users: int
     seconds: float
@@ -70,25 +70,25 @@ class Run:
 
     @property
     def requests(self) -> float:
-        """Requests that were served, in a second."""
+        """Return the served requests a second."""
         return sum(call["count"] for name, call in self.served().items()) / self.seconds
 
     def served(self) -> dict[str, dict[str, float]]:
-        """Return the calls that were neither refused nor broken."""
+        """Return the calls that were neither refused nor failed."""
         return {n: c for n, c in self.calls.items() if not n.startswith(("refused", "broken"))}
 
     def count(self, name: str) -> int:
-        """Return how many calls of this name there were."""
+        """Return the number of calls with this name."""
         return int(self.calls.get(name, {}).get("count", 0))
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was lost, doubled, crossed or answered as it must not be."""
+        """Return whether no message was lost, duplicated, misdirected or wrongly answered."""
         return not self.losses and not self.violations
 
 
 def end_users() -> list[tuple[str, str]]:
-    """Return tenants with their users, shuffled: most of them are of big tenants."""
+    """Return tenants with their users, shuffled. Most of them belong to big tenants."""
     found = [(slug, name(n)) for slug in BIG for n in range(USERS_OF_BIG)]
     found += [(slug, name(n)) for slug in SMALL for n in range(USERS_OF_SMALL)]
     random.Random(1).shuffle(found)
@@ -96,12 +96,12 @@ def end_users() -> list[tuple[str, str]]:
 
 
 def name(number: int) -> str:
-    """Return a user's id, of letters alone, as tokens need them."""
+    """Return a user id of letters only, as tokens need it."""
     return "u" + "".join(string.ascii_lowercase[digit] for digit in divmod(number, 26))
 
 
 def prepare(deployment: LoadDeployment, messages: int) -> int:
-    """Connect workspaces of Slack, and import what was said before; until all is embedded.
+    """Connect Slack workspaces, import histories, and wait until all is embedded.
 
     Args:
         messages: of each user of a big tenant; others have said less.
@@ -173,9 +173,9 @@ def traffic(
     may_answer: Sequence[int] = (),
     until: threading.Event | None = None,
 ) -> Iterator[list[Run]]:
-    """Let clients call during the block; then wait until all is done, and compare the ledger.
+    """Run clients during the block. Then wait until all is done, and compare with the rows.
 
-    The list that is yielded has the run once the block has ended.
+    The yielded list contains the run after the block.
 
     Args:
         users: clients at once.
@@ -242,12 +242,12 @@ def traffic(
         run.losses["crossed"] += len(deployment.echo.crossed)
     compare(run, report, deployment.tenants, number)
     compare_slack(run, report, deployment)
-    run.losses = +run.losses  # without those that are 0
+    run.losses = +run.losses  # without zeros
     done.append(run)
 
 
 def settle(tenants: Sequence[Tenant]) -> None:
-    """Wait until nothing waits; fail once it has been no less for SETTLE_SECONDS."""
+    """Wait until no job waits. Fail after SETTLE_SECONDS without progress."""
     fewest, since = math.inf, time.monotonic()
     while waiting := sum(map(_waiting, tenants)):
         if waiting < fewest:
@@ -271,7 +271,7 @@ def _waiting(tenant: Tenant) -> float:
 
 
 def compare(run: Run, report: Any, tenants: Sequence[Tenant], number: int) -> None:
-    """Compare the answers to clients with the rows: each accepted message is answered once."""
+    """Compare the answers to clients with the rows: each accepted message has one reply."""
     first, last = FIRST_NUMBER * number, FIRST_NUMBER * (number + 1)
     rows: dict[str, list[list[str | None]]] = {}
     for tenant in tenants:
@@ -287,7 +287,7 @@ def compare(run: Run, report: Any, tenants: Sequence[Tenant], number: int) -> No
 
 
 def compare_slack(run: Run, report: Any, deployment: LoadDeployment) -> None:
-    """Compare what was said in Slack with its posts: each message has one, in its workspace."""
+    """Compare messages in Slack with posts: each message has one, in its workspace."""
     shown = Counter[str]()
     for slug, workspace in WORKSPACES.items():
         for text in deployment.workspaces.posts(workspace):
@@ -315,7 +315,7 @@ def _messages(tenant: Tenant, first: int, last: int) -> Iterator[tuple[str, list
 
 
 def _count(run: Run, token: str, rows: list[list[str | None]], *, is_certain: bool) -> None:
-    """Count what became of a message."""
+    """Count the outcome of a message."""
     if is_certain and not rows:
         run.losses["lost"] += 1
     if len(rows) > 1:

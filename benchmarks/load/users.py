@@ -1,8 +1,8 @@
-"""The clients, as locust runs them: in their own process, for gevent changes all of its modules.
+"""The clients. Locust runs them in its own process, because gevent patches all of its modules.
 
-`traffic.py` starts it with the plan in the file LOAD_PLAN, and reads what it writes to the file of
-the plan's `report`. Each client is one end user of one tenant. Each text that it sends holds a
-token of tenant and user, and each answer that holds the token of another one is a violation.
+`traffic.py` starts this module with the plan in the file LOAD_PLAN, and reads the file `report` of
+the plan. Each client is one end user of one tenant. Each text that it sends contains a token of
+tenant and user. An answer with the token of another tenant or user is a violation.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from tests.servers.slack import said, signed
 
 PLAN = json.loads(Path(os.environ["LOAD_PLAN"]).read_text())
 TOKEN = re.compile(PLAN["token"])
-# A whole event of a stream.
+# A complete event of a stream.
 EVENT = re.compile(r"^data: (.*)\n\n", re.MULTILINE)
 ADMIN_PAGES = (
     "/admin/",
@@ -32,9 +32,9 @@ ADMIN_PAGES = (
     "/admin/memory/scope/",
 )
 QUESTIONS = ("Where does she live?", "What did I buy at the market?", "When is the visit?")
-# A client does not wait for longer, whatever Retry-After says.
+# Maximum wait of a client, whatever Retry-After says.
 MAX_PAUSE_SECONDS = 5.0
-# Of a request whose answer did not come, until the deployment is back.
+# Maximum tries of a request without an answer, until the deployment is back.
 MAX_TRIES = 120
 MAX_VIOLATIONS = 200
 
@@ -51,13 +51,13 @@ _resent = itertools.count()
 
 
 def violation(text: str) -> None:
-    """Note what must not happen."""
+    """Record a violation."""
     if len(_violations) < MAX_VIOLATIONS or text in _violations:
         _violations[text] += 1
 
 
 class EndUser(FastHttpUser):
-    """One end user, who does one thing after the other."""
+    """One end user that sends one request after the other."""
 
     wait_time = between(0.1, 0.5)
     network_timeout = 100.0
@@ -83,7 +83,7 @@ class EndUser(FastHttpUser):
 
     @task(4)
     def send_and_stream(self) -> None:
-        """Send a message, and read the reply while it is written."""
+        """Send a message, and read the reply as a stream."""
         token, body = self.message()
         answer = self.send("send, stream", token, body, "", Accept="text/event-stream")
         if answer is None:
@@ -91,12 +91,12 @@ class EndUser(FastHttpUser):
         events_of_stream = EVENT.findall(answer.text)
         last = json.loads(events_of_stream[-1]) if events_of_stream else {}
         if not {"status", "type"} & set(last) and 0 in PLAN["may_answer"]:
-            return  # cut off with its web process; what became of the message is counted at the end
+            return  # The stream ended with its web process. The outcome is counted at the end.
         self.check_reply(token, last)
 
     @task(4)
     def send_and_poll(self) -> None:
-        """Send a message, and ask for its reply until it is there."""
+        """Send a message, and poll for its reply."""
         token, body = self.message()
         answer = self.send("send", token, body)
         if answer is None:
@@ -110,7 +110,7 @@ class EndUser(FastHttpUser):
 
     @task(3)
     def complete(self) -> None:
-        """Ask by OpenAI's interface."""
+        """Request a completion from OpenAI's interface."""
         token = self.token()
         body = {
             "model": "ada",
@@ -126,7 +126,7 @@ class EndUser(FastHttpUser):
 
     @task(2)
     def say_in_slack(self) -> None:
-        """Send a direct message in Slack, which sends it to us until it is accepted."""
+        """Send a direct message in Slack. Slack repeats the event until it is accepted."""
         if self.tenant["workspace"] is None:
             return
         token = self.token()
@@ -151,7 +151,7 @@ class EndUser(FastHttpUser):
 
     @task(5)
     def recall(self) -> None:
-        """Search what was said."""
+        """Search the messages of this user."""
         body = {"agent": "ada", "user_id": self.user_id, "query": random.choice(QUESTIONS)}
         self.call("recall", "POST", "/api/v1/memories/search/", json=body)
 
@@ -181,7 +181,7 @@ class EndUser(FastHttpUser):
 
     @task(2)
     def facts(self) -> None:
-        """Keep a fact now and then, and list those of this user."""
+        """Store a fact now and then, and list those of this user."""
         if random.random() < 0.3:
             body = {"agent": "ada", "user_id": self.user_id, "content": f"Fact {self.token()}"}
             self.call("fact", "POST", "/api/v1/facts/", json=body)
@@ -189,7 +189,7 @@ class EndUser(FastHttpUser):
 
     @task(2)
     def timeline(self) -> None:
-        """Read what happened to this user."""
+        """Read the timeline of this user."""
         self.call("timeline", "GET", f"/api/v1/users/{self.user_id}/timeline/?limit=50")
 
     @task(1)
@@ -199,7 +199,7 @@ class EndUser(FastHttpUser):
 
     @task(1)
     def session(self) -> None:
-        """Save a checkpoint of a graph, and list its thread's."""
+        """Save a checkpoint of a graph, and list the checkpoints of its thread."""
         token = self.token()
         body = {
             "thread_id": token,
@@ -216,7 +216,7 @@ class EndUser(FastHttpUser):
 
     @task(1)
     def admin(self) -> None:
-        """Look at a page of the tenant's admin."""
+        """Open a page of the tenant's admin."""
         if not self.has_session:
             page = self.call("admin login", "GET", "/admin/login/", of_all=True, headers=self.site)
             if page is None:
@@ -235,7 +235,7 @@ class EndUser(FastHttpUser):
 
     @task(1)
     def erase(self) -> None:
-        """Now and then: be another user, say something, and be erased."""
+        """Now and then, become another user, send a message, and erase this user."""
         if random.random() > PLAN["erasures"]:
             return
         token, body = self.message()
@@ -276,7 +276,7 @@ class EndUser(FastHttpUser):
     def send(
         self, name: str, token: str, body: dict[str, Any], query: str = "", **headers: str
     ) -> Any:
-        """Send a message, again with the same key while no answer comes; None if it is refused."""
+        """Send a message; repeat it with the same key without an answer. None if it is refused."""
         path = f"/api/v1/messages/{query}"
         headers = {**self.key, **headers, "Idempotency-Key": token}
         answer = self.call(name, "POST", path, json=body, token=token, headers=headers)
@@ -290,7 +290,7 @@ class EndUser(FastHttpUser):
         return answer
 
     def check_reply(self, token: str, document: dict[str, Any]) -> None:
-        """Note a reply that is not the one to this token. One that waits is counted at the end."""
+        """Record a wrong reply to this token. A missing reply is counted at the end."""
         if document.get("status") == "queued" or document.get("type") in PLAN["interruptions"]:
             return
         reply = document.get("reply") or {}
@@ -331,7 +331,7 @@ class EndUser(FastHttpUser):
                     self.be_refused(response, status)
                     if not is_first:
                         continue  # an earlier try may have been accepted
-                    if status == 429:  # a 503 can come from a Postgres that was lost at a commit
+                    if status == 429:  # a 503 can follow a commit whose connection was lost
                         _uncertain.discard(token)
                     return None
                 if status in (200, 201, 202, 204, 302):
@@ -349,7 +349,7 @@ class EndUser(FastHttpUser):
         return None
 
     def be_refused(self, response: Any, status: int) -> None:
-        """Wait for as long as the answer says."""
+        """Wait for the Retry-After of the answer."""
         response.request_meta["name"] = f"refused {status}"
         response.success()
         seconds = response.headers.get("Retry-After")
@@ -358,23 +358,23 @@ class EndUser(FastHttpUser):
         gevent.sleep(min(float(seconds or 1), MAX_PAUSE_SECONDS))
 
     def check_tokens(self, name: str, text: str, *, of_all: bool) -> None:
-        """Note tokens of another tenant, or of another user where the answer is of one."""
+        """Record tokens of another tenant, or of another user where the answer belongs to one."""
         for slug, user_id, number in TOKEN.findall(text):
             if slug not in PLAN["tenants"]:
-                continue  # a class of a page, or a part of an id
+                continue  # a CSS class, or a part of an id
             if slug != self.slug or not (of_all or user_id == self.user_id):
                 violation(f"{name} of {self.slug}-{self.user_id} has {slug}-{user_id}-{number}")
 
 
 @events.user_error.add_listener
 def note_error(exception: Exception, **_: Any) -> None:
-    """Note an answer that this program cannot read."""
+    """Record an answer that this program cannot parse."""
     violation(repr(exception))
 
 
 @events.quitting.add_listener
 def write_report(environment: Any, **_: Any) -> None:
-    """Write what was measured and what was accepted."""
+    """Write the measurements and the accepted messages."""
     calls = {
         entry.name: {
             "count": entry.num_requests,

@@ -1,1 +1,1 @@
-"""What recall finds, what it costs, and the fitting of its gate."""
+"""Benchmarks of recall: quality, cost, and the fit of its gate."""

@@ -1,17 +1,17 @@
-"""What the gate's values are worth: their calibration, a reliability table, and the curve.
+"""Measure the calibration of the gate: a reliability table, and the curve.
 
     python -m benchmarks.recall.calibration --data locomo10.json [--dialogues 0-3]
         [--facts FACTS.jsonl] [--sessions longmemeval.json.gz] [--mode vector] [--json OUT]
 
-Of each question that the memory can answer, the ten best memories are labelled. The kinds of
-questions and memories: LoCoMo as it is, also with recorded facts (see recall_with_facts.py); the
-same dialogues without names (gate_features.py); the tests' conversations; composed conversations of
-long turns; and LongMemEval, whose turns have no labels, so that each turn of a session with the
-answer counts as relevant. It is not fitted to.
+For each answerable question the ten best memories are labelled. There are several kinds of
+questions and memories: LoCoMo unchanged and with recorded facts (see recall_with_facts.py); the
+same dialogues without names (gate_features.py); the conversations of the tests; composed
+conversations of long turns; and LongMemEval. The turns of LongMemEval have no labels, so each turn
+of a session with the answer counts as relevant. The gate is not fitted to it.
 
-Printed are: the map from the gate's values to probabilities that the kinds give together, each
-weighing the same, for memory/recall/policy.py; how well the product's present map fits each kind;
-what each threshold gives on LoCoMo; and how marks of reviewers improve it.
+The script prints the map from gate values to probabilities that all kinds give together with equal
+weights, for memory/recall/policy.py; how well the present map of the product fits each kind; the
+results of each threshold on LoCoMo; and the improvement by marks of reviewers.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def main() -> None:
 def by_name(
     tenant_id: UUID, dialogues: list[Dialogue], facts: Path | None, mode: Any
 ) -> tuple[Labelled, dict[str, list[dict[str, Any]]]]:
-    """Ask LoCoMo's dialogues as they are, without facts and with them: labels, and the curves."""
+    """Ask about LoCoMo's dialogues without and with facts. Return the labels, and the curves."""
     from memory.recall.policy import RecallPolicy
 
     scopes = [quality.Scope(each, uuid4(), f"locomo-{each.number}") for each in dialogues]
@@ -117,7 +117,7 @@ def by_name(
 
 
 def reported(labelled: Labelled, mode: str) -> dict[str, Any]:
-    """Fit the map to the kinds, and see how well the product's map fits each."""
+    """Fit the map to all kinds, and measure how well the map of the product fits each."""
     from memory.recall.policy import CALIBRATIONS
 
     used = {kind: labelled[kind] for kind in FITTED if kind in labelled}
@@ -147,20 +147,20 @@ def reported(labelled: Labelled, mode: str) -> dict[str, Any]:
 
 
 def split(labels: Labels) -> tuple[np.ndarray, np.ndarray]:
-    """The signs of a map (logit of the gate's value, 1, whether a fact rests on it), and labels."""
+    """Return the features of a map (logit of the gate value, 1, has a fact), and labels."""
     values, is_cited, relevant = np.array(labels, float).T
     kept = np.clip(values, 1e-12, 1 - 1e-12)
     return np.column_stack([np.log(kept / (1 - kept)), np.ones(len(kept)), is_cited]), relevant
 
 
 def mapped(signs: np.ndarray, coefficients: Any) -> np.ndarray:
-    """The probabilities that a map gives."""
+    """Return the probabilities of a map."""
     found: np.ndarray = 1 / (1 + np.exp(-signs @ np.array(coefficients)))
     return found
 
 
 def fit(kinds: Iterable[Labels]) -> list[float]:
-    """Slope and shifts that make the labels most probable, each kind weighing the same."""
+    """Return the slope and shifts with the maximum likelihood. Each kind has the same weight."""
     parts = [split(labels) for labels in kinds]
     signs, relevant = (np.concatenate(column) for column in zip(*parts, strict=True))
     weights = np.concatenate([np.full(len(of), 1 / len(of)) for _, of in parts])
@@ -169,13 +169,13 @@ def fit(kinds: Iterable[Labels]) -> list[float]:
         probability = mapped(signs, found)
         gradient = signs.T @ (weights * (relevant - probability))
         curvature = (signs * (weights * probability * (1 - probability))[:, None]).T @ signs
-        # Without facts nothing says what they change.
+        # Without facts the labels say nothing about the coefficients of facts.
         found = found + np.linalg.lstsq(curvature, gradient, rcond=1e-9)[0]
     return [round(float(each), 3) for each in found]
 
 
 def bins(shown: np.ndarray, relevant: np.ndarray) -> Iterator[dict[str, float]]:
-    """The reliability table: mean shown, share that was relevant, and number, of each bin."""
+    """Return the reliability table: mean shown, relevant share, and number of each bin."""
     for low, high in itertools.pairwise(BINS):
         inside = (shown >= low) & ((shown < high) | (high == 1))
         if inside.any():
@@ -188,14 +188,14 @@ def bins(shown: np.ndarray, relevant: np.ndarray) -> Iterator[dict[str, float]]:
 
 
 def error(shown: np.ndarray, relevant: np.ndarray) -> float:
-    """The expected calibration error: the mean of |shown - relevant| over the bins."""
+    """Return the expected calibration error: the mean of |shown - relevant| over the bins."""
     return sum(
         each["memories"] * abs(each["shown"] - each["relevant"]) for each in bins(shown, relevant)
     ) / len(shown)
 
 
 def shift(shown: np.ndarray, relevant: np.ndarray, deviation: float | None = None) -> float:
-    """The shift of logits that fits best; by default shrunk as the product shrinks it."""
+    """Return the shift of logits that fits best; by default shrunk as in the product."""
     from memory.recall.marks import fitted_shift
 
     pairs = zip(shown.tolist(), relevant.tolist(), strict=True)
@@ -204,10 +204,10 @@ def shift(shown: np.ndarray, relevant: np.ndarray, deviation: float | None = Non
 
 
 def marked(kinds: Labelled, count: int) -> dict[str, float]:
-    """How far the mean shown is from the share that was relevant, after so many marks.
+    """Return the difference of the mean shown and the relevant share after so many marks.
 
-    Each kind is a tenant, for which the product's map is fitted to the other kinds. The marks
-    are on memories that the default policy may give; the others of these are compared.
+    Each kind is a tenant for which the product's map is fitted to the other kinds. The marks belong
+    to memories that the default policy may give; the other ones of these are compared.
     """
     from memory.recall.policy import PRESETS
 

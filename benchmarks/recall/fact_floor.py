@@ -1,12 +1,12 @@
-"""How alike a message and a fact must be for the fact to stand in the message's prompt.
+"""Choose the minimum similarity of a message and a fact in its prompt.
 
     python -m benchmarks.recall.fact_floor
 
-Twenty facts as a tenant keeps them, messages to which each of them matters, and small talk to which
-none does. For each floor: of the facts that matter to a message, the share that is told; of those
-that do not, the share that is told anyway, with questions and with small talk. `FACT_FLOOR` in
-memory/conf.py is chosen from this table: a fact that is missed can make an answer wrong, one too
-many is a line of ten tokens.
+The data are twenty facts of a tenant, messages for which each of them is relevant, and small talk
+for which none is. For each floor the script prints the share of relevant facts that are in the
+prompt, and the share of irrelevant ones, with questions and with small talk. `FACT_FLOOR` in
+memory/conf.py is chosen from this table: a missing fact can make an answer wrong, and a superfluous
+one is a line of ten tokens.
 """
 
 import numpy as np
@@ -107,7 +107,7 @@ def main() -> None:
 
 
 def ranks(values: np.ndarray) -> np.ndarray:
-    """The place of each fact for each message, 0 for the nearest."""
+    """Return the rank of each fact for each message, 0 for the nearest."""
     return (-values).argsort(axis=1).argsort(axis=1)
 
 

@@ -1,13 +1,13 @@
-"""What the gate is fitted to: labelled features of memories, as FILE for `refit_gate.py`.
+"""Write the training data of the gate: labelled features of memories, FILE of refit_gate.py.
 
     python -m benchmarks.recall.gate_features --data locomo10.json [--dialogues 0-3] FILE
 
-LoCoMo alone would teach the gate LoCoMo: two named speakers, questions in the third person,
-hundreds of messages. So every dialogue is also put as a user without a name has it: whole; session
-by session, each the whole memory of an agent; and the user's turns only, with an agent's short
-replies between. To those come the tests' own conversations, in several languages, and composed
-conversations of long turns. Questions without an answer are those of the other dialogues and users,
-and the ones that the conversations say cannot be answered.
+LoCoMo alone has two named speakers, questions in the third person and hundreds of messages, so the
+gate would overfit. Therefore every dialogue is also used in the form of a user without a name:
+whole; session by session, each as the whole memory of an agent; and the user's turns only, with
+short replies of an agent between them. The data also contain the conversations of the tests, in
+several languages, and composed conversations of long turns. Unanswerable questions are those of the
+other dialogues and users, and those that the conversations mark as such.
 """
 
 import argparse
@@ -32,13 +32,13 @@ REPLIES = (
     ("Okay.", "I will remember that.", "Sounds good! Anything else?"),
     ("Thanks for telling me!", "That is interesting, tell me more.", "Understood."),
 )
-# A dialogue has thousands of questions, half of them without an answer in one that has other
-# people; a conversation has twenty, and is what the product is for.
+# A dialogue has thousands of questions, half of them unanswerable from a dialogue of other people.
+# A conversation has twenty, and is the main use case of the product.
 WEIGHTS = {"conversation": 5.0}
 UNANSWERABLE_WEIGHTS = {"named": 1.0}
 UNANSWERABLE_WEIGHT = 1.5
 LONG_TURNS_SEED = 1
-# The ten best of a recall are what the gate decides on.
+# The gate decides on the ten best results of a recall.
 TOP = 10
 
 Role = Literal["user", "assistant"]
@@ -48,7 +48,7 @@ Said = tuple[str, Role, str, str, str, datetime]
 
 @dataclass
 class Scope:
-    """What one agent heard of one user, and what is asked of it."""
+    """The messages of one agent and one user, and the questions about them."""
 
     kind: str
     said: list[Said]
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def named(dialogues: Sequence[Dialogue]) -> Iterator[Scope]:
-    """The dialogues as they are."""
+    """Return the dialogues unchanged."""
     for dialogue in dialogues:
         scope = Scope(
             "named", [_turn(turn, _role(dialogue, turn), turn.speaker) for turn in dialogue.turns]
@@ -91,7 +91,7 @@ def named(dialogues: Sequence[Dialogue]) -> Iterator[Scope]:
 
 
 def nameless(dialogues: Sequence[Dialogue]) -> Iterator[Scope]:
-    """The dialogues as one of a nameless user with an agent: whole, by session, and told."""
+    """Return the dialogues as those of a nameless user: whole, by session, and narrated."""
     chance = random.Random(1)
     asked = {
         dialogue.number: [
@@ -145,7 +145,7 @@ def _told(dialogue: Dialogue, chance: random.Random) -> Iterator[Said]:
 
 
 def conversations() -> Iterator[Scope]:
-    """The tests' conversations, with the replies that stand with them, and without any."""
+    """Return the conversations of the tests, with their replies and without any."""
     start = datetime(2024, 3, 4, 9, tzinfo=UTC)
     for conversation in json.loads(CONVERSATIONS.read_text()):
         for replies in (conversation["replies"], ()):
@@ -165,7 +165,7 @@ def conversations() -> Iterator[Scope]:
 
 
 def long_turned(data: dict[str, Any], kind: str = "long") -> Iterator[Scope]:
-    """Conversations of long turns, and the questions of their users and of the others.
+    """Return conversations of long turns, and the questions of their users and of other users.
 
     Args:
         data: as long_turns.py composes it, or as a file of LongMemEval has it. Where turns are not
@@ -204,7 +204,7 @@ def _role(dialogue: Dialogue, turn: Turn) -> Role:
 
 
 def record(tenant_id: UUID, scopes: Iterable[Scope]) -> None:
-    """Record and index everything by the product's own path."""
+    """Record and index everything with the product."""
     from memory.conversations import transcript
     from memory.indexing import embedding_jobs
 
@@ -229,7 +229,7 @@ def record(tenant_id: UUID, scopes: Iterable[Scope]) -> None:
 def labelled(
     tenant_id: UUID, scopes: Iterable[Scope], mode: Any = "hybrid"
 ) -> Iterator[dict[str, Any]]:
-    """A line for each of the ten best memories of every question."""
+    """Write a line for each of the ten best memories of every question."""
     from memory.embedding.embedder import get_embedder
     from memory.recall import recall
     from memory.recall.policy import RecallPolicy

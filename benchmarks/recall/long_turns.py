@@ -1,8 +1,8 @@
-"""Conversations of long turns with known evidence, out of sentences, in the format of LongMemEval.
+"""Compose conversations of long turns with known evidence, in the format of LongMemEval.
 
-Each topic of long_turns.json has six kinds of questions. A fact that answers one stands somewhere
-in a turn of several hundred words, among sentences on the same topic; every topic also has sessions
-that answer nothing. The same seed composes the same text. Pure.
+Each topic of long_turns.json has six kinds of questions. A fact that answers one is in a turn of
+several hundred words, among sentences on the same topic. Every topic also has sessions without
+answers. The same seed composes the same text. The module is pure.
 """
 
 import json
@@ -20,7 +20,7 @@ a preference that an answer should respect."""
 TOPICS_OF_A_USER = 4
 SESSIONS_WITHOUT_EVIDENCE = 3
 EXCHANGES = 4
-# Sentences of a turn, at least and at most: 15 words each. One turn of the user in four is long.
+# Minimum and maximum of sentences in a turn, 15 words each. One of four user turns is long.
 USER_SENTENCES, LONG_USER_SENTENCES, AGENT_SENTENCES = (1, 4), (9, 18), (8, 25)
 
 Turn = dict[str, Any]
@@ -79,7 +79,7 @@ def _add_user(
 
 
 def _facts(kind: str, fact: str, values: list[list[str]], chance: random.Random) -> list[str]:
-    """All values of what is counted or changes, else one of them."""
+    """Return all values of a counted or changing item, else one of them."""
     if not values:
         return [fact]
     chosen = values[0] if kind in ("counted", "changed") else [chance.choice(values[0])]

@@ -1,11 +1,11 @@
-"""How much of what was said is found again, and how often nothing is made of something.
+"""Measure recall quality: the evidence found, and results for unanswerable questions.
 
     python -m benchmarks.recall.quality --data locomo10.json [--dialogues 0-3] [--json OUT]
 
-Imports the dialogues by the product's own path (transcript, outbox) into a tenant that exists for
-this run, as `konstruct_app` with policies on, and asks every question: of its own dialogue, for the
-share of the evidence that is among the first k (R@k); and of the others, with and without the names
-swapped, for how often something is returned although nothing is there.
+The script imports the dialogues with the product (transcript, outbox) into a temporary tenant, as
+`konstruct_app` with policies on. It asks every question about its own dialogue, for the share of
+the evidence among the first k (R@k). It also asks it about the other dialogues, with and without
+swapped names, for the share of questions with a wrong result.
 """
 
 import argparse
@@ -25,13 +25,13 @@ from benchmarks.tools.locomo import CATEGORIES, Dialogue, Question, Turn, read_d
 from benchmarks.tools.throwaway import set_up, throwaway_tenant
 
 DEPTHS = (1, 3, 5, 10, 20)
-# (open_at, keep_at), from lenient to strict; the policy's own stand in their place among them.
+# (open_at, keep_at), from lenient to strict. The policy's own values are inserted among them.
 GATES = ((0.02, 0.005), (0.03, 0.005), (0.05, 0.005), (0.05, 0.01), (0.08, 0.02), (0.15, 0.03))
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a dialogue was put."""
+    """The agent and user of a dialogue."""
 
     dialogue: Dialogue
     agent_id: UUID
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def run(tenant_id: UUID, dialogues: list[Dialogue], mode: str | None) -> dict[str, Any]:
-    """Import, ask, print; the figures."""
+    """Import, ask and print. Return the figures."""
     scopes = [Scope(dialogue, uuid4(), f"locomo-{dialogue.number}") for dialogue in dialogues]
     report: dict[str, Any] = {"import": import_dialogues(tenant_id, scopes)}
     vectors = embed_questions(scopes)
@@ -65,7 +65,7 @@ def run(tenant_id: UUID, dialogues: list[Dialogue], mode: str | None) -> dict[st
 
 
 def import_dialogues(tenant_id: UUID, scopes: Iterable[Scope]) -> dict[str, float]:
-    """Record every turn, then let the outbox embed them."""
+    """Record every turn, and embed them with the outbox."""
     from memory.conversations import transcript
     from memory.embedding.embedder import get_embedder
     from memory.indexing import embedding_jobs
@@ -104,12 +104,12 @@ def import_dialogues(tenant_id: UUID, scopes: Iterable[Scope]) -> dict[str, floa
 
 
 def _role(dialogue: Dialogue, turn: Turn) -> str:
-    """A dialogue of two people is put as one of a user and an agent."""
+    """Return the role of a speaker: one of the two is the user, the other one the agent."""
     return "user" if turn.speaker == dialogue.speakers[0] else "assistant"
 
 
 def embed_questions(scopes: list[Scope]) -> dict[str, np.ndarray[Any, Any]]:
-    """Vectors of all questions, as asked and with every other dialogue's names."""
+    """Return the vectors of all questions, unchanged and with the names of every other dialogue."""
     from memory.embedding.embedder import get_embedder
 
     texts = sorted({text for scope in scopes for text, *_ in _asked_of(scopes, scope)})
@@ -117,7 +117,7 @@ def embed_questions(scopes: list[Scope]) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def _asked_of(scopes: list[Scope], scope: Scope) -> Iterator[tuple[str, str, Question]]:
-    """What is asked of a scope: (text, kind, question), of kind own, raw or hard."""
+    """Return the questions about a scope: (text, kind, question), kind is own, raw or hard."""
     for other in scopes:
         for question in other.dialogue.questions:
             if other is scope:
@@ -133,7 +133,7 @@ def ask_everything(
     vectors: dict[str, np.ndarray[Any, Any]],
     policy: Any,
 ) -> list[tuple[str, Question, Any]]:
-    """Ask every question of every scope, without the gate: (own, raw or hard, question, result)."""
+    """Ask every question about every scope without the gate: (kind, question, result)."""
     from memory.recall import recall
 
     deep = replace(policy, gate=False, top_k=max(DEPTHS))
@@ -161,7 +161,7 @@ def measure(
     vectors: dict[str, np.ndarray[Any, Any]],
     mode: str,
 ) -> dict[str, Any]:
-    """Ask everything in one mode, print, and return the figures."""
+    """Ask all questions in one mode. Print and return the figures."""
     from memory.recall.policy import RecallPolicy
 
     default = RecallPolicy(mode="vector" if mode == "vector" else "hybrid")
@@ -189,7 +189,7 @@ def _thresholds(policy: Any) -> tuple[float, float]:
 
 
 def quality(asked: list[tuple[Question, Any]]) -> dict[str, float]:
-    """Means over questions of the usual measures, from ungated results."""
+    """Return means of the usual measures over questions, from ungated results."""
     rows = []
     for question, result in asked:
         relevant = [hit.external_id in question.evidence for hit in result.hits]
@@ -210,7 +210,7 @@ def quality(asked: list[tuple[Question, Any]]) -> dict[str, float]:
 def gate_line(
     found: list[tuple[str, Question, Any]], open_at: float, keep_at: float, default: bool
 ) -> dict[str, Any]:
-    """What the gate would let through with these thresholds, of the ten best."""
+    """Return the results of the gate with these thresholds, of the ten best."""
     shares: dict[str, list[float]] = {"own": [], "raw": [], "hard": []}
     returned = []
     for kind, question, result in found:
@@ -240,7 +240,7 @@ def latency(
     policy: Any,
     vectors: dict[str, np.ndarray[Any, Any]],
 ) -> dict[str, float]:
-    """p50 and p95 of a whole recall, with the question's vector given and without."""
+    """Return p50 and p95 of a whole recall, with the question's vector given and without."""
     from memory.recall import recall
 
     given, embedded = [], []

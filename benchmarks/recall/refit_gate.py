@@ -1,10 +1,10 @@
-"""The gate's coefficients: a logistic regression over labelled memories.
+"""Fit the coefficients of the gate: a logistic regression over labelled memories.
 
     python -m benchmarks.recall.refit_gate [--mode hybrid] FILE
 
-prints what belongs into memory/recall/policy.py. FILE has a JSON object per line:
-{"features": {…}, "relevant": true}, and a "weight" if it counts other than once; the features are
-the channels of a recalled memory. gate_features.py writes the one that the gate was fitted to.
+The script prints the values for memory/recall/policy.py. FILE has a JSON object per line:
+{"features": {…}, "relevant": true}, and an optional "weight". The features are the channels of a
+recalled memory. gate_features.py writes the file to which the gate was fitted.
 """
 
 import argparse
@@ -20,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.tools.throwaway import set_up
 
-# Of the L2 penalty on standardised features: without it, features that part the data perfectly
-# would have no finite coefficient.
+# Inverse strength of the L2 penalty on standardised features. Without it, features that separate
+# the data perfectly would have no finite coefficient.
 INVERSE_PENALTY = 1.0
 
 

@@ -1,15 +1,15 @@
-"""What a recall costs, and whether it still finds, as one user's memory grows among others'.
+"""Measure the cost and quality of recall as the memory of one user grows among others.
 
     python -m benchmarks.recall.scale [--sizes 600,5000,20000,100000] [--others 200]
         [--rounds 1] [--json OUT]
 
-Messages are made of words drawn as in a language (Zipf's law, a topic for each thread), and a
-vector is the sum of its words' directions with noise, so that words and vectors agree about as much
-as in speech and no time goes into embedding; all else is the product's: `index_messages`, the HNSW
-index in place, `konstruct_app`, policies on. A question is a few words of one message, which must
-be found; the exact answer is that of the same recall with no limit on what is weighed as a whole.
-Each question is timed when it is asked for the first time, after others. A large scope is then also
-read by both strategies that there are (memory/recall/queries.py), in turns, the second time.
+The words of messages are drawn by Zipf's law with a topic for each thread. A vector is the sum of
+the directions of its words with noise, so that words and vectors agree as in natural text and
+embedding takes no time. The rest is the product: `index_messages`, the HNSW index, `konstruct_app`,
+policies on. A question is a few words of one message, which must be found. The exact answer is that
+of the same recall without a limit on the weighed messages. Each question is timed when it is asked
+for the first time, after others. A large scope is then also read by both strategies
+(memory/recall/queries.py) in turns.
 """
 
 import argparse
@@ -57,7 +57,7 @@ class Language:
         self._directions = directions * (rarity**1.3)[:, None]
 
     def thread(self) -> list[str]:
-        """Ten to thirty messages on one topic, of one to three sentences."""
+        """Return ten to thirty messages on one topic, of one to three sentences."""
         topic = int(self._random.integers(TOPICS))
         return [
             " ".join(self._sentence(topic) for _ in range(self._random.integers(1, 4)))
@@ -74,22 +74,22 @@ class Language:
         return " ".join(f"w{word}" for word in words) + "."
 
     def question(self, content: str) -> str:
-        """Four words of a sentence of the message, as somebody who remembers a part of it asks."""
+        """Return four words of a sentence of the message, as an imprecise question."""
         sentence = self._random.choice(content.rstrip(".").split(". "))
         return " ".join(self._random.choice(sentence.split(), 4, replace=False))
 
     def count_tokens(self, text: str) -> int:
-        """One for each word."""
+        """Count one token for each word."""
         return len(text.split())
 
     def encode(self, texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """Unit vectors; of the same text the same."""
+        """Return unit vectors. The same text has the same vector."""
         return np.stack([self._vector(text) for text in texts])
 
     def encode_batches(
         self, texts: Sequence[str]
     ) -> Iterator[tuple[range, np.ndarray[Any, np.dtype[np.float32]]]]:
-        """All of them in one batch."""
+        """Encode all texts in one batch."""
         yield range(len(texts)), self.encode(texts)
 
     def _vector(self, text: str) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -143,7 +143,7 @@ def main() -> None:
 
 
 def grow(tenant_id: UUID, scope: Scope, count: int, language: Language) -> dict[UUID, str]:
-    """Write so many messages and index them; their contents by id."""
+    """Create messages and index them. Return their contents by id."""
     from django.db import transaction
 
     from memory.indexing import service
@@ -179,7 +179,7 @@ def grow(tenant_id: UUID, scope: Scope, count: int, language: Language) -> dict[
 def measure(
     tenant_id: UUID, scope: Scope, contents: dict[UUID, str], language: Language
 ) -> dict[str, float]:
-    """Ask for single messages; milliseconds, and what is found as against the exact ranking."""
+    """Ask for single messages. Return milliseconds, and results compared with the exact ranking."""
     from memory.recall import recall
     from memory.recall.policy import RecallPolicy
     from memory.recall.queries import WHOLE_SCOPE, Strategy
@@ -197,7 +197,7 @@ def measure(
         ).hits
         return {hit.message_id for hit in hits}
 
-    # As it is used: each question once, after others.
+    # Each question is asked once, after others, as in production.
     answers, milliseconds = zip(*(timed(ask, *question) for question in questions), strict=True)
     strategies = (Strategy.QUANTIZED, Strategy.HNSW) if len(contents) > WHOLE_SCOPE else ()
     by_strategy: dict[Strategy, list[float]] = {strategy: [] for strategy in strategies}
@@ -230,7 +230,7 @@ def measure(
 def timed(
     ask: Callable[[str, np.ndarray], set[UUID]], query: str, vector: np.ndarray
 ) -> tuple[set[UUID], float]:
-    """The answer, and the milliseconds that it takes."""
+    """Return the answer and its milliseconds."""
     started = time.perf_counter()
     answer = ask(query, vector)
     return answer, 1000 * (time.perf_counter() - started)
@@ -238,7 +238,7 @@ def timed(
 
 @contextmanager
 def read_by(strategy: "Strategy") -> Iterator[None]:
-    """Let recall read every scope in this way, whatever its size."""
+    """Read every scope with this strategy, whatever its size."""
     from memory.recall import service as recall_module
     from memory.recall.queries import LIMITS, Strategy
 

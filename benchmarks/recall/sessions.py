@@ -1,13 +1,13 @@
-"""Whether recall finds the session that holds the answer, among long turns: LongMemEval.
+"""Measure whether recall finds the session with the answer among long turns: LongMemEval.
 
     python -m benchmarks.recall.sessions --data longmemeval_dev.json.gz [--mode vector] [--json OUT]
     python -m benchmarks.recall.sessions --seed 1
 
-Each question has a haystack of some fifty sessions, which are imported by the product's own path as
-one user's, with their dates. Sessions are ranked by the best of their messages. R@k is the share of
-the sessions with the answer that are among the first k; any@k, that one is; all@k, that all are;
-MRR is the mean of 1 / rank over the sessions with the answer. Questions and sessions are read from
-a file, which is not part of this repository, or composed (long_turns.py).
+Each question has a haystack of about fifty sessions. They are imported with the product as sessions
+of one user, with their dates. Sessions are ranked by the best of their messages. R@k is the share
+of the sessions with the answer among the first k; any@k, that one is; all@k, that all are; MRR is
+the mean of 1 / rank over the sessions with the answer. Questions and sessions are read from a file,
+which is not part of this repository, or composed (long_turns.py).
 """
 
 import argparse
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def _user_of(question: dict[str, Any]) -> str:
-    """The user of a haystack; questions may share it."""
+    """Return the user of a haystack. Questions may share it."""
     ids = json.dumps(question["haystack_session_ids"])
     return hashlib.sha256(ids.encode()).hexdigest()[:32]
 
@@ -65,7 +65,7 @@ def _user_of(question: dict[str, Any]) -> str:
 def write(
     tenant_id: UUID, agent_id: UUID, question: dict[str, Any], sessions: dict[str, Any]
 ) -> None:
-    """Import the haystack of a question and let the outbox index it."""
+    """Import the haystack of a question, and index it with the outbox."""
     from memory.conversations.importing import ImportedTurn, import_turns
     from memory.indexing import embedding_jobs
 
@@ -93,7 +93,7 @@ def write(
 def measure(
     tenant_id: UUID, agent_id: UUID, questions: list[dict[str, Any]], mode: str
 ) -> dict[str, float]:
-    """Ask every question; the measures' means over them."""
+    """Ask every question. Return the means of the measures."""
     from memory.recall import recall
     from memory.recall.policy import RecallPolicy
 

@@ -1,12 +1,12 @@
-"""What a fixed threshold of `retrieve_relevant` lets through: of the evidence, and of the rest.
+"""Measure a fixed threshold of `retrieve_relevant`: evidence and other messages above it.
 
     python -m benchmarks.recall.threshold locomo.json
 
-Each message is embedded in two ways: as the pipeline does, piece by piece with its speaker, and
-whole, as callers of `store_embedding` do. For every question and every message
-that answers it the best cosine of the message's pieces is compared with the threshold. `others` is
-how many messages of the dialogue that do not answer the question pass too: `top_k` decides among
-all that pass. The last lines give the thresholds that keep half and nine tenths of the evidence.
+Each message is embedded in two ways: in pieces with its speaker, as the pipeline does, and whole,
+as callers of `store_embedding` do. For every question and every message that answers it, the best
+cosine of the message's pieces is compared with the threshold. `others` is the number of other
+messages of the dialogue above it; `top_k` decides among all of these. The last lines give the
+thresholds that keep half and nine tenths of the evidence.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def main() -> None:
 def measure(
     dialogues: list[Dialogue], texts_of: Callable[[Turn], list[str]], embedder: "Embedder"
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Best cosines of all evidence, shape (pairs,), and of each question's other messages."""
+    """Return the best cosines of all evidence, shape (pairs,), and of other messages."""
     evidence: list[float] = []
     others: list[np.ndarray] = []
     for dialogue in dialogues:
