@@ -1,1 +1,1 @@
-"""From an accepted message to its reply, without the time of the language model."""
+"""Benchmarks of replies: from an accepted message to its reply, without the language model."""

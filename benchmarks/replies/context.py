@@ -1,13 +1,13 @@
-"""What the context of one prompt costs, beside LangGraph's own saver and store on the same rows.
+"""Measure the cost of the context of a prompt, and of LangGraph's saver and store.
 
     python -m benchmarks.replies.context [--stored 10000] [--facts 100] [--prompts 200]
 
-Konstruct: `ContextManager.compile_working_context` for a user with 20 recent turns, so many stored
-messages and facts: window, recall, facts, and the cut to the budget; as `konstruct_app` with
-policies on. LangGraph: its PostgresSaver gets a thread with the same turns, and its PostgresStore
-searches the same messages by the same model's vectors (HNSW, its default); no policies, and nothing
-is compiled. Both need each question's vector once: it is timed once, handed to LangGraph's search,
-and counted in both sums. Every question is asked of both in turn.
+Konstruct: `ContextManager.compile_working_context` for a user with 20 recent turns, stored messages
+and facts: window, recall, facts, and the cut to the budget; as `konstruct_app` with policies on.
+LangGraph: its PostgresSaver gets a thread with the same turns, and its PostgresStore searches the
+same messages by the vectors of the same model (HNSW, its default), without policies and without
+compiling. Both need the vector of each question once: it is timed once, passed to LangGraph's
+search, and added to both sums. Both get each question in turn.
 """
 
 import argparse
@@ -43,19 +43,19 @@ def main() -> None:
         compare(tenant_id, agent_id, saver, peer, arguments.prompts)
 
 
-# The vectors of questions, which LangGraph's store takes from here.
+# Vectors of questions, read by LangGraph's store.
 known: dict[str, list[float]] = {}
 
 
 def embed_unless_known(texts: Sequence[str]) -> list[list[float]]:
-    """What LangGraph's store embeds with."""
+    """Embed texts for LangGraph's store."""
     from memory.embedding.embedder import embed
 
     return [known[text] for text in texts] if known.keys() >= set(texts) else embed(texts)
 
 
 def fill(tenant_id: UUID, agent_id: UUID, stored: int, facts: int) -> None:
-    """A transcript with its embeddings, a full window, and facts."""
+    """Create a transcript with its embeddings, a full window, and facts."""
     from memory.context import LongTermMemory, MemoryEntry
     from memory.conversations import short_term
     from memory.indexing import embedding_jobs
@@ -77,7 +77,7 @@ def fill(tenant_id: UUID, agent_id: UUID, stored: int, facts: int) -> None:
 
 
 def fill_langgraph(tenant_id: UUID, agent_id: UUID, saver: Any, peer: Any) -> None:
-    """The same turns as a thread's newest checkpoint, the same messages as items of the store."""
+    """Store the same turns as the newest checkpoint of a thread, and the messages as items."""
     from langchain_core.messages import AIMessage, HumanMessage
     from langgraph.checkpoint.base import empty_checkpoint
     from langgraph.store.base import PutOp
@@ -108,7 +108,7 @@ def fill_langgraph(tenant_id: UUID, agent_id: UUID, saver: Any, peer: Any) -> No
 
 
 def compare(tenant_id: UUID, agent_id: UUID, saver: Any, peer: Any, prompts: int) -> None:
-    """Ask the same questions of both, and print what they took."""
+    """Ask both the same questions, and print the times."""
     from memory.context import ContextManager
     from memory.context.working import WorkingContextCompiler
     from memory.conversations import short_term
@@ -169,7 +169,7 @@ def print_table(seconds: dict[str, list[float]]) -> None:
 
 @contextlib.contextmanager
 def langgraphs_own() -> Iterator[tuple[Any, Any]]:
-    """LangGraph's saver and store in a schema of their own, dropped afterwards."""
+    """Return LangGraph's saver and store in their own schema, which is dropped afterwards."""
     import psycopg
     from django.conf import settings
     from langgraph.checkpoint.postgres import PostgresSaver

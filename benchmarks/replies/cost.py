@@ -1,11 +1,11 @@
-"""What a reply costs without its language model, beside the same reply of an earlier version.
+"""Measure the cost of a reply without its language model, in this and an earlier version.
 
     python -m benchmarks.replies.cost [--replies 100] [--baseline ad96dc1]
 
-Each version works in a process of its own, with its own requirements, Postgres and Valkey, one
-after the other, as `konstruct_app` with policies on. The built-in responder answers. Messages are
-those to Postgres that wait for an answer, locks among them. CPU is the worker's: other work on the
-machine changes it little.
+Each version runs in its own process with its own requirements, Postgres and Valkey, one after the
+other, as `konstruct_app` with policies on. The built-in responder answers. The script counts
+messages to Postgres that wait for an answer, including locks. CPU time is that of the worker; other
+load on the machine changes it little.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def of_version(version: Version, replies: int) -> dict[str, float]:
-    """Let a version's own Python measure."""
+    """Measure with the Python of a version."""
     done = subprocess.run(
         [version.python, str(Path(__file__).with_name("cost_worker.py")), str(replies)],
         cwd=version.root,

@@ -1,4 +1,4 @@
-"""One version's side of cost.py: replies measured in that version's folder, by its Python."""
+"""The part of cost.py for one version: it runs in that version's folder with its Python."""
 
 import json
 import statistics
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-# This script runs in another version's folder, and by its path.
+# This script runs in the folder of another version, and is started by its path.
 sys.path[0] = str(Path(__file__).resolve().parents[1] / "tools")
 from of_version import first_of, use_version_in  # type: ignore[import-not-found] # noqa: E402
 

@@ -1,4 +1,4 @@
-"""What a message costs on its way, without the language model.
+"""Measure the cost of a message in the pipeline, without the language model.
 
     python -m benchmarks.replies.pipeline [--stored 100,10000] [--messages 200]
 
@@ -28,7 +28,7 @@ TIMES = ("last Monday", "in March", "yesterday", "before the storm", "on her bir
 
 
 def sentence(random_: random.Random) -> str:
-    """Return one of 6,000 plain statements, numbered so that no two are equal."""
+    """Return one of 6,000 statements, numbered so that no two are equal."""
     parts = (random_.choice(words) for words in (SUBJECTS, VERBS, THINGS, PLACES, TIMES))
     return f"{' '.join(parts).capitalize()}, item {random_.randrange(10**6)}."
 
@@ -40,14 +40,14 @@ class Stopwatch:
         self.seconds: dict[str, list[float]] = {}
 
     def time(self, step: str, function: Callable[[], T]) -> T:
-        """Call the function and note how long it took."""
+        """Call the function and record its duration."""
         started = time.perf_counter()
         result = function()
         self.seconds.setdefault(step, []).append(time.perf_counter() - started)
         return result
 
     def print(self) -> None:
-        """Print a line per step, and messages per second of all."""
+        """Print a line for each step, and messages a second of all steps."""
         print(f"  {'step':<18}{'p50 ms':>10}{'p95 ms':>10}")
         for step, seconds in self.seconds.items():
             milliseconds = sorted(1000 * value for value in seconds)
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def measure(tenant_id: UUID, stored: int, messages: int) -> None:
-    """Store messages of a new user, then time the way of further ones."""
+    """Store messages of a new user, then time the steps of further ones."""
     from konstruct.orchestrator import agents
     from konstruct.orchestrator.messages import konstruct_message
     from konstruct.orchestrator.pipeline import accept, decisions, respond, snapshot, write
@@ -94,7 +94,7 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
         for number in range(messages + 5):
             text = sentence(random_)
             if number == 5:
-                watch = Stopwatch()  # the first ones warm caches, connections and the model
+                watch = Stopwatch()  # the first messages warm caches, connections and the model
             incoming = accept.Incoming(
                 agent_id=agent.id, user_id=user_id, thread_id="now", channel="rest", content=text
             )
@@ -123,16 +123,14 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
             watch.time("append", partial(write.append_to_window, message, reply))
             watch.time("finish", partial(write.finish, message, reply))
             if number % 20 == 0:
-                embedding_jobs.drain(
-                    tenant_id
-                )  # the worker that embeds, out of the way of the reply
+                embedding_jobs.drain(tenant_id)  # the worker that embeds, outside of the reply
         watch.print()
 
 
 def store(
     tenant_id: UUID, agent_id: UUID, user_id: str, count: int, random_: random.Random
 ) -> None:
-    """Write a transcript, 40 turns a thread; the embeddings follow by embedding_jobs."""
+    """Write a transcript of 40 turns a thread. The embeddings follow from embedding_jobs."""
     from memory.conversations.transcript import record_message
 
     for number in range(count):

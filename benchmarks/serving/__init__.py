@@ -1,1 +1,1 @@
-"""What callers wait for: REST, streams, Slack and the admin, by the production server."""
+"""Benchmarks of the production server: REST, streams, Slack and the admin."""

@@ -1,10 +1,10 @@
-"""What each page of a tenant's admin takes with 500,000 messages, and with 500.
+"""Time each page of a tenant's admin with 500,000 messages and with 500.
 
     python -m benchmarks.serving.admin [--messages 500000] [--people 5000] [--rounds 20]
 
-Both tenants are filled by benchmarks.serving.large_tenant, and are asked by turns, through Django's
-whole stack. Opened are all pages that have a query budget, and the list and the newest row of each
-model. Printed are medians, 95th percentiles, and the ratio of the latter.
+benchmarks.serving.large_tenant fills both tenants. Requests alternate between them and pass the
+whole Django stack. The script opens all pages that have a query budget, and the list and the newest
+row of each model. It prints medians, 95th percentiles, and the ratio of the latter.
 """
 
 import argparse
@@ -23,12 +23,12 @@ from benchmarks.serving.large_tenant import filled
 from benchmarks.tools.throwaway import set_up, throwaway_tenant
 
 FEW: Final = 500
-# Pages above this ratio are timed again, three times as often.
+# Pages above this ratio are timed again, with three times as many rounds.
 TIMED_AGAIN: Final = 2.0
 
 
 def pages(tenant_id: UUID) -> dict[str, str]:
-    """The pages that are timed: all that have a query budget, and lists and rows of all models."""
+    """Return the timed pages: all with a query budget, and lists and rows of all models."""
     from django.contrib.auth.models import User
     from django.urls import reverse
 
@@ -113,9 +113,9 @@ def client_of(tenant_id: UUID) -> Any:
 
 
 def time_pages(many: UUID, few: UUID, rounds: int) -> dict[str, dict[str, float]]:
-    """Open each page of both tenants by turns; medians and 95th percentiles in milliseconds.
+    """Open each page of both tenants in turns. Return medians and 95th percentiles in ms.
 
-    Those above TIMED_AGAIN are opened three times as often, and have the figures of that.
+    Pages above TIMED_AGAIN are opened three times as often, and have the figures of that.
     """
     addresses = {"many": pages(many), "few": pages(few)}
     clients = {"many": client_of(many), "few": client_of(few)}
@@ -142,7 +142,7 @@ def open_page(client: Any, path: str) -> None:
 
 
 def in_turns(acts: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Do two acts by turns; medians, 95th percentiles, and the first's by the second's.
+    """Run two functions in turns. Return medians, 95th percentiles, and their ratio.
 
     The first round is not counted: it compiles templates and plans.
     """
@@ -163,7 +163,7 @@ def in_turns(acts: Mapping[str, Callable[[], object]], rounds: int) -> dict[str,
 
 
 def main() -> None:
-    """Fill two tenants, time their pages, remove them."""
+    """Fill two tenants, time their pages, and remove them."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

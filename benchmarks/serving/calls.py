@@ -1,10 +1,10 @@
-"""What a request does, counted: calls of Python functions, and messages to Postgres.
+"""Count Python function calls and messages to Postgres of a request.
 
     python -m benchmarks.serving.calls REVISION [REVISION …]
 
-Each revision is checked out, gets an embedded Postgres with a tenant of its own, and answers the
-same requests in one thread, with this environment's packages. The counts are of one request, the
-median of `ROUNDS`: they say of two revisions which does more, whatever else the machine does.
+Each revision is checked out, gets an embedded Postgres with its own tenant, and answers the same
+requests in one thread, with the packages of this environment. The counts are of one request, the
+median of `ROUNDS`. They compare revisions independently of the load of the machine.
 """
 
 import argparse
@@ -22,7 +22,7 @@ ROUNDS = 15
 
 
 def main() -> None:
-    """Count, revision by revision, and compare each with the one before it."""
+    """Count revision by revision, and compare each with the one before it."""
     if sys.argv[1:] == ["--here"]:
         print(json.dumps(count()))
         return
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def of(revision: str) -> dict[str, list[float]]:
-    """Check a revision out, and let it count."""
+    """Check a revision out, and count there."""
     root = PLACE / revision
     git = [shutil.which("git") or "git", "-C", str(PROJECT), "worktree"]
     subprocess.run([*git, "add", "--quiet", "--detach", str(root), revision], check=True)
@@ -70,7 +70,7 @@ def of(revision: str) -> dict[str, list[float]]:
 
 
 def count() -> dict[str, list[float]]:
-    """Calls and messages of each kind of request, in this process and this revision."""
+    """Count calls and messages of each kind of request, in this process and this revision."""
     sys.path[0] = str(Path.cwd())
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
     import django
@@ -123,7 +123,7 @@ def count() -> dict[str, list[float]]:
             answer = ask()
             sys.setprofile(None)
             assert answer.status_code < 300, answer.content
-            if number >= 5:  # what is loaded or cached at first use
+            if number >= 5:  # code that is loaded or cached at first use
                 rounds.append((calls, messages))
         found[kind] = [statistics.median(each) for each in zip(*rounds, strict=True)]
     return found

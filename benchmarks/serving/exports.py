@@ -1,9 +1,9 @@
-"""The memory that an export of a list takes, with 500,000 messages and with 5,000.
+"""Measure the memory of a list export, with 500,000 messages and with 5,000.
 
     python -m benchmarks.serving.exports [--messages 500000]
 
-Each export is read piece by piece in a process of its own, which has made one before. Printed is
-the growth of its peak memory, and the ratio of the two.
+Each export is read piece by piece in its own process, after a first export. The script prints the
+growth of its peak memory, and the ratio of the two.
 """
 
 import argparse
@@ -23,12 +23,12 @@ MESSAGES = "/admin/memory/message/export/{}/"
 
 
 def export(tenant_id: UUID, address: str) -> dict[str, float]:
-    """Export from a page; return the growth of peak memory, the size and seconds.
+    """Export from a page. Return the growth of peak memory, the size and the seconds.
 
-    A page of a person exports by a POST.
+    The page of a person exports by a POST.
     """
     client = client_of(tenant_id)
-    # What a process makes once.
+    # Memory that a process allocates once.
     b"".join(client.get(f"{MESSAGES.format('csv')}?from=2999-01-01").streaming_content)
     before, started = _peak(), time.perf_counter()
     answer = client.post(address) if "/person/" in address else client.get(address)
@@ -45,7 +45,7 @@ def _peak() -> int:
 
 
 def measured(tenant_id: UUID, address: str) -> dict[str, float]:
-    """Export in a process of its own."""
+    """Export in a separate process."""
     command = [sys.executable, "-m", "benchmarks.serving.exports", "--of", str(tenant_id), address]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     found: dict[str, float] = json.loads(output.splitlines()[-1])

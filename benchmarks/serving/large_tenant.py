@@ -1,12 +1,12 @@
-"""A tenant with many messages, and with rows of each table that pages of its admin read.
+"""Create a tenant with many messages, and rows of each table that pages of its admin read.
 
     python -m benchmarks.serving.large_tenant SLUG [--messages 500000] [--people 5000]
 
-Rows are made by Postgres itself, as the owner: a month of messages with 5 agents, half of them
-replies; for a part of them vectors, postings, recalls, facts, calls of language models and of
-tools, escalations, reviews, deliveries and entries of the access log; names and accounts of all
-people. All vectors are the same one, and the HNSW index is left out, which no page of these uses.
-All else is the product's: its other indexes, its role, its policies.
+Postgres creates the rows as the owner: a month of messages with 5 agents, half of them replies; for
+a part of them vectors, postings, recalls, facts, calls of language models and of tools,
+escalations, reviews, deliveries and entries of the access log; and names and accounts of all
+people. All vectors are equal. The HNSW index is dropped, because no page uses it. Other indexes,
+role and policies are those of the product.
 """
 
 import argparse
@@ -23,7 +23,7 @@ _OF = "agent_id, user_id"
 _BY = "'person', '1', 'eva'"
 FILL: Final = (
     "DROP INDEX IF EXISTS embedding_hnsw",
-    # A thread's turns are {threads} numbers apart, and alternate.
+    # The turns of a thread are {threads} numbers apart, and alternate.
     """INSERT INTO memory_message (id, agent_id, user_id, thread_id, channel, role, content,
                                    in_reply_to_id, created_at)
        SELECT md5('m' || n)::uuid,
@@ -35,7 +35,7 @@ FILL: Final = (
               now() - interval '30 days' * (1 - n::float8 / {messages})
        FROM generate_series(1, {messages}) AS n,
             LATERAL (SELECT mod((n - 1) / {threads}, 2) = 1) AS turn (is_reply)""",
-    # All people in one thread, as in a channel of Slack.
+    # All people in one thread, as in a Slack channel.
     """INSERT INTO memory_message (agent_id, user_id, thread_id, channel, role, content, created_at)
        SELECT agent_id, user_id, 'shared', 'slack', 'user', 'Hello all', created_at
        FROM memory_message WHERE mod(number, 100) = 0""",
@@ -147,7 +147,7 @@ WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
 
 
 def fill(tenant_id: UUID, messages: int, people: int) -> None:
-    """Make the rows, as the owner, who may drop the index."""
+    """Create the rows as the owner, which may drop the index."""
     from django.contrib.auth.models import User
     from django.db import connection
 
@@ -174,7 +174,7 @@ def fill(tenant_id: UUID, messages: int, people: int) -> None:
 
 
 def filled(tenant_id: UUID, messages: int, people: int) -> None:
-    """Fill a tenant in a process of the owner's."""
+    """Fill a tenant in a process of the owner."""
     subprocess.run(
         [
             *(sys.executable, "-m", "benchmarks.serving.large_tenant", str(tenant_id)),

@@ -1,11 +1,11 @@
-"""What accepting a message costs a tenant without quotas, with them, and near a limit.
+"""Measure accepting a message without quotas, with quotas, and near a limit.
 
     python -m benchmarks.serving.quotas [--rounds 20] [--pooled]
 
-One process, the API's own view, and a tenant for each; they take turns. `far`: hard limits of all
-that a message uses, which are far away. `near`: fewer than a hundred messages are left, so that
-requests of the tenant wait for each other. With --pooled through a PgBouncer in transaction mode.
-Printed are the medians and the 95th percentiles in milliseconds.
+One process runs the view of the API for a tenant of each kind, in turns. `far`: hard limits of all
+resources of a message, far away. `near`: fewer than a hundred messages are left, so that requests
+of the tenant wait for each other. With --pooled through a PgBouncer in transaction mode. The script
+prints medians and 95th percentiles in milliseconds.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def key_of(tenant_id: Any) -> str:
-    """Make an agent, and return a key."""
+    """Create an agent. Return a key."""
     from konstruct.api.auth.keys import issue_key
     from konstruct.orchestrator.agents import create_agent
 
@@ -54,7 +54,7 @@ def key_of(tenant_id: Any) -> str:
 
 
 def through_pooler() -> Any:
-    """Let the connection of this thread lead to a pooler until the block ends."""
+    """Connect this thread through a pooler during the block."""
     from contextlib import contextmanager
 
     from django.db import connection
@@ -79,7 +79,7 @@ def through_pooler() -> Any:
 
 
 def set_far(tenant_id: Any) -> None:
-    """Limit all that a message uses, far away."""
+    """Set distant limits for all resources of a message."""
     from konstruct.orchestrator.usage import OF_MESSAGES
     from tenants.limits.quotas import Limit, set_limits
 
@@ -87,7 +87,7 @@ def set_far(tenant_id: Any) -> None:
 
 
 def set_near(tenant_id: Any) -> None:
-    """Limit messages so that those of a turn, and no hundred, are left."""
+    """Set a limit that leaves the messages of a turn, and fewer than a hundred."""
     from konstruct.orchestrator.usage import usage_of
     from tenants.context import tenant_scope
     from tenants.limits.quotas import Limit, Quota, set_limits
@@ -100,7 +100,7 @@ def set_near(tenant_id: Any) -> None:
 
 
 def measure(tenants: dict[str, Any], keys: dict[str, str], rounds: int) -> None:
-    """Let the tenants take turns, and print the figures."""
+    """Measure the tenants in turns, and print the figures."""
     from django.test import Client
 
     client = Client(headers={"Host": "localhost"})
@@ -121,7 +121,7 @@ def measure(tenants: dict[str, Any], keys: dict[str, str], rounds: int) -> None:
 
 
 def send(client: Any, key: str, turn: int, number: int) -> float:
-    """Send a message; return the milliseconds until it is accepted."""
+    """Send a message. Return the milliseconds until it is accepted."""
     body = {"agent": "ada", "user_id": f"user-{number % 5}", "content": f"Turn {turn}, {number}."}
     began = time.perf_counter()
     answer = client.post(

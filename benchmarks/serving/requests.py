@@ -1,15 +1,16 @@
-"""What a request costs beside the work in it, and beside the same request of an earlier version.
+"""Measure the overhead of a request, and compare it with an earlier version.
 
     python -m benchmarks.serving.requests [--requests 300] [--stored 500] [--baseline ad96dc1]
 
 Both versions run at once, each with its own requirements, Postgres, tenant and production server
-(two processes), as `konstruct_app` with policies on; rate limits are out of reach, and no worker
-answers. They have their turns: some requests of one, some of the other, and between them the same
-work without HTTP in a process of that version.
+(two processes), as `konstruct_app` with policies on. Rate limits are out of reach, and no worker
+answers. They take turns: some requests to one, some to the other, and between them the same work
+without HTTP in a process of that version.
 
-search: `POST /memories/search/` beside embedding and `recall`; send: `POST /messages/` beside
-`accept`; list: `GET /messages/?limit=50` beside those rows. `messages` are those to Postgres that
-wait for an answer. CPU is of one request, by one client that keeps its connection.
+search: `POST /memories/search/` compared with embedding and `recall`; send: `POST /messages/`
+compared with `accept`; list: `GET /messages/?limit=50` compared with those rows. `messages` are
+those to Postgres that wait for an answer. CPU time is that of one request, from one client that
+keeps its connection.
 """
 
 import argparse
@@ -34,7 +35,7 @@ COUNTED = 20
 
 @dataclass
 class Side:
-    """One version that runs."""
+    """A running version."""
 
     version: Version
     process: "subprocess.Popen[str]"
@@ -44,7 +45,7 @@ class Side:
     figures: dict[tuple[str, str], list[float]] = field(default_factory=dict)
 
     def ask(self, **question: Any) -> dict[str, Any]:
-        """Let it answer a question."""
+        """Send a question, and return the answer."""
         assert self.process.stdin
         assert self.process.stdout
         if question:
@@ -57,15 +58,15 @@ class Side:
         return answer
 
     def note(self, kind: str, what: str, *values: float) -> None:
-        """Keep what was measured."""
+        """Record a measurement."""
         self.figures.setdefault((kind, what), []).extend(values)
 
     def median(self, kind: str, what: str) -> float:
-        """The median of what was measured."""
+        """Return the median of the measurements."""
         return statistics.median(self.figures[kind, what])
 
     def p95(self, kind: str, what: str) -> float:
-        """What 19 of 20 are below."""
+        """Return the 95th percentile."""
         return statistics.quantiles(self.figures[kind, what], n=20, method="inclusive")[18]
 
 
@@ -92,7 +93,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def beginning(version: Version, stored: int) -> Iterator[Side]:
-    """Start a version's part; it ends with the block."""
+    """Start the processes of a version. They end with the block."""
     process = subprocess.Popen(
         [version.python, str(Path(__file__).with_name("requests_worker.py")), str(stored)],
         cwd=version.root,
@@ -121,12 +122,12 @@ def measure_messages(side: Side, kind: str) -> None:
 
 
 def measure(sides: list[Side], kind: str, count: int) -> None:
-    """Let the versions have their turns."""
+    """Measure the versions in turns."""
     requests = {side.version.name: by_http(0)[kind] for side in sides}
     for number in range(ROUNDS + 1):
         for side in sides:
             within = side.ask(ask="in process", kind=kind, count=count)["milliseconds"]
-            # A connection of its own: the server closes those that are idle in others' turns.
+            # A new connection: the server closes idle ones during the turns of the other version.
             work = over(side.port, side.key, requests[side.version.name])
             work(0)
             before = side.ask(ask="cpu")
@@ -134,7 +135,7 @@ def measure(sides: list[Side], kind: str, count: int) -> None:
             after = side.ask(ask="cpu")
             rate, together = timed(work, count, CLIENTS, warm_up=0)
             if number == 0:
-                continue  # connections, caches and models are warm from now on
+                continue  # connections, caches and models are warm from here
             side.note(kind, "in process", *within)
             side.note(kind, "alone", *alone)
             side.note(kind, "together", *together)

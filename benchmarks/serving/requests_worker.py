@@ -1,8 +1,8 @@
-"""One version's part of a comparison: a tenant, a server, and the same work in this process.
+"""The part of requests.py for one version: a tenant, a server, and the same work in process.
 
-Started by `requests.py` with that version's Python in that version's folder, whose own benchmark of
-REST knows how things are called there. Each line that comes in is a question in JSON, each line
-that goes out its answer.
+`requests.py` starts this script with that version's Python in that version's folder. The benchmark
+of REST in that folder has the names of that version. Each input line is a question in JSON, and
+each output line is its answer.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import psutil
 
-# This script runs in another version's folder, and by its path.
+# This script runs in the folder of another version, and is started by its path.
 sys.path[0] = str(Path(__file__).resolve().parents[1] / "tools")
 from of_version import first_of, use_version_in  # type: ignore[import-not-found] # noqa: E402
 
@@ -29,7 +29,7 @@ throwaway = first_of("benchmarks.tools.throwaway", "throwaway")
 
 
 def main() -> None:
-    """Serve, and answer questions until there are no more."""
+    """Start the server, and answer questions until the input ends."""
     stored = int(sys.argv[1])
     throwaway.set_up()
     with throwaway.throwaway_tenant() as tenant_id:
@@ -49,7 +49,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def counted_server() -> Iterator[tuple[int, Any]]:
-    """A second server, between which and Postgres messages are counted."""
+    """A second server, whose messages to Postgres are counted."""
     from django.db import connection
 
     place = connection.settings_dict
@@ -65,7 +65,7 @@ def counted_server() -> Iterator[tuple[int, Any]]:
 
 
 def timed(work: Any, count: int) -> dict[str, Any]:
-    """Do it so often; the milliseconds of each."""
+    """Call the function so often. Return the milliseconds of each call."""
     milliseconds = []
     for number in range(count):
         start = time.perf_counter()
@@ -75,7 +75,7 @@ def timed(work: Any, count: int) -> dict[str, Any]:
 
 
 def cpu_seconds(port: int) -> dict[str, float]:
-    """CPU seconds so far of the web processes of that port, and of this home's Postgres."""
+    """Return the CPU seconds so far of the web processes of that port and of this Postgres."""
     web = postgres = 0.0
     home = Path(os.environ["KONSTRUCT_HOME"]).resolve()
     for process in psutil.process_iter():
@@ -83,8 +83,8 @@ def cpu_seconds(port: int) -> dict[str, float]:
             times = process.cpu_times()
             used = times.user + times.system
             ours = process.environ()
-            # Each of its processes works in the directory of the data; sessions that have ended are
-            # counted as the first one's children.
+            # Each process of this Postgres has the data directory as its working directory. Ended
+            # sessions are counted as children of the postmaster.
             if process.name() == "postgres" and Path(process.cwd()).is_relative_to(home):
                 postgres += used + times.children_user + times.children_system
             elif ours.get("PORT") == str(port):
@@ -93,7 +93,7 @@ def cpu_seconds(port: int) -> dict[str, float]:
 
 
 def say(answer: dict[str, Any]) -> None:
-    """Answer in a line."""
+    """Write an answer as one line."""
     print(json.dumps(answer), flush=True)
 
 

@@ -1,14 +1,15 @@
-"""What the REST face costs: search, send and list by HTTP, beside the same work in process.
+"""Measure search, send and list by HTTP, and the same work in process.
 
     python -m benchmarks.serving.rest [--stored 1000] [--requests 300]
 
-The server is gunicorn as it is deployed (two processes), as `konstruct_app` with policies on; rate
-limits are set out of reach, and no worker answers what is sent. Clients keep their connection. They
-share the machine with the server, so that with 8 clients the machine is what is measured.
+The server is gunicorn as deployed (two processes), as `konstruct_app` with policies on. Rate limits
+are out of reach, and no worker answers. Clients keep their connection. They share the machine with
+the server, so with 8 clients the limit is the machine.
 
-search: `POST /memories/search/` beside `recall`; send: `POST /messages/` beside `accept`; list:
-`GET /messages/?limit=50` beside the same 50 rows with the names of their agents. What stands above
-the work in process, with one client, is the face: HTTP, key, rate limit, checks, access log, JSON.
+search: `POST /memories/search/` compared with `recall`; send: `POST /messages/` compared with
+`accept`; list: `GET /messages/?limit=50` compared with the same 50 rows with the names of their
+agents. With one client, the difference to the work in process is the overhead of the API: HTTP,
+key, rate limit, checks, access log, JSON.
 """
 
 import argparse
@@ -67,7 +68,7 @@ def main() -> None:
 
 
 def prepare(tenant_id: UUID, stored: int) -> tuple[UUID, str]:
-    """Make an agent, a key, and a transcript with its embeddings."""
+    """Create an agent, a key, and a transcript with its embeddings."""
     from konstruct.api.auth.keys import issue_key
     from konstruct.orchestrator.agents import create_agent
     from memory.indexing import embedding_jobs
@@ -84,7 +85,7 @@ def prepare(tenant_id: UUID, stored: int) -> tuple[UUID, str]:
 
 
 def in_process(tenant_id: UUID, agent_id: UUID) -> dict[str, Work]:
-    """What the API's views do, without the API."""
+    """Return the work of the API's views without HTTP."""
     from konstruct.api.http.views import agent_names
     from konstruct.orchestrator.agents import find_agent
     from konstruct.orchestrator.models.agents import recall_policy
@@ -115,7 +116,7 @@ def in_process(tenant_id: UUID, agent_id: UUID) -> dict[str, Work]:
 
 
 def by_http(count: int) -> dict[str, Iterator[Request]]:
-    """The same as requests, without end."""
+    """Yield the same as requests, without end."""
     said = random.Random(2)
     about = {"agent": "ada", "user_id": USER}
     return {
@@ -132,7 +133,7 @@ def by_http(count: int) -> dict[str, Iterator[Request]]:
 
 
 def over(port: int, key: str, requests: Iterator[Request]) -> Work:
-    """Send the next of the requests, on the connection that each thread keeps."""
+    """Send the next request on the connection of the thread."""
     local, taking = threading.local(), threading.Lock()
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
 
@@ -155,7 +156,7 @@ def over(port: int, key: str, requests: Iterator[Request]) -> Work:
 def timed(
     work: Work, count: int, clients: int, *, warm_up: int = WARM_UP
 ) -> tuple[float, list[float]]:
-    """Do it so often, by so many threads; return how often a second, and the milliseconds."""
+    """Run it so often in so many threads. Return runs a second, and the milliseconds."""
     for number in range(warm_up):
         work(number)
     milliseconds: list[float] = []
@@ -175,7 +176,7 @@ def timed(
     threads = [threading.Thread(target=client) for _ in range(clients)]
     start = time.perf_counter()
     if clients == 1:
-        client()  # in this thread, whose connections are open
+        client()  # in this thread, which has open connections
     else:
         for thread in threads:
             thread.start()
@@ -193,7 +194,7 @@ def report(name: str, how: str, per_second: float, milliseconds: list[float]) ->
 
 @contextlib.contextmanager
 def serving() -> Iterator[int]:
-    """Serve with the production server as long as the block lasts; yield the port."""
+    """Run the production server during the block. Yield the port."""
     from konstruct.processes import bound_to_this_process
 
     with socket.socket() as probe:

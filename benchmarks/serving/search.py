@@ -1,10 +1,10 @@
-"""Search over all people of a tenant, by the size of the tenant.
+"""Measure the search over all people of a tenant, by the size of the tenant.
 
     python -m benchmarks.serving.search [--memories 500000] [--people 5000] [--rounds 40]
 
-Postgres makes the rows: each message has 15 words of a vocabulary of 20,000, most of them common,
-and one vector near one of 300 topics. All else is the product's: its indexes with HNSW, its role
-and its policies. First comes a tenant of 500 messages of 5 people.
+Postgres creates the rows: each message has 15 words of a vocabulary of 20,000, most of them common,
+and one vector near one of 300 topics. Indexes with HNSW, role and policies are those of the
+product. The first tenant has 500 messages of 5 people.
 """
 
 import argparse
@@ -62,7 +62,7 @@ FILL = (
 
 
 def fill(tenant_id: UUID, memories: int, people: int) -> None:
-    """Make the rows, as the owner, who may make the index again."""
+    """Create the rows as the owner, which may rebuild the index."""
     from django.db import connection
 
     from memory.embedding.embedder import model_version
@@ -82,7 +82,7 @@ def fill(tenant_id: UUID, memories: int, people: int) -> None:
 
 
 def time_searches(tenant_id: UUID, rounds: int) -> None:
-    """Search in each way so often; medians and 95th percentiles in milliseconds."""
+    """Search in each way. Return medians and 95th percentiles in milliseconds."""
     from django.utils import timezone
 
     from konstruct.orchestrator.models import Agent
@@ -116,7 +116,7 @@ def time_searches(tenant_id: UUID, rounds: int) -> None:
 
 
 def main() -> None:
-    """Fill a small and a large tenant, search in them, remove them."""
+    """Fill a small and a large tenant, search in them, and remove them."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

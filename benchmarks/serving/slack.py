@@ -1,15 +1,14 @@
-"""How soon Slack is told that its events have arrived, by the production server.
+"""Measure how fast the production server acknowledges events of Slack.
 
     python -m benchmarks.serving.slack [--events 1000] [--at-once 50]
 
-The server is gunicorn as it is deployed (two processes), as `konstruct_app` with policies on, and
-no worker takes in what arrives. Each event is a mention: its signature, its workspace, the rate
-limit, and the row in the inbox. `again` is one event over and over. Slack waits for three seconds;
-the goal is a p99 below 200 ms with 50 events at once. Whoever sends them shares the machine with
-the server.
+The server is gunicorn as deployed (two processes), as `konstruct_app` with policies on, and no
+worker processes the inbox. Each event is a mention: its signature, its workspace, the rate limit,
+and the row in the inbox. `again` repeats one event. Slack waits for three seconds; the goal is a
+p99 below 200 ms with 50 events at once. The sender shares the machine with the server.
 
-`50 at once` sends fifty, waits until all are answered, and sends the next; `without end` has fifty
-under way all the time, so that it is the machine's throughput that is measured.
+`50 at once` sends fifty, waits until all are answered, and sends the next. `without end` always has
+fifty requests in flight, so it measures the throughput of the machine.
 """
 
 import argparse
@@ -66,7 +65,7 @@ def main() -> None:
 
 
 def in_bursts(work: Callable[[int], object], count: int, at_once: int) -> tuple[float, list[float]]:
-    """Do it so often, so many at once, and wait for all of them each time."""
+    """Run it so often, so many at once, and wait for each group."""
     milliseconds: list[float] = []
 
     def one(number: int) -> None:
@@ -84,7 +83,7 @@ def in_bursts(work: Callable[[int], object], count: int, at_once: int) -> tuple[
 
 
 def connect_workspace(tenant_id: UUID) -> None:
-    """Make an agent, and let it answer in a workspace."""
+    """Create an agent, and connect it to a workspace."""
     from konstruct.channels.slack.installations import connect
     from konstruct.orchestrator.agents import create_agent
 
@@ -100,7 +99,7 @@ def connect_workspace(tenant_id: UUID) -> None:
 
 
 def sending(port: int, event: Callable[[int], object]) -> Callable[[int], object]:
-    """Send events as Slack does, each on a connection of its own."""
+    """Send events as Slack does, each on its own connection."""
     from tests.servers.slack import signed
 
     def send(number: int) -> object:

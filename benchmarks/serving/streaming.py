@@ -1,10 +1,10 @@
-"""How long after the language model has a token a client of a stream has it.
+"""Measure the delay of a token between the language model and the client of a stream.
 
     python -m benchmarks.serving.streaming [--streams 20] [--tokens 20]
 
-The web process and a worker run as they are deployed, with a language model's server on loopback
-that writes a token every 100 ms and notes when. The same client reads streams of that server
-directly, and completions of ours, in turn: the difference is what we add.
+A web process and a worker run as deployed. The language model is a server on loopback that writes a
+token every 100 ms and records the time. The same client reads streams of that server directly, and
+completions of the product, in turn. The difference is the delay of the product.
 """
 
 import argparse
@@ -28,7 +28,7 @@ TOKEN_SECONDS = 0.1
 
 
 class Model(BaseHTTPRequestHandler):
-    """Streams as many tokens as it was told to, each of which says when it was written."""
+    """Streams a configured number of tokens. Each contains the time at which it was written."""
 
     tokens = 20
     protocol_version = "HTTP/1.1"
@@ -52,11 +52,11 @@ class Model(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
+        """Write no log."""
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", type=int, default=20)
     parser.add_argument("--tokens", type=int, default=20)
@@ -94,7 +94,7 @@ def measure(tenant_id: UUID, model: str, log: Path, streams: int) -> None:
 
 
 def lags_of(url: str, key: str, number: int) -> Iterator[float]:
-    """Yield for each token how many seconds after it was written it came."""
+    """Yield for each token the seconds between writing and receiving."""
     said = [{"role": "user", "content": f"Message {number}"}]
     body = {"model": "ada", "user": "maria", "messages": said, "stream": True}
     headers = {"Authorization": f"Bearer {key}"}

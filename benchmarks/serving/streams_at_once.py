@@ -1,11 +1,11 @@
-"""Many streams at once on one web process: how soon a token comes, and how others are answered.
+"""Measure many streams at once on one web process: token delay, and other requests.
 
     python -m benchmarks.serving.streams_at_once [--streams 200] [--tokens 10]
 
-One web process runs as it is deployed. A process stands in for the workers and their language
-models: once all completions are accepted it tells a token of each of them every half second, which
-says when. It also streams the same tokens itself, to as many clients of the same kind: `direct`.
-From then on `/health/live` and the list of models are asked for, each on a connection of its own.
+One web process runs as deployed. Another process replaces the workers and their language models:
+when all completions are accepted, it publishes a token of each every half second, which contains
+the time. It also streams the same tokens directly to as many clients of the same kind: `direct`.
+Meanwhile `/health/live` and the list of models are requested, each on its own connection.
 """
 
 import argparse
@@ -32,7 +32,7 @@ PAUSE_SECONDS = 0.5
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", type=int, default=200)
     parser.add_argument("--tokens", type=int, default=10)
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def measure(tenant_id: UUID, log: Path, streams: int, tokens: int) -> None:
-    """Read streams of the language model's stand-in, then of ours."""
+    """Read direct streams, then streams of the product."""
     from konstruct.api.auth.keys import issue_key
     from konstruct.orchestrator.agents import create_agent
     from tests.konstruct.api.live import serving
@@ -73,7 +73,7 @@ PATHS = ("/health/live", "/v1/models")
 
 
 class Beside:
-    """Asks for other things from when all streams are open until the end."""
+    """Sends other requests while all streams are open."""
 
     def __init__(self, url: str, key: str, streams: int) -> None:
         self._missing = streams
@@ -84,20 +84,20 @@ class Beside:
         )
 
     def opened(self) -> None:
-        """Count one stream more."""
+        """Count one more open stream."""
         self._missing -= 1
         if not self._missing:
             self._thread.start()
 
     def end(self) -> list[tuple[str, float]]:
-        """Return what was asked for, and how long each answer took."""
+        """Return the requests, and the duration of each answer."""
         self._over.set()
         self._thread.join()
         return self._found
 
 
 def show(name: str, seconds: Sequence[float]) -> None:
-    """Print the middle, the slow ones and the slowest in milliseconds."""
+    """Print the median, high percentiles and the maximum in milliseconds."""
     p50, p95 = statistics.median(seconds) * 1000, statistics.quantiles(seconds, n=20)[-1] * 1000
     slowest = max(seconds) * 1000
     print(f"{name:32} n {len(seconds):5}  p50 {p50:6.1f}  p95 {p95:6.1f}  max {slowest:6.1f} ms")
@@ -106,7 +106,7 @@ def show(name: str, seconds: Sequence[float]) -> None:
 def answers(
     url: str, key: str, *, seconds: float = 120.0, until: threading.Event | None = None
 ) -> Iterator[tuple[str, float]]:
-    """Ask in turn, ten times a second, and yield how many seconds each answer took."""
+    """Send requests in turn, ten times a second. Yield the seconds of each answer."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and not (until is not None and until.is_set()):
         for path in PATHS:
@@ -122,7 +122,7 @@ def answers(
 
 
 async def read_all(url: str, key: str, streams: int, beside: Beside) -> list[list[float]]:
-    """Read so many streams; of each, how many seconds after it was written each token came."""
+    """Read so many streams. Return the delay of each token in seconds."""
     return await asyncio.gather(*(read(url, key, number, beside) for number in range(streams)))
 
 
@@ -148,7 +148,7 @@ async def read(url: str, key: str, number: int, beside: Beside) -> list[float]:
 
 
 async def tokens_of(reader: asyncio.StreamReader) -> AsyncIterator[float]:
-    """Yield when each token was written; CLOCK_MONOTONIC is one for all processes."""
+    """Yield when each token was written. CLOCK_MONOTONIC is the same for all processes."""
     while (line := await reader.readline()) and line != b"data: [DONE]\n":
         if line.startswith(b"data: {"):
             document = json.loads(line.removeprefix(b"data: "))
@@ -157,18 +157,18 @@ async def tokens_of(reader: asyncio.StreamReader) -> AsyncIterator[float]:
                 yield float(token)
 
 
-# --- In the process that stands in for workers and language models --------------------------------
+# --- In the process that replaces workers and language models --------------------------------
 
 
 def be_the_model(pipe: Any, tenant_id: UUID, streams: int, tokens: int) -> None:
-    """Stream to those who ask directly, then tell what our own web process is to stream."""
+    """Stream to direct clients, then publish the tokens of the product's streams."""
     set_up()
     asyncio.run(serve_directly(pipe, streams, tokens))
     tell_all(tenant_id, streams, tokens)
 
 
 async def serve_directly(pipe: Any, streams: int, tokens: int) -> None:
-    """Answer so many requests, all of them together once they are there."""
+    """Answer so many requests, all together when all have arrived."""
     writers: list[asyncio.StreamWriter] = []
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -192,7 +192,7 @@ async def serve_directly(pipe: Any, streams: int, tokens: int) -> None:
 
 
 def tell_all(tenant_id: UUID, streams: int, tokens: int) -> None:
-    """Tell the replies to so many messages as workers do, and record them."""
+    """Publish the replies to so many messages as workers do, and record them."""
     from konstruct.orchestrator.replies import queue, reply_wait
     from konstruct.orchestrator.replies.partial_reply import stream_reply
     from memory.conversations.transcript import record_message

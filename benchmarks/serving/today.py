@@ -1,9 +1,9 @@
-"""What the charts of Today take with 500,000 messages, counted at once and by ended days.
+"""Time the charts of Today with 500,000 messages, with all days counted and with ended days.
 
     python -m benchmarks.serving.today [--messages 500000] [--rounds 20]
 
-Two tenants are filled by Postgres itself, one with --messages and one with 500: 60 days of messages
-with replies, recall events, and prompts of 2 kB. Printed are the times of the query without
+Postgres fills two tenants, one with --messages and one with 500: 60 days of messages with replies,
+recall events, and prompts of 2 kB. The script prints the times of the query without
 `DailyActivity`, of the first count of all days, and of the page, and the ratio of the pages.
 """
 
@@ -57,7 +57,7 @@ FILL = (
 
 
 def fill(tenant_id: UUID, messages: int) -> None:
-    """Make the rows, as the owner."""
+    """Create the rows as the owner."""
     from django.db import connection
 
     from tenants.context import tenant_scope
@@ -69,7 +69,7 @@ def fill(tenant_id: UUID, messages: int) -> None:
 
 
 def filled(tenant_id: UUID, messages: int) -> None:
-    """Fill a tenant in a process of the owner's."""
+    """Fill a tenant in a process of the owner."""
     command = [sys.executable, "-m", "benchmarks.serving.today", "--fill", str(tenant_id)]
     subprocess.run(
         [*command, "--messages", str(messages)],
@@ -79,7 +79,7 @@ def filled(tenant_id: UUID, messages: int) -> None:
 
 
 def milliseconds(act: Callable[[], object], rounds: int) -> dict[str, float]:
-    """Time an act; the median and the 95th percentile."""
+    """Time a function. Return the median and the 95th percentile."""
     taken = []
     for _ in range(rounds):
         started = time.perf_counter()

@@ -1,10 +1,10 @@
-"""What floods without a valid key cost the searches of a tenant.
+"""Measure how requests without a valid key slow down the searches of a tenant.
 
     python -m benchmarks.serving.unverified [--searches 100] [--connections 60] [--per-second 300]
 
-The server is gunicorn as it is deployed (two processes), with the limits of settings for requests
-without a verified key; the tenant's own are out of reach. A client of the tenant searches, one
-request after the other, by turns without and with an attack:
+The server is gunicorn as deployed (two processes), with the default limits for requests without a
+verified key. The limits of the tenant are out of reach. A client of the tenant searches, one
+request after the other, in turns without and with an attack:
 
 - description: `/api/schema/` from one address
 - hosts: the same, each request with another port in its Host header
@@ -12,9 +12,9 @@ request after the other, by turns without and with an attack:
 - keys: made-up keys of the tenant itself, each request with another
 - addresses: made-up keys of the tenant, each connection from an address of its own
 
-The searches have keys that the server knows. `first` is what the first request of a new key takes,
-from an address of its own. Attackers share the machine with the server and send at most so many
-requests a second, of which the last column tells how they were answered.
+The searches have keys that the server knows. `first` is the time of the first request of a new key
+from a new address. Attackers share the machine with the server and send at most --per-second
+requests. The last column shows the answers to them.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def compare(
     port: int,
     key: str,
 ) -> None:
-    """Print the searches without and with an attack, which take turns."""
+    """Print the searches without and with an attack, in turns."""
     quiet: list[float] = []
     attacked: list[float] = []
     first: list[float] = []
@@ -95,7 +95,7 @@ def first_request(tenant_id: UUID, port: int, address: str) -> float:
 
 
 def search(port: int, key: str, address: str = "127.0.0.1") -> None:
-    """Search, on a connection of its own from this address."""
+    """Search on a new connection from this address."""
     connection = http.client.HTTPConnection(
         "127.0.0.1", port, timeout=120, source_address=(address, 0)
     )
@@ -120,13 +120,13 @@ def attacking(
     port: int,
     answers: "Counter[str]",
 ) -> Iterator[None]:
-    """Attack from another process as long as the block lasts; count how it was answered."""
+    """Attack from another process during the block. Count the answers."""
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
     told = (attack, tenant_id.hex, port, arguments.connections, arguments.per_second, theirs)
     process = spawn.Process(target=attacker, args=told, daemon=True)
     process.start()
-    ours.recv()  # all connections are at work
+    ours.recv()  # all connections are busy
     try:
         yield
     finally:
@@ -138,7 +138,7 @@ def attacking(
 def attacker(
     attack: str, tenant: str, port: int, connections: int, per_second: int, told: Any
 ) -> None:
-    """Send requests over so many connections, until it is told that it is enough."""
+    """Send requests over so many connections, until the event is set."""
     asyncio.run(_attack(requests(attack, tenant), attack, port, connections, per_second, told))
 
 
@@ -185,7 +185,7 @@ async def _attack(
 
 
 def requests(attack: str, tenant: str) -> Iterator[bytes]:
-    """The requests of an attack, without end."""
+    """Yield the requests of an attack, without end."""
     for number in itertools.count():
         host, path, more = "localhost", "/api/v1/agents/", ""
         if attack in ("description", "hosts", "tenants"):

@@ -1,4 +1,4 @@
-"""How long a reply takes beyond its model's own time, when many people wait at once.
+"""Measure the delay of a reply beyond the time of its model, with many concurrent messages.
 
     python -m benchmarks.serving.waiting [crowd] [in-flight] [fair]
         [--conversations 200] [--in-flight 1000] [--others 1000] [--takes 5 15] [--json FILE]
@@ -8,13 +8,13 @@ clients read the reply as a stream, the others ask for it by `GET …?wait=60`; 
 agent that calls a tool first.
 
 crowd: conversations of five tenants at once. fair: one tenant sends messages in as many threads;
-as soon as they are accepted, another tenant sends one message, and when that is answered another.
-in-flight: messages of eight tenants, of which the model answers none before all are with it; a
-process is measured while they are.
+when they are accepted, another tenant sends one message, and after each reply the next one. in-
+flight: messages of eight tenants; the model answers none before all have arrived. The processes are
+measured meanwhile.
 
-The seconds are those from the response that accepts a message until the reply is read, minus those
-that the model was asked to take. The clients, the model and the server share the machine: its own
-lateness (`model late`) says when it had no processor left.
+The seconds are those from the response that accepts a message until the reply is read, minus the
+requested time of the model. The clients, the model and the server share the machine. The delay of
+the model itself (`model late`) shows when the machine was overloaded.
 """
 
 import argparse
@@ -53,11 +53,11 @@ TENANTS = {"crowd": 5, "fair": 2, "in-flight": 8}
 MAX_SECONDS = 300.0
 """Of a scenario."""
 ACCEPTED_AT_ONCE = 64
-# A tenant gets half of what others leave free: eight tenants together get eight ninths of this.
+# A tenant gets half of the free slots: eight tenants together get eight ninths of this.
 SLOTS = 1.25
 # Unix sockets with the inodes of both ends, and the processes.
 SOCKETS = ("ss", "-xpnH")
-# A process is called by the first of these that its command line has.
+# A process has the first of these names that is in its command line.
 KINDS = {
     "gunicorn": "web",
     "worker replies": "replies",
@@ -71,7 +71,7 @@ KINDS = {
 
 
 def main() -> None:
-    """Run the scenarios, each with a server of its own."""
+    """Run the scenarios, each with its own server."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("scenarios", nargs="*", choices=[*SCENARIOS, []], default=[])
     parser.add_argument("--conversations", type=int, default=200, help="of the crowd")
@@ -107,7 +107,7 @@ def main() -> None:
 
 
 async def crowd(ours: "Deployment", model: Model, options: argparse.Namespace) -> dict[str, Any]:
-    """Let all conversations begin at once."""
+    """Start all conversations at once."""
     conversations = drawn(ours.keys, options.conversations, options.takes)
     before = ours.cpu_seconds()
     answers = await asyncio.gather(*(each.hold(ours.port) for each in conversations))
@@ -122,7 +122,7 @@ async def crowd(ours: "Deployment", model: Model, options: argparse.Namespace) -
 
 
 async def fair(ours: "Deployment", model: Model, options: argparse.Namespace) -> dict[str, Any]:
-    """Measure another tenant's messages beside those of a busy one."""
+    """Measure messages of another tenant beside those of a busy one."""
     busy, quiet = ours.keys
     others = [Conversation(busy, f"user-{n}", each) for n, each in enumerate(
         takes(options.others, options.takes)
@@ -153,7 +153,7 @@ async def fair(ours: "Deployment", model: Model, options: argparse.Namespace) ->
 async def in_flight(
     ours: "Deployment", model: Model, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Measure the processes while so many messages are with the model."""
+    """Measure the processes while so many messages wait for the model."""
     conversations = drawn(ours.keys, options.in_flight, options.takes)
     rest, before = ours.pss(), ours.cpu_seconds()
     model.hold.value = options.in_flight
@@ -184,7 +184,7 @@ async def in_flight(
 
 
 class Conversation:
-    """One message of a user's own, and its reply."""
+    """One message of a new user, and its reply."""
 
     def __init__(
         self, key: str, user: str, seconds: float, *, streams: bool = False, calls: bool = False
@@ -194,7 +194,7 @@ class Conversation:
         self.streams, self.calls = streams, calls
 
     async def hold(self, port: int) -> float | None:
-        """Return the seconds from acceptance to the reply beyond the model's; None if too late."""
+        """Return the seconds from acceptance to the reply minus the model's; None if too late."""
         async with asyncio.timeout(MAX_SECONDS):
             message_id, accepted, is_answered = await self.send(port)
             if not is_answered:
@@ -204,7 +204,7 @@ class Conversation:
             return time.monotonic() - accepted - self._seconds
 
     async def send(self, port: int) -> tuple[str, float, bool]:
-        """Send the message; return its id, when it was accepted, and whether it is answered."""
+        """Send the message. Return its id, the time of acceptance, and whether it is answered."""
         said = f"What takes {self._seconds:.2f} s?"
         agent = "caller" if self.calls else "ada"
         body = {"agent": agent, "user_id": self._user, "thread_id": "one", "content": said}
@@ -260,7 +260,7 @@ def drawn(keys: Sequence[str], count: int, between: Sequence[float]) -> list[Con
 
 
 def takes(count: int, between: Sequence[float]) -> Iterator[float]:
-    """Yield how long the model takes for each of so many messages."""
+    """Yield the duration of the model for each of so many messages."""
     generator = random.Random(0)
     return (round(generator.uniform(*between), 2) for _ in range(count))
 
@@ -278,7 +278,7 @@ class Deployment:
     keys: Sequence[str]
 
     def processes(self) -> Iterator[tuple[str, psutil.Process]]:
-        """Yield each process with what it is called."""
+        """Yield each process with its name."""
         for process in self.process.children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 command = " ".join(process.cmdline()) + " "
@@ -370,7 +370,7 @@ def wait_ready(port: int, process: psutil.Popen) -> None:
 
 
 def create_tenants(count: int) -> list[str]:
-    """Create tenants with two agents, one of which has a tool; return a key of each."""
+    """Create tenants with two agents, one of which has a tool. Return a key of each."""
     set_up()
     from konstruct.api.auth.keys import issue_key
     from konstruct.orchestrator.agents import create_agent
@@ -386,7 +386,7 @@ def create_tenants(count: int) -> list[str]:
 
 
 async def warm_up(port: int, keys: Sequence[str]) -> None:
-    """Let each process load its models and imports."""
+    """Make each process load its models and imports."""
     for each in drawn(keys, 10 * len(keys), (0.1, 0.3)):
         await each.hold(port)
 
@@ -395,7 +395,7 @@ async def warm_up(port: int, keys: Sequence[str]) -> None:
 
 
 def distribution(seconds: Sequence[float | None]) -> dict[str, float]:
-    """Return the median, the slow ones and the slowest."""
+    """Return the median, high percentiles and the maximum."""
     found = sorted(each for each in seconds if each is not None)
     if not found:
         return {"n": 0}

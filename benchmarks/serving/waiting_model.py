@@ -1,4 +1,4 @@
-"""The language model of waiting.py: a server on loopback that takes so long as a message says.
+"""The language model of waiting.py: a server on loopback whose delay is stated in the message.
 
 A message that says "takes 7.5 s" is answered in 7.5 seconds: in one piece, or in ten pieces a
 second where the request asks for a stream. A request that offers tools is first answered, after a
@@ -33,7 +33,7 @@ _REFUSED_CALL = {
 
 @dataclass(frozen=True)
 class Model:
-    """The server, as other processes see it."""
+    """The server, as other processes use it."""
 
     url: str
     open: "Synchronized[int]"
@@ -46,7 +46,7 @@ class Model:
 
 @contextmanager
 def serving() -> Iterator[Model]:
-    """Serve in a process of its own as long as the block lasts."""
+    """Run the server in a separate process during the block."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     shared: Any = context.Value("i", 0), context.Value("d", 0.0), context.Value("i", 0)

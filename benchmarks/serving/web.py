@@ -1,16 +1,16 @@
-"""What callers that wait cost the others, and what an event loop costs ordinary requests.
+"""Measure the effect of waiting clients on other requests, and of the event loop on all.
 
     python -m benchmarks.serving.web [--waiting 1000] [--half-open 200] [--requests 300]
 
-Two servers run beside each other on the same database: `event loop` as it is deployed
-(deploy/gunicorn.conf.py), and `threads`, gunicorn's gthread with two processes of 16 threads on the
-WSGI entry point. Rate limits are out of reach, and no worker answers.
+Two servers run on the same database: `event loop` as deployed (deploy/gunicorn.conf.py), and
+`threads`, gunicorn's gthread with two processes of 16 threads on the WSGI entry point. Rate limits
+are out of reach, and no worker answers.
 
 Ordinary requests are sent to both in turn, by one client and by eight that keep their connections.
-Then a crowd comes to each server: callers that wait a minute for a reply (`GET …?wait=60`), and
-clients that have sent half of their headers, half of a body, or that never read a long response.
-`/health/live` and a list are asked for before, while the crowd is there, and when it is gone, each
-time on a connection of its own; `lost` did not come within five seconds.
+Then a crowd connects to each server: clients that wait a minute for a reply (`GET …?wait=60`), and
+clients that sent half of their headers, half of a body, or that never read a long response.
+`/health/live` and a list are requested before, during and after the crowd, each time on a new
+connection. `lost` requests had no answer within five seconds.
 """
 
 import argparse
@@ -46,14 +46,14 @@ LIVE = "/health/live"
 
 @dataclass(frozen=True)
 class Server:
-    """One of the two."""
+    """One of the two servers."""
 
     name: str
     port: int
     process: psutil.Process
 
     def size(self) -> str:
-        """Threads and memory of its processes, and how they share the connections."""
+        """Return threads and memory of its processes, and the distribution of connections."""
         workers = self.process.children()
         threads = sum(worker.num_threads() for worker in workers)
         memory = sum(worker.memory_full_info().pss for worker in workers) / 2**20
@@ -77,13 +77,13 @@ def main() -> None:
         with contextlib.ExitStack() as running:
             servers = [running.enter_context(serving(name)) for name in SERVERS]
             compare(servers, key, arguments.requests)
-            # The threads are busy for a minute after their crowd has gone.
+            # The threads stay busy for a minute after their crowd has gone.
             for server in reversed(servers):
                 crowd(server, key, sent[0].id, arguments.waiting, arguments.half_open)
 
 
 def compare(servers: list[Server], key: str, count: int) -> None:
-    """Print how ordinary requests fare, the servers taking turns of a fifth of the requests."""
+    """Print the times of ordinary requests, in turns of a fifth of the requests."""
     print(f"{'':22} {'':12} {'per s':>8} {'p50 ms':>8} {'p95 ms':>8}")
     for kind, clients in itertools.product(("list", "send", "search"), (1, 8)):
         rates: dict[str, list[float]] = {server.name: [] for server in servers}
@@ -100,7 +100,7 @@ def compare(servers: list[Server], key: str, count: int) -> None:
 
 
 def crowd(server: Server, key: str, message_id: object, waiting: int, half_open: int) -> None:
-    """Print how long a health check and a list take without and with a crowd."""
+    """Print the times of a health check and a list without and with a crowd."""
     print(f"\n{server.name}: {server.size()}")
     ask(server, key, "alone")
     with contextlib.ExitStack() as here:
@@ -116,7 +116,7 @@ def crowd(server: Server, key: str, message_id: object, waiting: int, half_open:
 
 
 def ask(server: Server, key: str, when: str, count: int = ASKED) -> None:
-    """Ask for health and a list in turn, and print how long they took."""
+    """Request health and a list in turn, and print the times."""
     for path in (LIVE, "/api/v1/messages/?limit=1"):
         took: list[float] = []
         asked = 0
@@ -174,7 +174,7 @@ def _cuts(milliseconds: list[float]) -> str:
 
 @contextlib.contextmanager
 def serving(name: str) -> Iterator[Server]:
-    """Serve as long as the block lasts, and begin when the models are loaded."""
+    """Run the server during the block. The block begins when the models are loaded."""
     from konstruct.processes import bound_to_this_process
 
     with socket.socket() as probe:
@@ -190,7 +190,7 @@ def serving(name: str) -> Iterator[Server]:
     )
     try:
         ready = 0
-        while ready < 20:  # in a row: two processes take turns
+        while ready < 20:  # in a row: both processes answered
             ready = ready + 1 if _answers(port, "/health/ready", "") else 0
             time.sleep(0 if ready else 0.2)
         yield Server(name, port, process)

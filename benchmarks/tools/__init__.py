@@ -1,1 +1,1 @@
-"""What several benchmarks need: data sets, a tenant to throw away, an earlier version, proxies."""
+"""Shared code of benchmarks: data sets, a temporary tenant, an earlier version, proxies."""

@@ -1,4 +1,4 @@
-"""An earlier version of this project to compare with: a worktree and an environment of its own."""
+"""An earlier version of this project for comparisons: a worktree and its own environment."""
 
 import os
 import subprocess
@@ -9,14 +9,14 @@ from pathlib import Path
 
 from benchmarks.tools.throwaway import PROJECT
 
-# Before the work on embeddings, writing and requests began.
+# The commit before the work on embeddings, writing and requests.
 BASELINE = "ad96dc1"
 PLACE = PROJECT / ".konstruct" / "earlier"
 
 
 @dataclass(frozen=True)
 class Version:
-    """A version whose code can be run: where it is, and with which Python."""
+    """A version of the code: its folder and its Python."""
 
     name: str
     root: Path
@@ -24,18 +24,18 @@ class Version:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables of its processes: its services have a home of their own."""
+        """Return the environment of its processes. Its services have a separate home."""
         home = str(self.root / ".konstruct" / "beside")
         return {**os.environ, "KONSTRUCT_HOME": home, "LOG_LEVEL": "WARNING"}
 
 
 def this_version() -> Version:
-    """The code that we are in."""
+    """Return the current code."""
     return Version("now", PROJECT, Path(sys.executable))
 
 
 def earlier_version(revision: str = BASELINE) -> Version:
-    """Check out a revision and install its own requirements, which takes minutes the first time."""
+    """Check out a revision and install its requirements, which takes minutes the first time."""
     root = PLACE / revision
     version = Version(revision, root, root / ".venv" / "bin" / "python")
     if not root.exists():

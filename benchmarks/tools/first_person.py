@@ -1,13 +1,13 @@
-"""LoCoMo as a user without a name would have it. Pure.
+"""Convert LoCoMo to the form of a user without a name. The module is pure.
 
-"What did Caroline paint?" is "What did I paint?", as Caroline puts it to her agent. By rules, so
-now and then a sentence comes out crooked; those of people in a hurry do, too.
+"What did Caroline paint?" becomes "What did I paint?", as Caroline asks her agent. The conversion
+uses rules, so some sentences are ungrammatical, like those of real users in a hurry.
 """
 
 import re
 from functools import partial
 
-# Of the names that LoCoMo's speakers call each other by.
+# Short names that LoCoMo's speakers use for each other.
 NICKNAMES = {"Melanie": "Mel", "Joanna": "Jo"}
 # (verb after the third person, after "I", after "you")
 _VERBS = (
@@ -22,7 +22,7 @@ _BEFORE_ME = (
     "to for with of about from by on at after before towards help helps helped gave give given"
     " made make told invite invited motivated"
 ).replace(" ", "|")
-# Of a question that is about the user alone.
+# Matches a question that is about the user only.
 _PRONOUNS = (
     (r"\b(?:she|he)\b", "I"),
     (r"\bhis\b", "my"),
@@ -33,7 +33,7 @@ _PRONOUNS = (
 
 
 def first_person(question: str, user: str, agent: str) -> str:
-    """The question as the user puts it to the agent."""
+    """Return the question in the first person, as the user asks the agent."""
     i, you = _pattern(user), _pattern(agent)
     both = rf"(?:{i} and {you}|{you} and {i})"
     about_both = re.search(rf"\b{you}\b", question)

@@ -13,7 +13,7 @@ CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 
 @dataclass(frozen=True)
 class Turn:
-    """What somebody said; an image that was shared stands behind the text as its caption."""
+    """A turn of a speaker. The caption of a shared image follows the text."""
 
     id: str
     session: str
@@ -33,7 +33,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Dialogue:
-    """Two people's sessions, and what can be asked about them."""
+    """The sessions of two people, and the questions about them."""
 
     number: int
     speakers: tuple[str, str]
@@ -41,19 +41,19 @@ class Dialogue:
     questions: list[Question]
 
     def renamed(self, question: Question, other: "Dialogue") -> str:
-        """The question with the names of the other dialogue's speakers."""
+        """Return the question with the names of the other dialogue's speakers."""
         names = dict(zip(self.speakers, other.speakers, strict=True))
         return re.sub("|".join(map(re.escape, names)), lambda name: names[name[0]], question.text)
 
 
 def numbers(text: str) -> range:
-    """The dialogues that an argument such as "0-3" names."""
+    """Return the dialogue numbers of an argument such as "0-3"."""
     first, _, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
 
 
 def read_dialogues(path: Path, numbers: range | None = None) -> list[Dialogue]:
-    """The dialogues of a LoCoMo file, or those with the given numbers."""
+    """Return the dialogues of a LoCoMo file, or those with the given numbers."""
     data = json.loads(path.read_text())
     return [
         _dialogue(number, data[number])

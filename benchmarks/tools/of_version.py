@@ -1,6 +1,7 @@
-"""Modules of the version in whose folder a process of a comparison works, whatever they are called.
+"""Import modules of the version in the current folder, under their names in that version.
 
-A script of ours that another version's Python runs finds this beside itself, not in a package.
+A script of this version that runs with another version's Python finds this module beside itself,
+not in a package.
 """
 
 import importlib
@@ -10,16 +11,16 @@ from typing import Any
 
 
 def use_version_in(root: Path) -> None:
-    """Import from that version's folder; of our tools only what it lacks.
+    """Import from the folder of that version; from these tools only what it lacks.
 
-    The benchmarks of earlier versions lay in one folder, and imported each other from there.
+    The benchmarks of earlier versions were in one folder, and imported each other from there.
     """
     flat = root / "benchmarks"
     sys.path[:0] = [str(root), *([str(flat)] if (flat / "throwaway.py").exists() else [])]
 
 
 def first_of(*names: str) -> Any:
-    """The first of these modules that the version has."""
+    """Return the first of these modules that the version has."""
     for name in names:
         try:
             return importlib.import_module(name)

@@ -1,10 +1,10 @@
-"""Proxies in front of Postgres: one counts what it is asked, one hands on later, as a network does.
+"""Proxies in front of Postgres: one counts messages, one delays them like a network.
 
-Of what is asked, each message counts that wants an answer. `python proxies.py HOST PORT` prints a
-port on this machine. For each line that comes in it prints how many messages have come by that
-port. HOST is a directory with Postgres' socket, or a name. Connections must not be encrypted.
+Only messages that wait for an answer are counted. `python proxies.py HOST PORT` prints a local
+port. For each input line it prints the number of messages through that port. HOST is a directory
+with Postgres' socket, or a name. Connections must not be encrypted.
 
-Imports nothing of this project, for earlier versions are measured with it too.
+This module imports nothing of this project, because earlier versions use it too.
 """
 
 import contextlib
@@ -18,13 +18,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-# A simple query, and the end of what is sent together: the client waits for an answer to each.
+# A simple query, and a Sync message: the client waits for an answer to each.
 ASKING = (b"Q", b"S")
 
 
 @contextlib.contextmanager
 def counted(host: str, port: int) -> Iterator[tuple[int, Callable[[], int]]]:
-    """Yield the port of such a proxy, and how many messages have come by it."""
+    """Yield the port of a counting proxy, and its number of messages."""
     process = subprocess.Popen(
         [sys.executable, __file__, host, str(port)],
         stdin=subprocess.PIPE,
@@ -48,7 +48,7 @@ def counted(host: str, port: int) -> Iterator[tuple[int, Callable[[], int]]]:
 
 
 def main() -> None:
-    """Hand on and count until nobody asks any more."""
+    """Forward and count until the input ends."""
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
     counts: Counter[int] = Counter()
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def accept(listener: socket.socket, host: str, port: int, counts: Counter[int]) -> None:
-    """Connect each client with Postgres."""
+    """Connect each client to Postgres."""
     while True:
         client, _ = listener.accept()
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -69,7 +69,7 @@ def accept(listener: socket.socket, host: str, port: int, counts: Counter[int]) 
 
 
 def hand_on(source: socket.socket, target: socket.socket) -> None:
-    """Hand on as it comes."""
+    """Forward data unchanged."""
     with contextlib.suppress(OSError):
         while data := source.recv(1 << 16):
             target.sendall(data)
@@ -77,13 +77,13 @@ def hand_on(source: socket.socket, target: socket.socket) -> None:
 
 
 def count_and_hand_on(source: socket.socket, target: socket.socket, counts: Counter[int]) -> None:
-    """Hand on, and count for this thread alone."""
+    """Forward and count for this thread only."""
     unread, typed = b"", 0
     with contextlib.suppress(OSError):
         while data := source.recv(1 << 16):
             target.sendall(data)
             unread += data
-            # A message is its type, its length and the rest; the first one has no type.
+            # A message is its type, its length and the rest. The first one has no type.
             while len(unread) >= typed + 4:
                 length = typed + int.from_bytes(unread[typed : typed + 4], "big")
                 if len(unread) < length:
@@ -104,7 +104,7 @@ def connect(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def delayed(host: str, port: int, seconds: float) -> Iterator[int]:
-    """Yield a port on this machine, from which it takes so many seconds each way.
+    """Yield a local port whose proxy delays data by so many seconds each way.
 
     ``host`` is a name, or a directory with Postgres' socket.
     """
@@ -134,7 +134,7 @@ def _accept(listener: socket.socket, host: str, port: int, seconds: float) -> No
 def _receive(
     source: socket.socket, waiting: "queue.SimpleQueue[tuple[float, bytes]]", seconds: float
 ) -> None:
-    # What comes while something waits waits as long, and not longer.
+    # Data that arrives while other data is delayed has the same delay.
     while data := source.recv(1 << 16):
         waiting.put((time.perf_counter() + seconds, data))
     waiting.put((0.0, b""))

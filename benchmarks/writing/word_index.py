@@ -1,11 +1,11 @@
-"""What the index of postings by word, `posting_word`, adds to writing messages.
+"""Measure the cost of the index of postings by word, `posting_word`, for writing messages.
 
     python -m benchmarks.writing.word_index [--messages 400] [--rounds 10] [--stored 20000]
 
-Two tenants of one Postgres have the same postings; one of them is without the index. The same
-messages are accepted and embedded in both by turns, batch after batch, by the product's own
-`accept` and `drain`. Printed are seconds and the CPU time of Postgres' session with the index by
-those without, and the size of the index.
+Two tenants of one Postgres have the same postings; one of them is without the index. The product's
+`accept` and `drain` write the same messages in both, in turns, batch after batch. The script prints
+the ratios with the index to without it, for seconds and for the CPU time of Postgres' session, and
+the size of the index.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from uuid import UUID
 from benchmarks.replies.pipeline import sentence
 from benchmarks.tools.throwaway import set_up, throwaway_tenant
 
-# Of messages that were there before: 30 words each, of 20,000.
+# Words of the stored messages: 30 each, of 20,000.
 STORED = """
 INSERT INTO memory_posting (scope_id, lexeme_hash, message_number, weight)
 SELECT 1000000 + mod(n, 500), hashtextextended(mod(n * 31 + word * word, 20000)::text, 0), n, 1
@@ -31,7 +31,7 @@ ON CONFLICT DO NOTHING
 
 
 def prepare(tenant_id: UUID, stored: int, has_index: bool) -> None:
-    """Store postings, as the owner, who may drop the index."""
+    """Store postings as the owner, which may drop the index."""
     from django.db import connection
 
     from tenants.context import tenant_scope
@@ -56,7 +56,7 @@ class Writer:
         }
 
     def write(self, texts: list[str]) -> None:
-        """Write messages, and keep the seconds of each step."""
+        """Write messages, and record the seconds of each step."""
         from konstruct.orchestrator.pipeline.accept import Incoming, accept
         from memory.indexing import embedding_jobs
 
@@ -97,7 +97,7 @@ def size_of_index(tenant_id: UUID) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Write in both tenants by turns."""
+    """Write in both tenants in turns."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
