@@ -49,13 +49,13 @@ KEPT_TABLES = ("tenants_tenant", "tenants_domain", "tenants_schemastate")
 _poolers: list[str] = []
 # URLs for a role of the servers beside the tests' own (tests/servers.py).
 further_servers: dict[str, Callable[[str], str]] = {}
-# The owner's connections that remove what tests have committed, by server: a new one for each of a
-# thousand tests would cost five times what it does.
+# The owner's connections that remove committed rows, by server. New connections for each of a
+# thousand tests would take five times as long.
 _cleaners: dict[str, psycopg.Connection] = {}
 # The keys of a Django connection's settings for the role and the server.
 CREDENTIALS = ("USER", "PASSWORD", "HOST", "PORT", "OPTIONS")
 
-# As the Makefile has it.
+# As in the Makefile.
 HOME_OF_TESTS = ".konstruct/test"
 # The process of pytest-xdist; "main" without it.
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
@@ -84,7 +84,7 @@ def made() -> Iterator[None]:
 def _wait_for_no_disk() -> None:
     """Turn off synchronous commits in the cluster of `make test`, which has only test data."""
     if settings.EMBEDDED_DATABASE and embedded.home() == settings.BASE_DIR / HOME_OF_TESTS:
-        embedded.ensure_postgres()  # psycopg starts nothing
+        embedded.ensure_postgres()  # psycopg does not start the server
         let_commits_not_wait(url_of("superuser"))
 
 
@@ -110,7 +110,7 @@ def _end_other_sessions() -> None:
 
 
 def _close_to_others() -> None:
-    """As deploy/bootstrap.sql does in a database that is not made by tests."""
+    """Restrict the database like deploy/bootstrap.sql does."""
     connection = connections["default"]
     name = connection.ops.quote_name(connection.settings_dict["NAME"])
     with connection.cursor() as cursor:
@@ -184,7 +184,7 @@ def through(url: str) -> Iterator[None]:
 
 @contextmanager
 def pools(size: int) -> Iterator[dict[str, ConnectionPool[Any]]]:
-    """Let the application's connections be those of a pool for each server, in every thread."""
+    """Use a connection pool for each server, in every thread."""
     found = {alias: connections[alias] for alias in connections.settings}
     with ExitStack() as stack:
         for alias, connection in found.items():
@@ -202,7 +202,7 @@ def pools(size: int) -> Iterator[dict[str, ConnectionPool[Any]]]:
 
 
 def plan_of(query: QuerySet[Any] | str, values: Any = None) -> str:
-    """How Postgres would execute it in this transaction: our cursors send no EXPLAIN."""
+    """Return Postgres' plan of a statement in this transaction: the cursors send no EXPLAIN."""
     if not isinstance(query, str):
         query, values = query.query.sql_with_params()
     cursor = psycopg.ClientCursor(tenant_connection().connection)
@@ -210,7 +210,7 @@ def plan_of(query: QuerySet[Any] | str, values: Any = None) -> str:
 
 
 def entering(slug: str) -> list[str]:
-    """Statements by which a transaction of the driver enters a tenant, and one that reads there."""
+    """Return statements of the driver that enter a tenant, and one that reads there."""
     with schema_context("public"):
         tenant = Tenant.objects.get(slug=slug)
     return [
@@ -229,10 +229,10 @@ def connect_as(role: str) -> None:
 
 @contextmanager
 def as_owner() -> Iterator[None]:
-    """Do the block on connections of the owner's; what it does is committed.
+    """Run the block on connections of the owner. Its changes are committed.
 
-    A transaction that the test has open on its own connection stays as it is. Threads that the
-    block begins are the owner's too, but for the main server.
+    An open transaction of the test on its own connection stays open. Threads of the block are also
+    the owner's, except on the main server.
     """
     with ExitStack() as ends:
         ends.enter_context(_on_connection_of(MAIN, credentials(url_of("owner"))))
@@ -268,9 +268,9 @@ def assert_application_role() -> None:
         assert cursor.fetchone() == (APP_ROLE, APP_ROLE)
 
 
-# One message for all of it, since hundreds of tests end with it. Rows that were taken back leave
-# pages behind, so what has pages is asked for rows. Few rows are deleted: a truncated table, and
-# each that refers to it, is made anew with all of its indexes.
+# One message with all statements, because hundreds of tests end with it. Rows of rollbacks leave
+# pages behind, so only tables with pages are checked for rows. Few rows are deleted one by one,
+# because TRUNCATE rebuilds the table and its referring tables with all indexes.
 _EMPTY = """
 DO $$
 DECLARE
@@ -317,7 +317,7 @@ _FEW = 8
 
 
 def remove_committed_rows() -> None:
-    """Delete the rows that a test has committed, in the public schema and the shared tenants."""
+    """Delete the rows that a test committed, in the public schema and the shared tenants."""
     others = (
         _cleaner(MAIN)
         .execute("SELECT FROM public.tenants_tenant WHERE slug <> ALL (%s)", [list(SHARED_TENANTS)])
@@ -332,8 +332,8 @@ def remove_committed_rows() -> None:
         few=sql.Literal(_FEW),
     )
     for server in servers():
-        # Processes that a module has running may be at work on the same tables; a test may have
-        # restarted the server.
+        # Running processes of a module may use the same tables; a test may have restarted the
+        # server.
         for tries_left in (3, 2, 1, 0):
             try:
                 _cleaner(server).execute(empty)
@@ -347,9 +347,9 @@ def remove_committed_rows() -> None:
 
 
 def _cleaner(server: str) -> psycopg.Connection:
-    """The owner's connection to the database of this process; a new one where that was ended."""
+    """Return the owner's connection to the database of this process; a new one if it was closed."""
     if server not in _cleaners or _cleaners[server].closed:
-        # Where a test left a transaction open elsewhere, an error is better than waiting.
+        # If a test left a transaction open elsewhere, an error is better than waiting.
         _cleaners[server] = psycopg.connect(
             url_of("owner", server), autocommit=True, options="-c lock_timeout=15s"
         )

@@ -1,4 +1,4 @@
-"""Descriptions of other products' interfaces: OpenAPI documents that are written by hand."""
+"""Descriptions of other products' interfaces: handwritten OpenAPI documents."""
 
 from functools import cache
 from typing import Any
@@ -16,14 +16,14 @@ def described(name: str) -> Any:
 
 
 def errors_in(description: str, document: Any, schema: str | dict[str, Any]) -> list[str]:
-    """Return what of the document is not as it is described: under a name, or by a schema."""
+    """Return the errors of a document by a named or given schema."""
     place = {"$ref": f"#/components/schemas/{schema}"} if isinstance(schema, str) else schema
     whole = {**described(description), **place}
     return [each.message for each in Draft202012Validator(whole).iter_errors(document)]
 
 
 def schema_of_answer(description: str, path: str, method: str, status: int) -> Any:
-    """Return the schema of a JSON answer of an operation; that of `default` for another status."""
+    """Return the schema of a JSON answer of an operation, or of `default` for another status."""
     responses = described(description)["paths"][path][method.lower()]["responses"]
     found = responses.get(str(status), responses["default"])
     if "$ref" in found:

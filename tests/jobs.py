@@ -1,4 +1,4 @@
-"""What tests ask of jobs."""
+"""Job helpers for tests."""
 
 from uuid import UUID
 
@@ -10,17 +10,17 @@ from tenants.servers import servers
 
 
 def expire_leases() -> int:
-    """End all leases of the current tenant as those of dead workers end; return their number."""
+    """Expire all leases of the current tenant as if workers died. Return their number."""
     leased = Job.objects.filter(leased_until__isnull=False)
     return leased.update(leased_until=Now(), sweep_at=Now())
 
 
 def claimed(kind: jobs.JobKind) -> list[UUID]:
-    """Claim all that is due of the kind, as workers do; the keys, server by server, by turns."""
+    """Claim all due jobs of the kind as workers do. Return the keys, server by server."""
     return [claim.key for claim in jobs.claim_of_all_servers(kind)]
 
 
 def work(kind: str) -> None:
-    """Let a worker of each server do what has its turn there."""
+    """Run the due jobs of each server with one worker."""
     for server in servers():
         tasks.work(kind, server)

@@ -1,1 +1,1 @@
-"""Attacks on the time that it takes to read what outsiders write, each run in a child process."""
+"""Attacks on the time of parsing untrusted text. Each runs in a child process."""

@@ -1,11 +1,10 @@
-"""Whether work grows with the length of a text or with its square: run attacks in a child process.
+"""Check that work is linear in the length of a text: run attacks in a child process.
 
-No clock decides. An attack is first run on short texts, where the square costs milliseconds at
-most. What took more than its share of CPU time is run on a text so long that the square of it takes
-minutes or hours of CPU time, and what is linear less than a second. The kernel ends a process that
-takes more CPU time than `LIMIT` for it. CPU time is not work alone: when a virtual machine stands
-still, the time is accounted to the process that runs. So an attack has failed when `TRIES`
-processes were ended.
+The check uses CPU time instead of a clock. An attack first runs on short texts, where quadratic
+work costs milliseconds at most. If it takes more than its share of CPU time, it runs on a long
+text, where quadratic work takes minutes or hours of CPU time and linear work less than a second.
+The kernel ends a process that takes more CPU time than `LIMIT`. A paused virtual machine also
+counts as CPU time of the running process, so an attack fails only after `TRIES` ended processes.
 """
 
 import os
@@ -20,14 +19,14 @@ from collections.abc import Callable, Iterable
 LIMIT = 15  # seconds of CPU time
 TRIES = 3
 SHORT, LONG = 2_000, 300_000
-# Of a body, which is read but once for each shape, and where a step may be a thousand bytes.
+# For a body, which is parsed once for each shape, and where a step may be a thousand bytes.
 BODY = 500_000
 
 Attack = Callable[[int], object]
 
 
 def run_child(module: str, every: int) -> None:
-    """Run attacks of a module in a child; fail with the name of the one that took too long.
+    """Run attacks of a module in a child. Fail with the name of the one that took too long.
 
     Args:
         module: run with `every` as its argument.
@@ -45,12 +44,12 @@ def run_child(module: str, every: int) -> None:
 
 
 def attack_all(attacks: Iterable[tuple[str, Attack]], *, limit: int = LIMIT) -> int:
-    """Run each attack, an attack being a name and what to do with a length; in the child."""
+    """Run each attack in the child. An attack is a name and a function of a length."""
     count = 0
     for name, attack in attacks:
         count += 1
-        attack(8)  # what is loaded or cached at first use
-        # Eight times the text: 8 for what is linear, 64 for the square; again, if it may be that.
+        attack(8)  # code that is loaded or cached at first use
+        # With eight times the text, linear work takes 8 times as long, quadratic work 64 times.
         if not (_is_suspicious(attack) and _is_suspicious(attack)):
             continue
         run_long(name, attack, LONG, limit=limit)
@@ -58,7 +57,7 @@ def attack_all(attacks: Iterable[tuple[str, Attack]], *, limit: int = LIMIT) -> 
 
 
 def run_long(name: str, attack: Attack, length: int, *, limit: int = LIMIT) -> None:
-    """Run an attack on a long text; exit with its name if every try takes more than the limit."""
+    """Run an attack on a long text. Exit with its name if every try takes more than the limit."""
     for _ in range(TRIES):
         code = _run_forked(attack, length, limit)
         if code == 0:
@@ -69,14 +68,14 @@ def run_long(name: str, attack: Attack, length: int, *, limit: int = LIMIT) -> N
 
 
 def _run_forked(attack: Attack, length: int, limit: int) -> int:
-    """Run an attack in a fork of this process; return the exit code."""
+    """Run an attack in a fork of this process. Return the exit code."""
     pid = os.fork()
     if pid == 0:
         try:
             resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
             attack(length)
             os._exit(0)
-        except BaseException:  # whatever it is, nothing of the parent is run in the fork
+        except BaseException:  # after any error, no code of the parent runs in the fork
             traceback.print_exc()
             os._exit(1)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -1,7 +1,7 @@
 """Attacks on every regular expression of the product: run as a module in a child process.
 
-Texts are pumped out of what the pattern itself speaks of: its literals, one of each kind of
-character, and what makes a match fail in the end.
+The texts repeat parts of the pattern: its literals, one of each kind of character, and an end that
+makes the match fail.
 """
 
 import ast
@@ -30,12 +30,12 @@ KINDS = (
     "@", "|", ":", "/", "?", '"', "é", "\u0301", "好", "か", "。", "\x1f",
 )  # fmt: skip
 ENDS = ("", "\x00", "x")
-# Nothing reads them in a longer text.
+# Not used on longer texts.
 READ_UP_TO = {"konstruct.orchestrator.handoff.detection": 500}
 
 
 def sources() -> Iterator[tuple[str, str]]:
-    """Every module of the product, by its name, with its source."""
+    """Return every module of the product by name, with its source."""
     for package in ("konstruct", "memory", "tenants"):
         for path in sorted((ROOT / package).rglob("*.py")):
             relative = path.relative_to(ROOT).with_suffix("")
@@ -44,7 +44,7 @@ def sources() -> Iterator[tuple[str, str]]:
 
 
 def calls_in(source: str) -> Iterator[tuple[ast.Call, str, bool]]:
-    """Every call that has to do with patterns, what is called, and whether a function holds it."""
+    """Yield every call of `re`, its name, and whether it is inside a function."""
     if not SPEAKS_OF_PATTERNS.search(source):
         return
     nodes: list[tuple[ast.AST, bool]] = [(ast.parse(source), False)]
@@ -64,7 +64,7 @@ def calls_in(source: str) -> Iterator[tuple[ast.Call, str, bool]]:
 
 
 def patterns() -> Iterator[tuple[str, Any, set[str]]]:
-    """Every pattern with its place and the methods that it is used by."""
+    """Yield every pattern with its place and the methods that use it."""
     used: dict[str, set[str]] = {}
     for _, source in sources():
         for name, method in re.findall(rf"(\w+)\.({'|'.join(READING)})\(", source):
@@ -78,7 +78,7 @@ def patterns() -> Iterator[tuple[str, Any, set[str]]]:
             for found in value if isinstance(value, tuple) else (value,):
                 if isinstance(found, re.Pattern | regex.Pattern):
                     yield f"{module_name}.{name}", found, used.get(name, {"search", "fullmatch"})
-        # A path may be made in a loop, so that its call does not name its pattern.
+        # A path may be created in a loop, so that its call does not name its pattern.
         for url in vars(module).get("urlpatterns", ()):
             if isinstance(url.pattern, RegexPattern):
                 text = url.pattern.regex.pattern
@@ -91,7 +91,7 @@ def patterns() -> Iterator[tuple[str, Any, set[str]]]:
 
 
 def attacks() -> Iterator[tuple[str, Attack]]:
-    """Every pattern against every text, by every method that it is used by."""
+    """Yield every pattern against every text, by every method that uses it."""
     for place, pattern, methods in patterns():
         module = place.rpartition(".")[0]
         for method, (name, text) in itertools.product(sorted(methods), texts(pattern.pattern)):
@@ -99,7 +99,7 @@ def attacks() -> Iterator[tuple[str, Attack]]:
 
 
 def read(pattern: Any, method: str, text: Any, most: int | None) -> Attack:
-    """Read a text of a length by a method of a pattern's."""
+    """Apply a method of a pattern to a text of this length."""
 
     def attack(length: int) -> None:
         attacked = text(min(length, most or length))
@@ -115,7 +115,7 @@ def read(pattern: Any, method: str, text: Any, most: int | None) -> Attack:
 
 
 def texts(pattern: str) -> Iterator[tuple[str, Any]]:
-    """A beginning, something again and again, and an end."""
+    """Yield texts: a beginning, a repeated part, and an end."""
     literals = list(
         dict.fromkeys(re.findall(r"[A-Za-z]{3,}|https?://", re.sub(r"\\.", " ", pattern)))
     )

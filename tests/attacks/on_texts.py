@@ -1,4 +1,4 @@
-"""Attacks on whatever reads what somebody outside has written: run as a module in a child."""
+"""Attacks on all code that parses untrusted text: run as a module in a child process."""
 
 import itertools
 import json
@@ -17,7 +17,7 @@ Reading = Callable[[str], object]
 
 
 def readings() -> dict[str, Reading]:
-    """What reads texts, by name."""
+    """Return the parsers by name."""
     from django.http import QueryDict
     from django.template import Context, Template
 
@@ -130,7 +130,7 @@ def readings() -> dict[str, Reading]:
 
 
 def documents() -> dict[str, Callable[[int], object]]:
-    """Bodies of requests by their shape, each of about a length."""
+    """Yield bodies of requests by their shape, each of about this length."""
     return {
         "distinct names": lambda n: {f"n{i}": 0 for i in range(n // 8)},
         "objects": lambda n: [{"a": 1}] * (n // 10),
@@ -145,7 +145,7 @@ def documents() -> dict[str, Callable[[int], object]]:
 
 
 def bodies() -> Iterator[tuple[str, Attack]]:
-    """Every serializer and reader of JSON against every document."""
+    """Yield every serializer and JSON parser against every document."""
     from konstruct.api.http.exceptions import problem_of
     from konstruct.api.resources.agents.agents import AgentFields
     from konstruct.api.resources.memory.facts import (
@@ -175,7 +175,7 @@ def bodies() -> Iterator[tuple[str, Attack]]:
             filled = serializer(data=data)
             try:
                 filled.is_valid(raise_exception=True)
-            except Exception as error:  # what is refused is answered
+            except Exception as error:  # refused input is correct
                 return json.dumps(problem_of(error, data=data).as_json(path="/", request_id="-"))
             return filled.validated_data
 
@@ -185,7 +185,7 @@ def bodies() -> Iterator[tuple[str, Attack]]:
         def check(document: Any) -> object:
             try:
                 chat = read_request({"model": "a", **wrap(document)})
-            except Exception as error:  # what is refused is answered
+            except Exception as error:  # refused input is correct
                 return error_document(problem_of(error))
             return chat.previous_user_text, conversation._digest(chat.turns)
 
@@ -251,7 +251,7 @@ def _reading_document(read: Callable[[Any], object], document: Callable[[int], o
 
 
 def attacks() -> Iterator[tuple[str, Attack]]:
-    """Every reading of every text."""
+    """Yield every parser on every text."""
     pumps = [
         *KINDS, "a ", "a. ", "a b b ", "\u0301\u0316", "\uff9e\u0301", "<@U1> ", "<@U1|", "&lt;",
         '{"a":', '{"a":1},', '"a",', "a=1&", "- ", "```\n", "**a** ", "remember ", "😀",
@@ -266,7 +266,7 @@ def attacks() -> Iterator[tuple[str, Attack]]:
 def _reading(reading: Reading, begin: str, pump: str, end: str) -> Attack:
     def attack(length: int) -> None:
         text = begin + pump * (length // len(pump)) + end
-        with suppress(Exception):  # it may be refused, if it is refused soon
+        with suppress(Exception):  # a quick refusal is correct
             reading(text)
 
     return attack

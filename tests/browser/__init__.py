@@ -1,1 +1,1 @@
-"""A package, so that its browser and its tenant end with it and not with the whole run."""
+"""Browser tests. A package, so that its browser and its tenant end with its last test."""

@@ -1,6 +1,6 @@
-"""Fixtures of the browser's tests: a real Chromium, a real server, a tenant with a month behind it.
+"""Fixtures of browser tests: a real Chromium, a real server, a tenant with a month of data.
 
-Where no Chromium is installed they are left out, but under CI, where they must run.
+Without Chromium the tests are skipped, except with CI=true, where they must run.
 """
 
 import os
@@ -54,14 +54,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def chromium() -> Iterator[Browser]:
     """One browser for all tests of this package."""
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
-        # Playwright runs an event loop in this thread; the tests are no coroutines for that.
+        # Playwright runs an event loop in this thread. The tests are no coroutines.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         browser = playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
         yield browser
         browser.close()
-        connections.close_all()  # beside that loop this thread has others
+        connections.close_all()  # this thread has other event loops
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Visitor:
     complaints: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> Page:
-        """Go to a page of the site."""
+        """Open a page of the site."""
         answer = self.page.goto(self.url + path)
         assert answer is not None
         assert answer.status == 200, (path, answer.status)
@@ -124,7 +124,7 @@ def visit(chromium: Browser, live_server: Any) -> Iterator[Callable[..., Visitor
 
 @dataclass(frozen=True)
 class Aurora:
-    """The demo's tenant with conversations of a month."""
+    """The tenant of the demo with conversations of a month."""
 
     tenant: Tenant
     agent: Agent
@@ -143,9 +143,9 @@ class Aurora:
 
 @pytest.fixture(scope="package")
 def standing_aurora(django_db_setup: None, django_db_blocker: Any) -> Iterator[Aurora]:
-    """A tenant that was talked to for a month, and the operator olga, once for all of these tests.
+    """A tenant with a month of conversations and the operator olga, for all of these tests.
 
-    Nothing is removed before the last of them is done. Whoever changes something comes last.
+    Nothing is removed before the last of these tests. Tests that change data run last.
     """
     with pytest.MonkeyPatch.context() as patch:
         with django_db_blocker.unblock():
@@ -158,8 +158,8 @@ def standing_aurora(django_db_setup: None, django_db_blocker: Any) -> Iterator[A
 
 
 def _talked_to_for_a_month() -> Aurora:
-    """Create the tenant as the demo does, and send messages through the pipeline."""
-    with database.as_owner():  # after the test all tenants but the standing ones are deleted
+    """Create the tenant like the demo, and send messages through the pipeline."""
+    with database.as_owner():  # after each test all tenants except the shared ones are deleted
         provisioning.create_tenant(slug="aurora", name="Aurora Travel")
     tenant = Tenant.objects.get(slug="aurora")
     agent = create_agent(
@@ -174,7 +174,7 @@ def _talked_to_for_a_month() -> Aurora:
         for message in month.waiting:
             pipeline.handle(tenant_id=tenant.id, message_id=message.id)
         said = demo_conversations.AURORA
-        for text in said.said[:16]:  # what was said first is out of the window
+        for text in said.said[:16]:  # the first messages have left the window
             _say(tenant, agent, text)
         drain(tenant.id)
         asked = [_say(tenant, agent, question.text) for question in said.questions[:2]]
@@ -205,7 +205,7 @@ def _say(
     answered: bool = True,
     user: str = USER,
 ) -> Message:
-    """Send a message as a program does, and answer it immediately."""
+    """Send a message like a program, and answer it immediately."""
     message, _ = accept(
         Incoming(
             agent_id=agent.id,

@@ -1,7 +1,7 @@
-"""Translations in letters that English does not have: what is left in Latin has no translation.
+"""Translations in non-Latin letters: a text that stays in Latin letters has no translation.
 
-A German page has words that are the same in English. In disguise all of its translated texts are
-known, also where they are a part of a sentence.
+A German page has words that are the same in English. With these letters all translated texts are
+recognizable, also inside a sentence.
 """
 
 import re
@@ -15,7 +15,7 @@ LATIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 GREEK = "".join(chr(0x1D6A8 + place) for place in range(len(LATIN)))
 # Placeholders, elements and entities of a translation.
 KEPT = re.compile(r"(%\(\w+\)[a-z]|%[sd%]|\{[\w.!:]*\}|<[^>]*>|&#?\w+;)")
-# Parts of a page without texts for its readers: what they can copy, and names of icons.
+# Parts of a page without texts for readers: copyable values, and names of icons.
 NO_TEXT = re.compile(
     r"<(script|style|template|svg|pre|code|textarea)\b.*?</\1>"
     r'|<span[^>]*class="[^"]*(?:material-symbols|k-exact).*?</span>',
@@ -37,7 +37,7 @@ def disguised(text: str) -> str:
 
 
 def disguise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have all translations in other letters; texts without a translation stay."""
+    """Replace all translations by other letters. Texts without a translation stay."""
     plain, plain_plural = DjangoTranslation.gettext, DjangoTranslation.ngettext
 
     def gettext(self: Any, message: str) -> str:
@@ -53,7 +53,7 @@ def disguise(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def texts_of(page: str) -> set[str]:
-    """Return the texts of a page that have words in Latin letters."""
+    """Return the texts of a page that contain words in Latin letters."""
     shown = NO_TEXT.sub("", page)
     elements = ELEMENT.findall(shown)
     texts = [*ELEMENT.split(shown), *(read for each in elements for read in READ_OUT.findall(each))]

@@ -41,7 +41,7 @@ TENANTS = "/admin/tenants/tenant/"
 
 @dataclass(frozen=True)
 class Administered:
-    """What the pages show."""
+    """Ids and links of the pages."""
 
     aurora: Aurora
     invited: User
@@ -55,7 +55,7 @@ class Administered:
 
 @pytest.fixture(scope="module")
 def administered(standing_aurora: Aurora, django_db_blocker: Any) -> Administered:
-    """Aurora with a team, a waiting change of retention and erasures; and a tenant that leaves."""
+    """Aurora with a team, a pending retention change and erasures; and a tenant to be deleted."""
     with django_db_blocker.unblock():
         return _administered(standing_aurora)
 
@@ -80,7 +80,7 @@ def _administered(standing_aurora: Aurora) -> Administered:
             by=EVA,
             reason="A card number.",
         )
-        # Of no one whom other tests look for.
+        # Of a person that other tests do not use.
         record_message(
             tenant_id=tenant.id,
             agent_id=standing_aurora.agent.pk,
@@ -122,7 +122,7 @@ def _administered(standing_aurora: Aurora) -> Administered:
 
 
 def fill(page: Page, **fields: str) -> None:
-    """Type into fields, which are found by their labels."""
+    """Type into fields by their labels."""
     for name, text in fields.items():
         page.locator(f"label[for=id_{name}]").click()
         page.keyboard.press("Control+a")
@@ -130,7 +130,7 @@ def fill(page: Page, **fields: str) -> None:
 
 
 def press(page: Page, name: str) -> Page:
-    """Press a button of the page, and return the page that it leads to."""
+    """Press a button of the page. Return the next page."""
     page.get_by_role("button", name=name, exact=True).click()
     page.wait_for_load_state()
     return page
@@ -225,7 +225,7 @@ def test_what_is_shown_once_is_copied(
 
 
 def copied(page: Page) -> str:
-    """Copy what the page shows, and return what the clipboard has then."""
+    """Press the copy button. Return the clipboard."""
     shown = page.locator("pre").inner_text()
     page.get_by_role("button", name="Copy", exact=True).click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()

@@ -1,7 +1,7 @@
 """Each page of both admins in a real browser: axe, the keyboard, a phone, and Hebrew text.
 
-The pages come from the registries of the sites: a new one fails here until it is walked too.
-All texts and names that users of the tenant wrote are in Hebrew, long, and hostile.
+The pages come from the registries of the sites: a new page fails here until it is added. All texts
+and names of users of the tenant are in Hebrew, long, and hostile.
 """
 
 import re
@@ -77,7 +77,7 @@ BY = Actor(ActorKind.PERSON, "1", NAME)
 TOO_WIDE = "document.documentElement.scrollWidth - window.innerWidth"
 PHONE = {"width": 400, "height": 844}
 DESK = {"width": 1440, "height": 900}
-# Pages that take a form alone, send a file, or lead to another site.
+# Pages that only take a form, send a file, or redirect to another site.
 NO_PAGES = {
     *("mark_recalled", "ask_again", "answer_escalation", "resolve_escalation"),
     *("assign_escalation", "escalate", "hand_over", "retry_job", "retry_reply", "slack_finish"),
@@ -185,7 +185,7 @@ def _say(
 
 
 def model_pages(site: Any, urlconf: Any) -> Iterator[tuple[str, str]]:
-    """The list of each model, its form for a new row, and the pages of one row."""
+    """Return the list of each model, its form for a new row, and the pages of one row."""
     request = RequestFactory().get("/")
     request.user = User(is_superuser=True, is_staff=True, is_active=True)
     first = next(iter(site._registry))
@@ -201,7 +201,7 @@ def model_pages(site: Any, urlconf: Any) -> Iterator[tuple[str, str]]:
         row = model._default_manager.first()
         assert row is not None, f"{model.__name__} needs a row"
         yield at("change", row.pk)
-        # These two look alike for all models without a template of their own.
+        # These two are alike for all models without a template of their own.
         if model is first or site_admin.object_history_template:
             yield at("history", row.pk)
         may_delete = site_admin.has_delete_permission(request, row)
@@ -210,7 +210,7 @@ def model_pages(site: Any, urlconf: Any) -> Iterator[tuple[str, str]]:
 
 
 def own_pages() -> Iterator[tuple[str, str]]:
-    """The pages of a tenant's admin that are no model's."""
+    """Return the pages of a tenant's admin that belong to no model."""
     agent = Agent.objects.filter(name="איריס").get()
     said = Message.objects.filter(user_id=NOA, role="user").earliest("number")
     reply = Message.objects.filter(in_reply_to=said).get()
@@ -263,7 +263,7 @@ def own_pages() -> Iterator[tuple[str, str]]:
 
 
 def operators_pages(tenant: Tenant) -> Iterator[tuple[str, str]]:
-    """The pages of the operators' admin that are no model's."""
+    """Return the pages of the operators' admin that belong to no model."""
     for name in ("index", "password_change", "usage"):
         yield name, reverse(f"admin:{name}", urlconf=public)
     for name in ("suspend_tenant", "remove_tenant", "invite_admin"):
@@ -271,13 +271,13 @@ def operators_pages(tenant: Tenant) -> Iterator[tuple[str, str]]:
 
 
 def not_walked(site: Any, own: list[tuple[str, str]]) -> set[str]:
-    """Names of pages that no address leads to, without what lists do: exports and saved views."""
+    """Return names of pages without an address here, except exports and saved views of lists."""
     walked = NO_PAGES | {name for name, _ in own}
     of_lists = ("_export", "_save_view", "_delete_view")
     return {name for name in site.pages if name not in walked and not name.endswith(of_lists)}
 
 
-# In the page: text in Hebrew that takes the direction of what is around it.
+# In the page: return Hebrew text with the direction of the text around it.
 DEPENDENT_TEXT = """() => {
   const isHebrew = (text) => /[\\u0590-\\u05ff]/.test(text);
   const isPlain = (element) => getComputedStyle(element).unicodeBidi === "plaintext";
@@ -296,7 +296,7 @@ DEPENDENT_TEXT = """() => {
   }
   return [...found];
 }"""
-# In the page: from here on, note what gets the focus, and whether that can be seen.
+# In the page: from now on, record the focused elements, and whether the focus is visible.
 NOTE_FOCUS = """() => {
   const main = document.getElementById("main") ?? document.body;
   main.focus();
@@ -330,7 +330,7 @@ OPENERS = """() => [...document.querySelectorAll("[x-on\\\\:click]")]
 
 
 class Walk:
-    """What is wrong in the pages that were opened."""
+    """The errors of the opened pages."""
 
     def __init__(self, visitor: Visitor) -> None:
         self.visitor = visitor
@@ -338,7 +338,7 @@ class Walk:
         self.opened = 0
 
     def page(self, name: str, path: str, *, by_keyboard: bool) -> None:
-        """Open a page and note what is wrong in it."""
+        """Open a page and record its errors."""
         page = self.visitor.page
         page.set_viewport_size(DESK)
         self.visitor.open(path)
@@ -354,7 +354,7 @@ class Walk:
             self._switch("dark")
             self._axe(name, {"runOnly": ["color-contrast", "scrollable-region-focusable"]})
             self._switch("light")
-        with suppress(PlaywrightTimeout):  # charts are drawn anew after a change of the width
+        with suppress(PlaywrightTimeout):  # charts are drawn again after a change of the width
             page.wait_for_function(f"() => {TOO_WIDE} === 0", timeout=3000)
         width = page.evaluate(TOO_WIDE)
         if width:
@@ -368,7 +368,7 @@ class Walk:
                 self._note(name, rule["id"], [node["html"] for node in rule["nodes"]])
 
     def _keyboard(self, name: str) -> None:
-        """Go through the content by the keyboard: each control is reached, and seen to be."""
+        """Go through the content by the keyboard: each control gets a visible focus."""
         page = self.visitor.page
         for _ in range(page.evaluate(NOTE_FOCUS) + 2):
             page.keyboard.press("Tab")
@@ -424,10 +424,10 @@ def test_every_page_of_the_operators_admin_can_be_used_by_all(
 
 # Data of the rows, as opposed to texts of the product.
 DATA = re.compile(
-    r"[^\W\d_]*[\u0590-\u05ff][\w-]*|‹U.*|<(s|i>|b>).*|\b\w+:\w+"  # what people wrote; scopes
+    r"[^\W\d_]*[\u0590-\u05ff][\w-]*|‹U.*|<(s|i>|b>).*|\b\w+:\w+"  # user texts; scopes
     r"|(This is what I remember:|I will remember that|I have asked for a person:|- Fact:|"
     r"You are an AI assistant|\(Built-in responder|Please remember that|No such model:|"
-    r"May I remember this:|“?Can I talk to a human).*"  # replies, and what they answer
+    r"May I remember this:|“?Can I talk to a human).*"  # replies, and their messages
     r"|\w+\*{4,}|\b[0-9a-f]{8}[0-9a-f-]{4,}|\b\w*_\w+\b|\"(complaint|facts)\"|U\d|T1|Ev1"  # ids
     r"|\b(Konstruct|Slack|Python|curl|CSV|JSON|Ctrl|esc|md5|UTC|Deutsch|English|español)\b"  # names
     r"|\b(en|de|es)\b|\b([Aa]dmin|[Oo]lga|[Aa]uditor|curator|[Aa]urora( Travel)?|hebrew)\b"

@@ -14,7 +14,7 @@ FILLED_IN = "What you had entered is filled in again."
 
 
 def end_session(page: Page) -> None:
-    """The session expires: its cookie is gone."""
+    """Remove the session cookie, as when the session expires."""
     page.context.clear_cookies(name="sessionid")
 
 

@@ -1,4 +1,4 @@
-"""What opens and closes in the admin, by the keyboard alone."""
+"""Menus, dialogs and search of the admin, with the keyboard only."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
     admin.log_in("admin")
     page = admin.open("/admin/memory/message/")
 
-    # The first key leads past the menu.
+    # The first Tab skips the menu.
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip the menu")).to_be_focused()
     page.keyboard.press("Enter")
@@ -40,7 +40,7 @@ def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
     page.keyboard.press("Escape")
     expect(views).to_be_focused()
 
-    # From a field too; Enter takes the first result.
+    # Also from a field. Enter takes the first result.
     page.locator("#searchbar").focus()
     page.keyboard.press("Control+k")
     expect(page.locator("#search-input-command")).to_be_focused()

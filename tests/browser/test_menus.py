@@ -1,4 +1,4 @@
-"""Menus, search, filters and the theme of the admin, under a policy that evaluates no text."""
+"""Menus, search, filters and the theme of the admin, under a policy without eval."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ def test_menus_work_and_no_text_is_evaluated(
 
     admin.log_in("admin")
 
-    # The sidebar goes, stays away on the next page, and comes back.
+    # The sidebar closes, stays closed on the next page, and opens again.
     sidebar, toggle = page.locator("#nav-sidebar"), page.get_by_text("dock_to_right").first
     for _ in range(2):
         toggle.click()
@@ -28,7 +28,7 @@ def test_menus_work_and_no_text_is_evaluated(
         toggle.click()
         expect(sidebar).to_be_visible()
 
-    # The menu of the person has the theme, and closes by a click elsewhere.
+    # The user menu has the theme, and closes by a click elsewhere.
     page.get_by_text("unfold_more").click()
     expect(page.get_by_role("button", name="Log out")).to_be_visible()
     page.get_by_text("Dark", exact=True).click()
@@ -38,7 +38,7 @@ def test_menus_work_and_no_text_is_evaluated(
     page.get_by_role("heading", name="Today").click()
     expect(page.get_by_role("button", name="Log out")).to_be_hidden()
 
-    # A page is found and opened by keys alone.
+    # A page is found and opened with the keyboard.
     asked = page.locator("#search-input-command")
     page.keyboard.press("Control+k")
     expect(asked).to_be_focused()
@@ -64,18 +64,18 @@ def test_menus_work_and_no_text_is_evaluated(
         expect(filters).to_be_visible()
         close()
         expect(filters).to_be_hidden()
-    # What is searched for is reached by a key.
+    # A key focuses the search field.
     page.keyboard.press("/")
     expect(page.locator("#searchbar")).to_be_focused()
 
-    # Actions appear once something is chosen.
+    # Actions appear after a row is selected.
     admin.open("/admin/api/apikey/")
     action = page.locator("select[name=action]")
     expect(action).to_be_hidden()
     page.locator("input.action-select").first.check()
     expect(action).to_be_visible()
 
-    # On a phone the sidebar comes over the page.
+    # On a phone the sidebar covers the page.
     page.set_viewport_size({"width": 390, "height": 844})
     expect(sidebar).to_be_hidden()
     page.get_by_text("dock_to_right").last.click()

@@ -41,5 +41,5 @@ def test_an_operator_creates_a_tenant_and_invites_its_first_admin(
     expect(ada.page.get_by_text("You are the first admin: log in.")).to_be_visible()
     ada.log_in("ada")
     expect(ada.page.get_by_text("Cedar Bikes").first).to_be_visible()
-    # Operators see none of what is inside.
+    # Operators see no content of the tenant.
     assert page.request.get(f"{operator.url}/admin/memory/message/").status == 404

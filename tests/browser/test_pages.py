@@ -1,7 +1,7 @@
 """Pages with a month of data in a real browser, wide and narrow, light and dark: axe and the width.
 
-test_every_page.py walks every page. This module looks at pages whose content differs with real
-data. `make pictures` looks at all of them, and stores screenshots in docs/images/.
+test_every_page.py opens every page. This module tests pages whose content differs with real data.
+`make pictures` opens all of them, and stores screenshots in docs/images/.
 """
 
 import os
@@ -15,13 +15,13 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import USER, Aurora, Visitor
 
 QUESTION = "Which food allergy do I have?"
-# What axe asks again in a further size or scheme: colours, and what only then can be seen. All of
-# it on one page, for what stands around all pages is the same.
+# Rules of axe for a further size or scheme: colours, and content that only appears there. One page
+# has all rules, because the frame of all pages is the same.
 OF_A_LOOK = ["color-contrast", "link-in-text-block", "scrollable-region-focusable"]
 OF_ALL = "dashboard"
-# The folder in which pictures are kept.
+# The folder of the pictures.
 PICTURES = os.environ.get("KONSTRUCT_PICTURES")
-# Charts, marked words, empty results and long timelines: test_every_page.py has none of these.
+# Charts, marked words, empty results and long timelines, which test_every_page.py does not have.
 WITH_A_MONTH_OF_DATA = {
     *("dashboard", "activity", "search", "search-empty", "conversation", "memories", "person"),
     *("person-on-a-day", "fact-history", "fact-review", "escalation"),
@@ -30,7 +30,7 @@ SIZES = {"wide": {"width": 1440, "height": 900}, "narrow": {"width": 390, "heigh
 
 
 def pages_of(aurora: Aurora) -> dict[str, str]:
-    """The pages of a tenant's admin, by the names of their pictures."""
+    """Return the pages of a tenant's admin by the names of their pictures."""
     whose = f"agent={aurora.agent.pk}&user={USER}"
     return {
         "dashboard": "/admin/",
@@ -75,26 +75,26 @@ def pages_of(aurora: Aurora) -> dict[str, str]:
 
 
 def looks() -> list[tuple[str, str]]:
-    """Sizes and schemes: two that differ in both, or all of them for the pictures."""
+    """Yield sizes and schemes: two that differ in both, or all of them for the pictures."""
     if PICTURES:
         return [(size, scheme) for size in SIZES for scheme in ("light", "dark")]
     return [("wide", "light"), ("narrow", "dark")]
 
 
 def look(visitor: Visitor, name: str, path: str) -> list[tuple[str, ...]]:
-    """Open a page, and return what axe finds in it."""
+    """Open a page. Return the findings of axe."""
     return look_at(visitor.open(path), name)
 
 
 def look_at(page: Page, name: str) -> list[tuple[str, ...]]:
-    """Return what axe finds in an open page, and whether it is too wide, in each look."""
+    """Return the findings of axe in an open page, and whether it is too wide, in each look."""
     serious: list[tuple[str, ...]] = []
-    # Alpine has shown what it shows.
+    # Alpine has rendered the page.
     expect(page.locator("[x-cloak]")).to_have_count(0)
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     for size, scheme in looks():
         page.set_viewport_size(SIZES[size])
-        # Unfold asks the browser for its scheme when a page opens, and its own button afterwards.
+        # Unfold reads the scheme of the browser when a page opens, and later its own button.
         page.emulate_media(color_scheme=scheme)
         page.evaluate("theme => Alpine.$data(document.documentElement).switchTheme(theme)", scheme)
         page.wait_for_function(

@@ -1,4 +1,4 @@
-"""A tenant's admin at work, in a real browser: each thing that the product promises, once."""
+"""A tenant's admin in a real browser: each documented feature once."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ def test_an_admin_audits_what_an_agent_remembers(
         page.get_by_role("region", name="Failed").get_by_role("button", name="Retry").first
     ).to_be_visible()
 
-    # A memory is found by meaning, and leads to where it was said.
+    # A memory is found by meaning, and links to its conversation.
     page.locator('#nav-sidebar-apps a[href="/admin/memories/"]').click()
     page.get_by_label("Agent").select_option("Iris")
     page.get_by_label("User").fill(USER)
@@ -39,7 +39,7 @@ def test_an_admin_audits_what_an_agent_remembers(
     memory.get_by_role("link", name="Open conversation").click()
     expect(page.get_by_text("Please never book me a seafood restaurant.").first).to_be_visible()
 
-    # A reply says why it was said.
+    # A reply shows its sources.
     admin.open(f"/admin/conversations/{aurora.reply.pk}/")
     page.locator(f"#m{aurora.reply.pk}").get_by_role("link", name="Why?").click()
     why = page.get_by_role("complementary", name="Sources of the reply")
@@ -47,7 +47,7 @@ def test_an_admin_audits_what_an_agent_remembers(
     expect(why.get_by_text("The prompt, as it was sent")).to_be_visible()
     expect(why.get_by_text("Recalled memories")).to_be_visible()
 
-    # A failed message says what was wrong, and is tried again.
+    # A failed message shows its error, and is retried.
     failed = page.locator(f"#m{aurora.failed.pk}")
     expect(failed.get_by_text("no such model")).to_be_visible()
     failed.get_by_role("button", name="Try again to answer").click()
@@ -56,14 +56,14 @@ def test_an_admin_audits_what_an_agent_remembers(
     page.reload()
     expect(failed.get_by_text("answered", exact=True)).to_be_visible()
 
-    # The window is emptied, once that is confirmed.
+    # The window is cleared after a confirmation.
     page.get_by_role("link", name="Recent turns").click()
     page.get_by_role("link", name="Clear recent turns").click()
     page.get_by_role("button", name="Clear recent turns").click()
     expect(page.get_by_text(WINDOW)).to_be_visible()
     assert get_recent_messages(aurora.tenant.id, aurora.agent.pk, USER) == []
 
-    # A fact is edited, and what was known before stays.
+    # A fact is edited, and the old version stays.
     admin.open(f"/admin/memory/memoryentry/{aurora.fact}/change/")
     page.get_by_role("textbox", name="Content").fill("Sam is allergic to shellfish and to walnuts.")
     page.get_by_role("button", name="Save", exact=True).click()
@@ -71,7 +71,7 @@ def test_an_admin_audits_what_an_agent_remembers(
     expect(page.locator("del").first).to_have_text("nuts")
     expect(page.locator("ins").first).to_have_text("walnuts")
 
-    # The person can be asked to be forgotten, by somebody who means it.
+    # An erasure of the person is requested with a confirmation.
     admin.open(f"/admin/people/person/?user={USER}")
     page.get_by_role("link", name="Request erasure").click()
     page.get_by_label("Reason").fill("Sam asked for it.")

@@ -38,7 +38,7 @@ def test_an_escalation_is_assigned_on_today_and_a_reply_marked_by_a_key(
         assert Escalation.objects.get(pk=standing_aurora.escalation.pk).assigned_to == "admin"
     page.get_by_role("link", name="Review replies").click()
     expect(page.get_by_role("button", name="Unsure u")).to_be_visible()
-    page.wait_for_load_state()  # the script of the keys is deferred
+    page.wait_for_load_state()  # the script of the shortcuts is deferred
     page.keyboard.press("w")
     expect(page.get_by_text("Marked as wrong.")).to_be_visible()
     with tenant_scope(standing_aurora.tenant.id):

@@ -1,7 +1,7 @@
 """The twelve tasks of an admin, each from Today in at most five clicks.
 
-docs/admin.md has the same table. A click is counted by the page: each press of a pointer, and two
-for a choice in a select, which is opened first. Typing, Enter and keys are no clicks.
+docs/admin.md has the same table. The page counts the clicks: each press of a pointer, and two for a
+choice in a select, which is opened first. Typing, Enter and shortcuts do not count.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from tests.browser.conftest import USER, Aurora, Visitor
 
 MAX_CLICKS = 5
 OLD_HOME = "I just moved to Antwerp."
-# A press of Enter makes a click, too, with no detail.
+# Enter in a form also makes a click event, with detail 0.
 COUNT = """
 for (const [name, clicks] of [["click", 1], ["change", 2]]) {
     document.addEventListener(name, event => {
@@ -54,7 +54,7 @@ def menu(page: Page, entry: str) -> None:
 
 
 def find_person(page: Page, name: str) -> None:
-    """Find a person by their name and open their page: two clicks."""
+    """Find a person by name and open their page: two clicks."""
     menu(page, "People")
     page.get_by_label("Name or id").fill(name)
     page.keyboard.press("Enter")
@@ -84,7 +84,7 @@ def test_see_the_sources_of_a_reply(standing_aurora: Aurora, visit: Callable[...
 
 
 def recalled(aurora: Aurora, query: str) -> set[str]:
-    """Return the texts of the messages that a recall gives."""
+    """Return the texts of the recalled messages."""
     policy = RecallPolicy(gate=False, top_k=50)
     result = recall(aurora.tenant.id, aurora.agent.id, "lea", query, policy=policy)
     return {hit.content for hit in result.hits}

@@ -1,6 +1,6 @@
-"""Checks of the image, the Compose files, the chart and the SBOM, in an environment of their own.
+"""Checks of the image, the Compose files, the chart and the SBOM, in a separate environment.
 
-Where .venv-checks is missing they are left out, but under CI, where `make test` has made it.
+Without .venv-checks the tests are skipped, except with CI=true, where `make test` created it.
 """
 
 import json
@@ -75,7 +75,7 @@ EVERYTHING: dict[str, Any] = {
 
 @pytest.fixture(scope="session")
 def run_check() -> Callable[..., str]:
-    """Run a program of .venv-checks; return what it prints."""
+    """Run a program of .venv-checks. Return its output."""
     if not CHECKS.exists() and not os.environ.get("CI"):
         pytest.skip("make .venv-checks/.installed")
 
@@ -114,14 +114,14 @@ def render(run_check: Callable[..., str]) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def least(render: Callable[..., Any]) -> dict[str, Any]:
-    """The manifests of the minimal values."""
+    """Return the manifests of the minimal values."""
     manifests: dict[str, Any] = render(LEAST)
     return manifests
 
 
 @pytest.fixture(scope="session")
 def everything(render: Callable[..., Any]) -> dict[str, Any]:
-    """The manifests with all options on."""
+    """Return the manifests with all options on."""
     manifests: dict[str, Any] = render(EVERYTHING)
     return manifests
 

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """The part of systemctl that docs/install-debian.md uses, for a chroot without systemd.
 
-It reads the units where systemd does and runs their commands as their users, so that a mistake in a
-unit is found. It does not confine them: `systemd-analyze security` judges that.
+It reads the unit files of systemd and runs their commands as their users, so that a mistake in a
+unit is found. It does not confine them: `systemd-analyze security` checks that.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ SECONDS = 120
 
 
 class Unit:
-    """A unit with its drop-ins; of a template with its instance."""
+    """A unit with its drop-ins; for a template with its instance."""
 
     def __init__(self, name: str) -> None:
         self.name = name if "." in name.rpartition("@")[2] else f"{name}.service"
@@ -59,7 +59,7 @@ class Unit:
         return (self.all(key) or [default])[-1]
 
     def environment(self) -> dict[str, str]:
-        """What EnvironmentFile and Environment say, in systemd's order: the latter come first."""
+        """Return the variables of EnvironmentFile and Environment, in systemd's order."""
         found = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
         for value in self.all("Environment"):
             found |= dict(pair.split("=", 1) for pair in shlex.split(value))
@@ -71,7 +71,7 @@ class Unit:
         return found
 
     def command(self, line: str, environment: dict[str, str]) -> list[str]:
-        """Split a command; `$NAME` is words, `${NAME}` is a part of one."""
+        """Split a command. `$NAME` is split into words, `${NAME}` is a part of one."""
         words: list[str] = []
         for word in shlex.split(line.lstrip("-+!:@")):
             if re.fullmatch(r"\$\w+", word):
@@ -81,7 +81,7 @@ class Unit:
         return words
 
     def become(self) -> None:
-        """Be the unit's user from now on."""
+        """Switch to the user of the unit."""
         if user := self.one("User"):
             entry = pwd.getpwnam(user)
             group = self.one("Group")
@@ -132,12 +132,12 @@ class Unit:
             sys.exit(f"{self.name} ended: {(LOGS / f'{self.name}.log').read_text()[-2000:]}")
 
     def folders(self) -> list[Path]:
-        """What RuntimeDirectory and StateDirectory name."""
+        """Return the folders of RuntimeDirectory and StateDirectory."""
         names = {"/run": self.one("RuntimeDirectory"), "/var/lib": self.one("StateDirectory")}
         return [Path(base, name) for base, given in names.items() for name in given.split()]
 
     def pid(self) -> int:
-        """The main process, 0 if it does not run."""
+        """Return the main process, 0 if it does not run."""
         with contextlib.suppress(OSError, ValueError):
             path = Path(self.one("PIDFile")) if self.one("Type") == "forking" else self.pid_file
             pid = int(path.read_text())

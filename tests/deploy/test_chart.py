@@ -1,4 +1,4 @@
-"""The Helm chart: rendered by Helm's own library, valid, secure, and complete in its settings."""
+"""The Helm chart, rendered by Helm's library: valid, secure, and with complete settings."""
 
 import re
 import tomllib
@@ -29,7 +29,7 @@ def container(manifests: dict[str, Any], process: str) -> dict[str, Any]:
 
 
 def environment(manifests: dict[str, Any], process: str) -> dict[str, Any]:
-    """The variables of a process: values, and of secrets the name of the Secret with the key."""
+    """Return the variables of a process: values, and for secrets the Secret with the key."""
     return {
         each["name"]: each["value"]
         if "value" in each
@@ -59,10 +59,10 @@ def test_a_setting_reaches_each_process_and_a_process_may_have_its_own(
     levels = {name: environment(manifests, name)["LOG_LEVEL"] for name in (*PROCESSES, "migrate")}
     assert levels == {**dict.fromkeys((*PROCESSES, "migrate"), "WARNING"), "replies": "DEBUG"}
     given = environment(manifests, "web")
-    # The probes of the web ask with this host.
+    # The probes of the web process use this host.
     assert given["ALLOWED_HOSTS"] == "127.0.0.1,.example.com"
     assert given["PUBLIC_HOSTS"] == "127.0.0.1,konstruct.example.com"
-    assert "LLM_TIMEOUT" not in given  # an empty one has its default
+    assert "LLM_TIMEOUT" not in given  # an empty value means the default
 
 
 def test_secrets_are_named_and_the_owners_reach_its_processes_alone(least: dict[str, Any]) -> None:
@@ -113,7 +113,7 @@ def test_workers_are_scaled_by_the_age_of_the_jobs_of_their_queues(
         query = trigger["metadata"]["query"]
         assert query.startswith('max(konstruct_jobs_oldest_seconds{namespace="prod",kind=~"')
         assert set(query.split('"')[3].split("|")) == kinds
-        # Otherwise Helm and the autoscaler would each set a number.
+        # Otherwise Helm and the autoscaler would each set a number of replicas.
         assert "replicas" not in everything[f"Deployment/konstruct-{name}"]["spec"]
     assert least["Deployment/konstruct-web"]["spec"]["replicas"] == 2
 
@@ -165,7 +165,7 @@ def test_network_policies_cover_all_connections_of_pods(least: dict[str, Any]) -
     assert all(deny["podSelector"]["matchLabels"].items() <= labels.items() for labels in pods)
     for spec in policies.values():
         for rule in (*spec.get("ingress", ()), *spec.get("egress", ())):
-            assert rule.get("from") or rule.get("to")  # without one it would be everybody
+            assert rule.get("from") or rule.get("to")  # no value would allow all
             assert rule["ports"]
     assert policies["web"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "web"
 

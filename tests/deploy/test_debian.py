@@ -1,4 +1,4 @@
-"""docs/install-debian.md: its commands, in an empty Debian, end in a deployment that remembers."""
+"""Run the commands of docs/install-debian.md in an empty Debian, up to a working deployment."""
 
 import json
 import os
@@ -21,10 +21,10 @@ RELEASE = "trixie"
 TOOLS = ("debootstrap", "unshare", "nsenter", "ip", "mount", "apt-get")
 PATHS = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 MISSING = [tool for tool in TOOLS if shutil.which(tool, path=PATHS) is None]
-# Commands that need the network. The others have none but a loopback.
+# Commands that need the network. The others only have a loopback interface.
 FETCHES = re.compile(r"\b(apt-get|pip install)\b")
 BUNDLE = "/etc/certificates-of-the-host.crt"
-# In namespaces that end with this process: a loopback, processes and mounts of its own.
+# In namespaces that end with this process: a loopback, its processes and its mounts.
 HOLD = """
 set -e
 mount -t proc proc "$1/proc"
@@ -32,7 +32,7 @@ mount --rbind /dev "$1/dev"
 ip link set lo up
 exec sleep infinity
 """
-# A block is run by a shell of its own, which begins where the one before it ended.
+# Each block runs in a new shell, in the working directory of the previous one.
 RUN = """
 set -euo pipefail
 cd "$(cat /root/folder)"
@@ -87,7 +87,7 @@ def test_the_target_starts_each_unit() -> None:
 
 
 class Debian:
-    """A Debian in a folder, with namespaces of its own."""
+    """A Debian in a folder, with its own namespaces."""
 
     def __init__(self, root: Path, ends: ExitStack) -> None:
         self._root = root
@@ -101,7 +101,7 @@ class Debian:
         (root / "root" / "folder").write_text("/root")
 
     def run(self, commands: str, *, with_network: bool) -> str:
-        """Run commands in the shell of root, and return what they print.
+        """Run commands in a root shell, and return their output.
 
         Raises:
             AssertionError: one of them fails.
@@ -127,7 +127,7 @@ class Debian:
         return ran.stdout
 
     def _environment(self) -> dict[str, str]:
-        """The environment of an operator, and what this machine's pip needs to reach its index."""
+        """Return the environment of an operator, and the pip settings of this machine."""
         of_pip = {
             name: value
             for name, value in os.environ.items()
@@ -145,7 +145,7 @@ class Debian:
 
 @contextmanager
 def empty_debian(folder: Path) -> Iterator[Debian]:
-    """Make a Debian that has nothing but the archive of our code and a systemctl."""
+    """Create a Debian with an archive of this code and a systemctl."""
     root = folder / "debian"
     sources = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
     mirrors = subprocess.run(
@@ -163,7 +163,7 @@ def empty_debian(folder: Path) -> Iterator[Debian]:
         shutil.copy("/etc/resolv.conf", root / "etc")
         if bundle := os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE"):
             shutil.copy(bundle, root / BUNDLE[1:])
-        # Packages do not start their servers, as nothing does without systemd.
+        # Packages do not start their servers, because there is no systemd.
         (root / "usr/sbin/policy-rc.d").write_text("#!/bin/sh\nexit 101\n")
         shutil.copy(PROJECT / "tests/deploy/systemctl.py", root / "usr/local/bin/systemctl")
         for name in ("usr/sbin/policy-rc.d", "usr/local/bin/systemctl"):
@@ -208,12 +208,12 @@ def test_the_page_ends_in_a_deployment_that_remembers(tmp_path: Path) -> None:
 
 
 def follow(debian: Debian, block: Block) -> str:
-    """Do what a block says."""
+    """Run the commands of a block."""
     return debian.run(block.typed, with_network=bool(FETCHES.search(block.typed)))
 
 
 def assert_sound(debian: Debian) -> None:
-    """Fail unless the doctor warns of what the page leaves to its reader, and of nothing else."""
+    """Fail if the doctor reports other warnings than those that the page leaves to its reader."""
     report = json.loads(debian.run("konstruct doctor --json --timeout 60", with_network=False))
     bad = [each for each in report["answers"] if each["status"] != "ok"]
     assert {each["check"] for each in bad} == {"language model"}, bad
@@ -221,7 +221,7 @@ def assert_sound(debian: Debian) -> None:
 
 
 def running(debian: Debian) -> dict[str, str]:
-    """Return the ids of the processes of our units."""
+    """Return the ids of the processes of the units."""
     found = debian.run(
         "cd /run/units; grep --with-filename . konstruct*.service", with_network=False
     )

@@ -1,4 +1,4 @@
-"""The Dockerfile and the Compose files, by hadolint, checkov and the specification of Compose."""
+"""The Dockerfile and the Compose files, checked by hadolint, checkov and the Compose schema."""
 
 import json
 import re
@@ -23,7 +23,7 @@ NOT_CHECKED = {"CKV_DOCKER_7": "the tag is that of ARG PYTHON_IMAGE, a full vers
 
 
 def merged(below: Any, above: Any) -> Any:
-    """The content of a Compose file with that of another one over it."""
+    """Return the content of a Compose file merged with another one."""
     if not isinstance(below, dict) or not isinstance(above, dict):
         return above
     both = {name: merged(below[name], above[name]) for name in below.keys() & above.keys()}
@@ -31,7 +31,7 @@ def merged(below: Any, above: Any) -> Any:
 
 
 def compose(*names: str) -> Any:
-    """The Compose files, one over the other, with defaults or an x instead of variables."""
+    """Return the merged Compose files, with defaults or an x instead of variables."""
     content: Any = {}
     for name in names:
         text = (PROJECT / name).read_text()

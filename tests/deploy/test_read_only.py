@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 # Mounts all but the first argument read-only for the rest of the arguments, and drops capabilities,
-# but for the one that opens the socket of the tests' Valkey, which another user runs.
+# except the one for the socket of the tests' Valkey, which belongs to another user.
 CONTAINED = """
 set -e
 writable=$1; shift
@@ -47,7 +47,7 @@ def contained(writable: Path, *command: str) -> list[str]:
 
 
 def command_of(service: str) -> list[str]:
-    """The command of a service, or that of the image."""
+    """Return the command of a service, or that of the image."""
     command = SERVICES[service].get("command")
     if command is None:
         dockerfile = (PROJECT / "Dockerfile").read_text()
@@ -90,7 +90,7 @@ def test_each_kind_of_process_works_in_a_container_that_is_read_only(
                 "KONSTRUCT_HOST": "127.0.0.1",
                 "PORT": str(port),
                 "GUNICORN_CMD_ARGS": "--workers 1",
-                # As manage.py sets it for the owner's worker.
+                # As manage.py sets it for the owner worker.
                 "KONSTRUCT_DB_ROLE": "owner" if service == "owner" else "app",
             }
             process = subprocess.Popen(

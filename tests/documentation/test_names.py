@@ -1,4 +1,4 @@
-"""What the documentation names is there: pages, anchors, files, modules, decisions."""
+"""Names in the documentation exist: pages, anchors, files, modules, decisions."""
 
 import importlib
 import re
@@ -11,8 +11,8 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 PATH = re.compile(
     r"`((?:konstruct|memory|tenants|tests|benchmarks|deploy|docs|requirements)/[\w./-]*)"
 )
-# Neither hosts (konstruct.example.com), units (konstruct.target), files (konstruct.cdx.json)
-# nor permissions (memory.view_message).
+# Not hosts (konstruct.example.com), units (konstruct.target), files (konstruct.cdx.json) or
+# permissions (memory.view_message).
 DOTTED = re.compile(
     r"`((?:konstruct|memory|tenants)(?!\.example|\.target|\.cdx)(?:\.(?!(?:add|change|delete|review|view)_)\w+)+)[`(]"
 )
@@ -59,7 +59,7 @@ def test_decisions_are_numbered_without_gaps_and_a_title_has_its_number() -> Non
 
 
 def test_a_decision_that_amends_another_is_named_in_both() -> None:
-    """An amendment is found from the old decision and from the new one."""
+    """The old decision and the new one both name the amendment."""
     amends, amended = set(), set()
     for page in DECISIONS:
         for status in re.findall(r"\*\*Status\.\*\*.*?\n\n", page.read_text(), re.DOTALL):

@@ -1,4 +1,4 @@
-"""docs/reference.md: every signature is the code's, and every promised name is there."""
+"""docs/reference.md: every signature equals the code, and every public name is documented."""
 
 import importlib
 import inspect
@@ -10,7 +10,7 @@ from django.conf import settings
 
 PAGE = (Path(settings.BASE_DIR) / "docs" / "reference.md").read_text()
 SIGNATURE = re.compile(r"^- `([\w.]+)(\(.*?\))`", re.MULTILINE)
-# Names that users of the packages rely upon.
+# Public names of the packages.
 PROMISED = {
     "tenants.redis_keys": [
         "rate_limit_key",
@@ -46,7 +46,7 @@ PROMISED = {
 
 
 def sections() -> dict[str, str]:
-    """The page's sections of modules, by the module's name."""
+    """Return the page's sections of modules by module name."""
     parts = re.split(r"^## `([\w.]+)`$", PAGE, flags=re.MULTILINE)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
@@ -60,7 +60,7 @@ def documented() -> list[tuple[str, str, str]]:
 
 
 def resolved(module: str, name: str) -> Any:
-    """What a name means, relative to its section's module or to the packages."""
+    """Return the object of a name, relative to its section's module or to the packages."""
     path = f"{module}.{name}" if not name.startswith(f"{module}.") else name
     parts = path.split(".")
     for length in range(len(parts) - 1, 0, -1):
@@ -75,7 +75,7 @@ def resolved(module: str, name: str) -> Any:
 
 
 def signature_of(found: Any) -> str:
-    """The parameters with their defaults, without types."""
+    """Return the parameters with their defaults, without types."""
     parameters = [
         parameter.replace(annotation=inspect.Parameter.empty)
         for name, parameter in inspect.signature(found).parameters.items()
@@ -89,7 +89,7 @@ def test_a_documented_signature_is_the_codes() -> None:
         assert (name, signature_of(resolved(module, name))) == (name, signature)
 
 
-# Of memory's documented functions, those that read and write neither Postgres nor the cache.
+# The documented functions of memory that use neither Postgres nor the cache.
 COMPUTING = {
     "memory.embeddings.embed",
     "memory.embeddings.model_version",
@@ -100,7 +100,7 @@ COMPUTING = {
 
 
 def twins() -> list[tuple[str, str]]:
-    """The documented functions and methods of memory that read or write, each with its twin."""
+    """Yield the documented functions and methods of memory with I/O and their async versions."""
     found = []
     for module, name, _ in documented():
         path = f"{module}.{name}"

@@ -1,4 +1,4 @@
-"""The site of the documentation builds strictly, and loads nothing from another host."""
+"""The documentation site builds strictly, and loads nothing from another host."""
 
 import re
 import subprocess

@@ -1,1 +1,1 @@
-"""A package, so that its deployment ends with it and not with the whole run."""
+"""End-to-end tests. A package, so that its deployment ends with its last test."""

@@ -11,7 +11,7 @@ from tests.servers.slack import slack_server
 
 @pytest.fixture(scope="package")
 def shared_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """Processes that are shared by the tests of this package."""
+    """Processes that the tests of this package share."""
     with LLMServer() as llm, slack_server() as slack:
         home = tmp_path_factory.mktemp("deployment") / "home"
         with Deployment(home, llm, slack=slack).running() as deployment:
@@ -20,7 +20,7 @@ def shared_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Depl
 
 @pytest.fixture
 def deployment(shared_deployment: Deployment) -> Deployment:
-    """The deployment. Its language model answers "Noted.", and no process is set to be killed."""
+    """The deployment. Its language model answers "Noted.", and no process has an order to die."""
     llm = shared_deployment.llm
     llm.forget()
     llm.default = Answer({"content": "Noted."})

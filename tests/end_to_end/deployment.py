@@ -1,4 +1,4 @@
-"""A whole Konstruct in a home of its own: real web, worker and beat processes, several tenants."""
+"""A complete deployment in its own home: real web, worker and beat processes, several tenants."""
 
 import contextlib
 import json
@@ -26,13 +26,13 @@ from tests.servers.llm import LLMServer
 from tests.servers.slack import SIGNING_SECRET, SlackServer
 
 PROJECT = Path(__file__).resolve().parents[2]
-# Seconds until what does not come about is a failure. Nothing waits for so long but a failure.
+# Seconds until a missing condition is a failure.
 PATIENCE = 120
 SLUGS = ["oak", "elm", "ash"]
 
 
 def eventually(condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
-    """Wait for it; fail if it does not come about."""
+    """Wait until the condition is true; fail otherwise."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"after {seconds} seconds: {what}"
@@ -40,7 +40,7 @@ def eventually(condition: Callable[[], object], what: str, seconds: float = PATI
 
 
 class Supervised:
-    """A process that is started again when it dies, as a supervisor does."""
+    """A process that is restarted when it dies, as a supervisor does."""
 
     def __init__(
         self,
@@ -80,16 +80,16 @@ class Supervised:
             time.sleep(0.1)
 
     def children(self) -> list[psutil.Process]:
-        """Return the process' children."""
+        """Return the child processes."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def kill(self) -> None:
-        """Kill it with its children, as the end of a machine does."""
+        """Kill it with its children, as when the machine fails."""
         os.killpg(self.process.pid, signal.SIGKILL)
 
     @contextlib.contextmanager
     def away(self) -> Iterator[None]:
-        """Kill it, and start it again after the block."""
+        """Kill it, and restart it after the block."""
         self._stopping.set()
         self._thread.join()
         self.kill()
@@ -112,7 +112,7 @@ class Supervised:
         self._thread.start()
 
     def stop(self) -> None:
-        """End it for good."""
+        """Stop it permanently."""
         self._stopping.set()
         self._thread.join()
         self.process.terminate()
@@ -124,7 +124,7 @@ class Supervised:
 
 
 class Tenant:
-    """A tenant, seen from outside by its programs, and from inside by its rows."""
+    """A tenant with its API clients and its rows."""
 
     def __init__(self, deployment: "Deployment", row: dict[str, str]) -> None:
         self.deployment = deployment
@@ -143,7 +143,7 @@ class Tenant:
         return httpx.Client(base_url=self.deployment.url, headers=headers, timeout=90)
 
     def send(self, content: str, **fields: Any) -> str:
-        """Send a message of maria's; return its id."""
+        """Send a message of maria. Return its id."""
         body = {"agent": "ada", "user_id": "maria", "content": content, **fields}
         with self.client() as client:
             response = client.post("/api/v1/messages/", json=body)
@@ -151,7 +151,7 @@ class Tenant:
         return str(response.json()["id"])
 
     def wait_for(self, message_id: str, seconds: float = PATIENCE) -> dict[str, Any]:
-        """Return the message when it is answered; fail if it is not."""
+        """Wait for the reply. Return the message; fail if it has no reply."""
         deadline = time.monotonic() + seconds
         document: dict[str, Any] = {}
         with self.client() as client:
@@ -180,7 +180,7 @@ class Tenant:
             return [json.loads(entry)["message_id"] for entry in cache.lrange(key, 0, -1)]
 
     def is_settled(self) -> bool:
-        """Tell whether nothing waits any more."""
+        """Return whether no job is waiting."""
         return self.rows(
             "SELECT (SELECT count(*) FROM orchestrator_pendingreply)"
             " + (SELECT count(*) FROM memory_pendingembedding)"
@@ -209,7 +209,7 @@ class Tenant:
 
 
 class Deployment:
-    """Postgres, Valkey, web, worker and beat, with a language model's server of the test's own."""
+    """Postgres, Valkey, web, worker and beat, with the test's language model server."""
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ class Deployment:
 
     @contextlib.contextmanager
     def running(self) -> Iterator["Deployment"]:
-        """Start everything; leave nothing behind."""
+        """Start everything. Remove everything afterwards."""
         with contextlib.ExitStack() as stack:
             stack.callback(self._run, "-m", "konstruct.local.embedded", "stop")
             self._run("manage.py", "migrate")
@@ -296,12 +296,12 @@ class Deployment:
             return False
 
     def add_tenants(self, *slugs: str) -> None:
-        """Make tenants, each with an agent, a key and an admin."""
+        """Create tenants, each with an agent, a key and an admin."""
         rows = self._run("-m", "tests.end_to_end.prepare", *slugs, role="owner")
         self.tenants += [Tenant(self, row) for row in json.loads(rows)]
 
     def manage(self, *arguments: str, **environment: str) -> str:
-        """Run a command of manage.py; return what it printed."""
+        """Run a command of manage.py. Return its output."""
         return self._run("manage.py", *arguments, **environment)
 
     def _run(self, *arguments: str, role: str = "", **environment: str) -> str:
@@ -321,16 +321,16 @@ class Deployment:
         return ran.stdout
 
     def order_deaths(self, points: list[str]) -> None:
-        """Let the next process that comes to each point kill itself there."""
+        """Make the next process that reaches each point kill itself there."""
         for point in points:
             (self.orders / point).touch()
 
     def open_orders(self) -> list[str]:
-        """Return the points at which nobody has died yet."""
+        """Return the points at which no process has died yet."""
         return sorted(path.name for path in self.orders.iterdir() if path.suffix != ".obeyed")
 
     def restart_postgres(self) -> None:
-        """Shut Postgres down, breaking all connections; its supervisor starts it again."""
+        """Shut Postgres down, breaking all connections. Its supervisor restarts it."""
         (pid_file,) = self.home.rglob("postmaster.pid")
         os.kill(int(pid_file.read_text().split()[0]), signal.SIGINT)
 
@@ -342,7 +342,7 @@ class Deployment:
 
 @contextlib.contextmanager
 def home_of(home: Path) -> Iterator[None]:
-    """Let paths be computed for another home."""
+    """Compute paths for another home."""
     before = os.environ.get("KONSTRUCT_HOME")
     os.environ["KONSTRUCT_HOME"] = str(home)
     try:

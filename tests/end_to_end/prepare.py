@@ -1,8 +1,9 @@
-"""Makes tenants, each with an agent, keys and an admin, in one process; prints them as JSON.
+"""Create tenants, each with an agent, keys and an admin, in one process. Print them as JSON.
 
 python -m tests.end_to_end.prepare SLUG...
 
-AGENT_ID in the environment is the id of the agent of each tenant. By default each has its own.
+AGENT_ID in the environment is the id of the agent of each tenant. By default each has a different
+one.
 """
 
 import json
@@ -12,7 +13,7 @@ from uuid import UUID, uuid4
 
 
 def main() -> None:
-    """Prepare what the command line names, as the owner."""
+    """Create the tenants of the command line, as the owner."""
     import django
 
     django.setup()

@@ -1,4 +1,4 @@
-"""Whatever is killed, flushed or restarted: every message ends with one reply, remembered once."""
+"""After any kill, flush or restart, every message has one reply, remembered once."""
 
 import pytest
 
@@ -13,11 +13,11 @@ def tenant(deployment: Deployment) -> Tenant:
 
 
 def hold_the_language_model(deployment: Deployment, requests: int) -> None:
-    """Let so many requests wait for their answer."""
+    """Make the next requests to the language model wait."""
     deployment.llm.answers = [Answer({"content": "At last."}, wait=True)] * requests
 
 
-# Before the language model is asked, between its answer and what must follow, and in the outbox.
+# Before and after the request to the language model, and in the outbox.
 FEW_POINTS = ["before run_agent", "before append_to_window", "after finish", "after index_messages"]
 
 

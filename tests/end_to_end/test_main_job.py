@@ -1,4 +1,4 @@
-"""The main job: a message is answered with what the agent remembers."""
+"""The main job: a message is answered with the agent's memory."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tenants at once through one web process and one worker: nobody sees anything of another."""
+"""Concurrent tenants on one web process and one worker: no tenant sees data of another."""
 
 import random
 import re
@@ -11,7 +11,7 @@ import pytest
 from tests.end_to_end.deployment import SLUGS, Deployment, Tenant
 from tests.servers.llm import Request
 
-# Of the long run, beside those of the deployment.
+# Tenants of the long run, in addition to those of the deployment.
 MORE_SLUGS = ["fir", "yew", "bay", "fig"]
 USERS = ("maria", "eve")
 MESSAGES_EACH = 12
@@ -19,12 +19,12 @@ OBJECTS = ("bicycle", "cello", "lamp", "garden", "kettle", "boat")
 
 
 def secret_of(tenant: Tenant) -> str:
-    """Return a word that only this tenant's users say."""
+    """Return a word that only this tenant's users write."""
     return f"{tenant.slug}zzyx"
 
 
 def foreign_words(text: str, tenant: Tenant, everyone: list[Tenant]) -> list[str]:
-    """Return what of the other tenants a text shows: their secrets, ids and keys."""
+    """Return the secrets, ids and keys of other tenants in a text."""
     return [
         word
         for other in everyone
@@ -35,7 +35,7 @@ def foreign_words(text: str, tenant: Tenant, everyone: list[Tenant]) -> list[str
 
 
 def talk(tenant: Tenant, seed: int) -> list[tuple[str, str]]:
-    """Send messages of two users in a random order, by key or by host; return ids and texts."""
+    """Send messages of two users in a random order, by key or by host. Return ids and texts."""
     random_ = random.Random(seed)
     sent = []
     for number in range(MESSAGES_EACH):
@@ -63,7 +63,7 @@ def talk(tenant: Tenant, seed: int) -> list[tuple[str, str]]:
 
 @dataclass
 class Spoken:
-    """Who sent what, by tenant, and what the language model was asked meanwhile."""
+    """The sent messages by tenant, and the requests to the language model."""
 
     tenants: list[Tenant]
     sent: dict[str, list[tuple[str, str]]]
@@ -76,7 +76,7 @@ class Spoken:
     ids=["three", "seven"],
 )
 def spoken(request: pytest.FixtureRequest, shared_deployment: Deployment) -> Spoken:
-    """Everybody talks at once, until all is answered."""
+    """All users send at once. The fixture waits for all replies."""
     deployment = shared_deployment
     deployment.llm.forget()
     made = {tenant.slug for tenant in deployment.tenants}
@@ -103,7 +103,7 @@ def test_everything_is_answered_and_remembered_once(spoken: Spoken) -> None:
 
 
 def test_no_prompt_holds_a_word_of_another_tenant(spoken: Spoken) -> None:
-    """What the language model was given is what was recalled, and the window."""
+    """The prompts contain recalled messages and the window."""
     by_secret = {secret_of(tenant): tenant for tenant in spoken.tenants}
     remembering = 0
     for request in spoken.asked:

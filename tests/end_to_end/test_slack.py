@@ -1,4 +1,4 @@
-"""Slack from one end to the other: real web, real workers, and Slack's Web API on loopback."""
+"""Slack end to end: real web, real workers, and Slack's Web API on loopback."""
 
 import json
 import time
@@ -28,7 +28,7 @@ class World:
             base_url=deployment.url,
             headers={"Host": "localhost"},
             timeout=60,
-            # Of idle connections that are too many, httpcore 1.0 closes one that a thread has got.
+            # Of too many idle connections, httpcore 1.0 closes one that a thread already uses.
             limits=httpx.Limits(max_keepalive_connections=None),
         )
 
@@ -39,18 +39,18 @@ class World:
         )  # fmt: skip
 
     def tell(self, told: dict[str, Any], **headers: str) -> int:
-        """Slack sends an event."""
+        """Send an event of Slack."""
         body = json.dumps(told).encode()
         answer = self.web.post(EVENTS, content=body, headers={**signed(body), **headers})
         return answer.status_code
 
     def shown(self, workspace: str, channel: str) -> list[list[str]]:
-        """What each of our posts in a channel has shown, one after the other."""
+        """Return the successive texts of each of our posts in a channel."""
         posts = self.slack.workspaces[workspace].posts
         return [post["shown"] for post in posts if post["channel"] == channel]
 
     def wait(self, workspace: str, channel: str, texts: list[str]) -> None:
-        """Return when this is what our posts show."""
+        """Wait until our posts show this."""
         self.slack.wait_for(lambda: self.slack.posts(workspace, channel) == texts, seconds=60)
 
 
@@ -77,7 +77,7 @@ def test_slack_from_one_end_to_the_other(world: World, deployment: Deployment) -
 
 
 def answers_and_threads(world: World) -> None:
-    """A mention is answered in its thread, by a post that first holds its place; and so on."""
+    """A mention is answered in its thread. The post is created first, and changed later."""
     llm = world.deployment.llm
     llm.answers.append(Answer({"content": "Hello **Maria**."}, wait=True))
     assert world.tell(mention("T1", "Hello", channel="C1", ts="1700000001.1")) == 200
@@ -97,7 +97,7 @@ def answers_and_threads(world: World) -> None:
 
 
 def retries_and_forgeries(world: World, tenant: Tenant) -> None:
-    """A hundred deliveries of one event, with the cache lost meanwhile, are one reply."""
+    """A hundred deliveries of one event, with a lost cache, are one reply."""
     told = mention("T1", "Only once", channel="C2")
 
     def deliver(number: int) -> int:
@@ -123,7 +123,7 @@ def retries_and_forgeries(world: World, tenant: Tenant) -> None:
 
 
 def killed_workers(world: World) -> None:
-    """Workers die after Slack has posted, and before the post is changed: it is changed, once."""
+    """Workers die after Slack has created the post, before it is changed: it is changed once."""
     llm = world.deployment.llm
     llm.forget()
     llm.answers.append(Answer({"content": "Still here."}, wait=True))
@@ -140,7 +140,7 @@ def killed_workers(world: World) -> None:
 
 
 def slack_down(world: World, tenant: Tenant) -> None:
-    """Nobody answers at Slack for a while: what was said meanwhile is delivered, once."""
+    """Slack is down for a while: replies of this time are delivered once."""
     world.slack.down = True
     assert world.tell(mention("T1", "Can you hear me?", channel="C4")) == 200
     failed = (
@@ -153,7 +153,7 @@ def slack_down(world: World, tenant: Tenant) -> None:
 
 
 def two_tenants(world: World) -> None:
-    """The same ids in two workspaces of two tenants: neither hears of the other."""
+    """The same ids in two workspaces of two tenants: both are isolated."""
     llm = world.deployment.llm
     llm.forget()
     same = {"channel": "C5", "user": "U5", "ts": "1700000005.5"}

@@ -1,4 +1,4 @@
-"""Traces of real web and worker processes, as a real collector gets them."""
+"""Traces of real web and worker processes, received by a real collector."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from tests.servers.slack import SlackServer, mention, signed, slack_server
 
 pytestmark = pytest.mark.slow
 
-# In what is said, in who says it, and in whatever else a caller may write.
+# In message texts, user ids, and all other values of a caller.
 CANARY = "CANARY7f3a"
 
 
@@ -48,7 +48,7 @@ def no_answers_of_before(traced: Deployment) -> None:
 
 
 def new_trace() -> tuple[str, dict[str, str]]:
-    """Return the id of a trace, and the header of a client whose span it has."""
+    """Return the id of a trace, and the traceparent header of a client."""
     trace_id = secrets.token_hex(16)
     return trace_id, {"traceparent": f"00-{trace_id}-{'c' * 16}-01"}
 
@@ -87,7 +87,7 @@ def test_a_message_is_one_trace_from_the_request_to_its_embedding(
     assert (request.kind, reply.kind, model.kind) == ("SERVER", "CONSUMER", "CLIENT")
     assert reply.parent == request.id
     assert recall.parent == model.parent == reply.id
-    # The user's message was written by the request, the reply by the worker.
+    # The request wrote the user's message, the worker wrote the reply.
     assert {span.parent for span in named(spans, "embed")} == {request.id, reply.id}
     assert {span.process for span in spans} >= {"web"}
     assert request.process == "web"
@@ -175,7 +175,7 @@ def test_the_takeover_of_a_killed_workers_job_is_in_the_trace(
     tenant.wait_for(message_id)
     assert traced.open_orders() == []
     spans = collector.wait_for(trace_id, has("job reply", "model"))
-    (reply,) = named(spans, "job reply")  # the killed process could send none
+    (reply,) = named(spans, "job reply")  # the killed process sent none
     (request,) = named(spans, "POST /api/v1/messages/")
     assert reply.parent == request.id
     assert reply.attributes["konstruct.job.attempt"] == 2
@@ -361,7 +361,7 @@ def test_a_ratio_of_requests_is_traced_and_each_with_all_that_follows(
         (line,) = re.findall(rf".*{answer.headers['X-Request-ID']} .*POST /api/v1/messages/.*", log)
         ids |= set(re.findall(r"trace_id=(\w{32})", line))
     assert len(ids) == len(sent)
-    # What OpenTelemetry specifies: the lower half of the id, below the ratio.
+    # As OpenTelemetry specifies: the lower half of the id is below the ratio.
     sampled = {each for each in ids if int(each[16:], 16) < 2**63}
     for trace_id in {*sampled, last}:
         spans = collector.wait_for(
@@ -390,7 +390,7 @@ def test_unavailable_collector_delays_no_request(traced: Deployment, collector: 
         collector.hangs.set()
         for number in range(3):
             tenant.wait_for(tenant.send("Hello", thread_id=f"hanging {number}"))
-        traced.worker.process.terminate()  # ends within its grace period, and is started again
+        traced.worker.process.terminate()  # ends within its grace period, and is restarted
         traced.worker.process.wait(10)
         tenant.wait_for(tenant.send("Hello", thread_id="after"))
     finally:

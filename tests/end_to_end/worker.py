@@ -1,9 +1,9 @@
-"""The worker of all queues, which can be told to die at any step.
+"""The worker of all queues, with orders to die at any step.
 
     python -m tests.end_to_end.worker DIRECTORY
 
-A file in the directory is called `before STEP` or `after STEP`. The first process that comes there
-takes the file away and kills itself with SIGKILL. The product knows nothing of this.
+A file in the directory is called `before STEP` or `after STEP`. The first process at that point
+removes the file and kills itself with SIGKILL. The product has no code for this.
 """
 
 import functools
@@ -27,12 +27,12 @@ STEPS = [
     ("memory.indexing.embedding_jobs", "index_messages"),
     ("memory.indexing.embedding_jobs", "_store"),
 ]
-# Of showing what is to be shown in a channel.
+# Of the functions that update a channel.
 STEPS_OF_CHANNELS = [
     ("konstruct.channels.delivery.queue", "note_posted"),
     ("konstruct.channels.delivery.worker", "change"),
 ]
-# `after` one step is `before` the next one; these are all that differ.
+# `after` one step is `before` the next one. These points are distinct.
 POINTS = [f"before {step}" for _, step in STEPS] + [
     "after finish",
     "after index_messages",
@@ -41,7 +41,7 @@ POINTS = [f"before {step}" for _, step in STEPS] + [
 
 
 def breakable(module: Any, name: str, directory: Path) -> None:
-    """Put the two points around a function."""
+    """Wrap a function with the two points."""
     function: Callable[..., Any] = getattr(module, name)
 
     @functools.wraps(function)
@@ -55,7 +55,7 @@ def breakable(module: Any, name: str, directory: Path) -> None:
 
 
 def die_if_told(order: Path) -> None:
-    """Obey the order, if there is one that nobody has obeyed yet."""
+    """Follow the order for this point if there is one."""
     try:
         order.rename(order.with_suffix(".obeyed"))
     except FileNotFoundError:

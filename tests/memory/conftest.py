@@ -17,7 +17,7 @@ from memory.models import Message
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 USER = "U024BE7LH"
-# No server listens on port 1.
+# No server uses port 1.
 NOBODY = {
     "default": {
         "BACKEND": "django_redis.cache.RedisCache",

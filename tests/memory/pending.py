@@ -1,4 +1,4 @@
-"""Messages that wait for their embeddings, and what has been stored of them."""
+"""Messages that wait for their embeddings, and their stored rows."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -10,7 +10,7 @@ from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.models import ConversationEmbedding, PendingEmbedding
 from tenants.context import tenant_scope
 
-# Of a recall, as a reply's row in the outbox holds it.
+# Ids of a recall, as a reply's row in the outbox has them.
 TRACE = {
     "query": "Where does my sister live?",
     "hits": [{"content": "My sister lives in Lisbon.", "score": 0.9}],
@@ -25,12 +25,12 @@ TRACE = {
 
 
 def sentence(number: int) -> str:
-    """A text that is one piece."""
+    """Return a text that is one piece."""
     return f"The number of the day is {number}."
 
 
 def stored(tenant_id: UUID) -> dict[str, int]:
-    """Messages that have vectors, and how many; of a sentence it must be one."""
+    """Return messages with vectors and their number; for a sentence it must be one."""
     with tenant_scope(tenant_id):
         return dict(
             ConversationEmbedding.objects.values_list("message__content").annotate(Count("id"))
@@ -38,13 +38,13 @@ def stored(tenant_id: UUID) -> dict[str, int]:
 
 
 def waiting(tenant_id: UUID) -> list[str]:
-    """Messages that have none yet."""
+    """Return messages without vectors."""
     with tenant_scope(tenant_id):
         return sorted(PendingEmbedding.objects.values_list("message__content", flat=True))
 
 
 def make_due(tenant_id: UUID) -> None:
-    """As if their tasks had had their time."""
+    """Make the jobs due, as if their tasks were late."""
     past = timezone.now() - timedelta(seconds=1)
     with tenant_scope(tenant_id):
         EMBEDDINGS.jobs().update(due_at=past, sweep_at=past)

@@ -1,4 +1,4 @@
-"""What a test asks of memory, and what it was told."""
+"""Ask for memories in tests, and read the results."""
 
 from django.test.utils import CaptureQueriesContext
 
@@ -25,6 +25,6 @@ def contents(result: RecallResult) -> list[str]:
 
 
 def statements(queries: CaptureQueriesContext) -> list[str]:
-    """What was sent, without the savepoints that the test's own transaction asks for."""
+    """Return the sent statements without the savepoints of the test's own transaction."""
     sent = [query["sql"] for query in queries.captured_queries]
     return [sql for sql in sent if "SAVEPOINT" not in sql]

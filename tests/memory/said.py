@@ -1,4 +1,4 @@
-"""What was said in a test: recorded and indexed, as the outbox would."""
+"""Record and index messages in tests, as the outbox does."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -25,7 +25,7 @@ def say(
     name: str = "",
     index: bool = True,
 ) -> list[Message]:
-    """Turns of one speaker, a minute apart."""
+    """Record turns of one speaker, a minute apart."""
     messages = [
         record_message(
             tenant_id=tenant.id,

@@ -1,4 +1,4 @@
-"""Constructors that are told a database and a model: the configured ones, and no others."""
+"""Constructors with a database and a model accept only the configured ones."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -67,7 +67,7 @@ def test_invalid_database_is_refused() -> None:
 
 @pytest.fixture
 def outdate(tenant_a: Tenant) -> Iterator[Callable[[], object]]:
-    """Call it for a tenant A whose schema is of an older version."""
+    """Make the schema of tenant A an older version, and call the function."""
 
     def migrated_to(version: str) -> None:
         with database.as_owner():

@@ -1,4 +1,4 @@
-"""Ids are compared code point by code point; what cannot be seen is refused when it is new."""
+"""Ids are compared by code points. Invisible characters are refused in new ids."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ from tests.memory.said import AGENT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# All of them look like one another, or nearly.
+# All of them look alike, or nearly.
 ALIKE = (
     "zoé",
     "zoe\u0301",

@@ -1,4 +1,4 @@
-"""Long-term memory: the most similar texts of one agent and user, whichever way they are found."""
+"""Long-term memory: the most similar texts of one agent and user, by each search strategy."""
 
 from itertools import product
 from uuid import UUID, uuid4
@@ -27,12 +27,12 @@ USER = "U024BE7LH"
 
 
 def direction(*parts):
-    """A vector with these first parts, and zeros after them."""
+    """Return a vector with these first components, and zeros after them."""
     return [*parts, *[0.0] * (384 - len(parts))]
 
 
 def at_similarity(similarity):
-    """A unit vector whose cosine with ``direction(1)`` is this."""
+    """Return a unit vector with this cosine to ``direction(1)``."""
     return direction(similarity, (1 - similarity**2) ** 0.5)
 
 
@@ -42,7 +42,7 @@ def store(tenant_id, content, embedding, user=USER, agent=AGENT, role="user"):
 
 @pytest.fixture(params=["exact", "hnsw"])
 def way(request, monkeypatch):
-    """Both ways of searching must find the same."""
+    """Both strategies must find the same."""
     if request.param == "hnsw":
         monkeypatch.setattr(long_term, "EXACT_ROWS", 0)
         monkeypatch.setattr(long_term, "HNSW_EF_SEARCH", 1)
@@ -97,7 +97,7 @@ def test_newer_text_is_first_at_equal_similarity(tenant_a, way):
 
 @pytest.mark.slow
 def test_hnsw_results_equal_exact_results(tenant_a, monkeypatch):
-    """Among others' rows that are nearer; with what it takes when the scope is large."""
+    """Among nearer rows of other scopes, and with the settings for a large scope."""
     rng = np.random.default_rng(7)
     query = rng.normal(size=384)
     for user, distance, count in (("crowd", 0.2, 400), (USER, 1.0, 300)):
@@ -177,7 +177,7 @@ def test_real_texts(tenant_a):
 
 
 def test_every_tenant_agent_and_user_has_memories_of_its_own(tenant_a, tenant_b, way):
-    """The same ids, texts and vectors on both sides: nothing of one is ever found by another."""
+    """The same ids, texts and vectors on both sides: neither finds the other's rows."""
     other_agent = uuid4()
     places = list(product((tenant_a.id, tenant_b.id), (AGENT, other_agent), (USER, "bob")))
     for tenant, agent, user in places:

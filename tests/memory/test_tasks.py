@@ -1,4 +1,4 @@
-"""The tasks: what waits is embedded by a worker, and what no task has done is found again."""
+"""The tasks: a worker embeds waiting messages, and a sweep finds forgotten ones."""
 
 import signal
 import subprocess
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def enqueued():
-    """Take what was enqueued for the embeddings' workers: name and arguments of each task."""
+    """Record the tasks enqueued for the embedding workers: name and arguments."""
     with app.connection_for_read() as connection:
         queue = connection.SimpleQueue("embeddings")
         queue.clear()
@@ -80,8 +80,8 @@ def test_overdue_messages_are_stored_in_turns(tenant_a, tenant_b, add_message, e
     make_due(tenant_b.id)
     assert sweep() == 4
     assert [task[:2] for task in enqueued()] == [("tenants.tasks.work", "embedding")] * 4
-    # A turn takes what else is overdue along.
-    settings.TASK_TIME_LIMIT = 0  # after one job another worker goes on
+    # A turn also takes other overdue jobs.
+    settings.TASK_TIME_LIMIT = 0  # after one job another worker continues
     for left in (1, 0):
         work("embedding")
         assert [waiting(tenant.id) for tenant in (tenant_a, tenant_b)].count([]) == 2 - left
@@ -116,7 +116,7 @@ def test_beat_and_queues_know_the_tasks(settings):
         assert app.amqp.router.route({}, task.name)["queue"].name == queue
 
 
-# A worker that dies over one message, as it would for want of memory.
+# A worker that dies over one message, as for lack of memory.
 DEADLY = """
     import os, signal
     from konstruct.celery import app
@@ -150,7 +150,7 @@ def test_a_message_that_kills_its_worker_is_found_out(
     ]
 
     def start() -> subprocess.Popen[bytes]:
-        """Start a worker, as its supervisor does, and wake it, as a sweep does."""
+        """Start a worker like its supervisor, and wake it like a sweep."""
         embed_and_store.delay(str(tenant_a.id))
         environment = {**process_environment, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
         with (tmp_path / "log").open("a") as log:

@@ -1,4 +1,4 @@
-"""A short run of the load, as a command: locust must not be imported into pytest's process."""
+"""A short run of the load test, as a command: locust must not be imported into pytest's process."""
 
 import shutil
 import subprocess

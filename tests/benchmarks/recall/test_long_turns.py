@@ -1,4 +1,4 @@
-"""The composed conversations of long turns: what a measurement needs of them."""
+"""The composed conversations of long turns."""
 
 from statistics import mean
 

@@ -1,4 +1,4 @@
-"""Fitting the gate again."""
+"""Fitting the coefficients of the gate."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ NOTHING = dict.fromkeys(FEATURE_NAMES, 0.0)
 
 
 def observed(true: Gate, count: int) -> tuple[np.ndarray, list[bool]]:
-    """Cosine and gap of memories that are relevant with the probability that a gate gives them."""
+    """Return cosine and gap of memories that are relevant with the probability of a gate."""
     random = np.random.default_rng(5)
     features = random.random((count, 2))
     relevant = [
@@ -46,7 +46,7 @@ def test_a_weight_counts_as_so_many_memories() -> None:
         np.vstack([features, features[:50]]), relevant + relevant[:50], np.ones(250)
     )
     weighed_bias, weighed = refit_gate.fit(features, relevant, [2.0] * 50 + [1.0] * 150)
-    # Features are standardised before they are weighed, so that the penalty differs a little.
+    # Features are standardised before the fit, so the penalty has a small effect.
     assert (weighed_bias, *weighed) == pytest.approx((bias, *slopes), abs=0.02)
 
 

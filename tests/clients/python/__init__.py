@@ -1,1 +1,1 @@
-"""The Python client, and its adapters to frameworks: all live tests share one server."""
+"""The Python client and its framework adapters. All live tests share one server."""

@@ -25,7 +25,7 @@ def url(
     log = tmp_path_factory.mktemp("served") / "log"
     with serving(environment_of_processes, log, worker=True) as url:
         yield url
-    # Its buckets of requests; this process has no cache of its own that would be emptied.
+    # The server's rate limit buckets; this process has no local cache to empty.
     get_redis_connection("default").flushdb()
 
 

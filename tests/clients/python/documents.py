@@ -1,6 +1,6 @@
-"""Writes the Python client's types of documents, from the API's description.
+"""Write the types of the Python client's documents from the OpenAPI description.
 
-``python -m tests.clients.python.documents`` writes them. A test compares.
+``python -m tests.clients.python.documents`` writes them. A test compares them.
 """
 
 import subprocess
@@ -29,7 +29,7 @@ if sys.version_info >= (3, 11):
 else:
     from typing_extensions import NotRequired
 '''
-# What the client has types of its own for, or makes by itself.
+# Documents with handwritten types in the client.
 LEFT_OUT = {"Import", "Problem", "FieldError"}
 # Bodies whose fields are arguments of methods.
 BODIES = {"AgentFields", "DraftFields", "PatchedAgentChanges", "PatchedFactChange"}
@@ -37,14 +37,14 @@ PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"
 
 
 def written() -> str:
-    """Return the module as it has to be."""
+    """Return the expected module."""
     parts = described()["components"]["schemas"]
     classes = [one(name, part) for name, part in sorted(parts.items()) if is_wanted(name, part)]
     return formatted("\n\n".join([HEAD, *classes]) + "\n")
 
 
 def is_wanted(name: str, part: dict[str, Any]) -> bool:
-    """Whether the client names this document: what is answered, and bodies with many fields."""
+    """Return whether the client needs this document: answers, and bodies with many fields."""
     if part.get("type") != "object" or name in LEFT_OUT or name.endswith("Page"):
         return False
     return name in BODIES or name in ANSWERED
@@ -66,12 +66,12 @@ def one(name: str, part: dict[str, Any]) -> str:
 
 
 def called(name: str) -> str:
-    """Return a document's name in the client."""
+    """Return the name of a document in the client."""
     return {"AgentFields": "NewAgent"}.get(name, name.removeprefix("Patched"))
 
 
 def type_of(part: dict[str, Any]) -> str:
-    """Return the type of a value that the description allows."""
+    """Return the type of a value of the description."""
     if "$ref" in part:
         name = part["$ref"].rsplit("/", 1)[1]
         inner = SCHEMAS[name]
@@ -99,7 +99,7 @@ def shape_of(kind: str, part: dict[str, Any]) -> str:
 
 
 def answered() -> Iterator[str]:
-    """Yield the names of what answers hold, and of what is in them."""
+    """Yield the names of answers, and of the documents inside them."""
     waiting = [
         content["schema"]
         for path in API["paths"].values()

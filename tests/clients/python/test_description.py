@@ -1,4 +1,4 @@
-"""The Python client has all that the API's description has, and nothing of the server."""
+"""The Python client has every operation of the OpenAPI description, and imports no server code."""
 
 import ast
 import os
@@ -47,9 +47,7 @@ def test_client_imports_nothing_of_the_server() -> None:
 
 @pytest.mark.slow
 def test_the_wheel_is_built_without_the_development_environment(tmp_path: Path) -> None:
-    """`make wheel` needs this Makefile and the client's folder. The test brings the build backend
-    along, which pip would fetch.
-    """
+    """`make wheel` needs this Makefile, the client's folder and a build backend in PYTHONPATH."""
     shutil.copy(Path(settings.BASE_DIR, "Makefile"), tmp_path)
     project = SOURCE.parents[1]
     shutil.copytree(

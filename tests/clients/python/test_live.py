@@ -1,4 +1,4 @@
-"""The Python client against the server as it is deployed."""
+"""The Python client against the server as deployed."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ def line(number: int, content: str, **fields: str) -> dict[str, str]:
 
 
 def searchable(konstruct: Client) -> None:
-    """Wait until what was said can be found."""
+    """Wait until the message can be found."""
     while konstruct.users.usage()["pending_embeddings"]:
         time.sleep(0.05)
 

@@ -1,8 +1,8 @@
-"""Every call sends every parameter that the API's description has, with every value that it allows.
+"""Every call sends every parameter of the API's description, with every allowed value.
 
-Each method of both clients is called with all of its arguments. The request that it sends is
-compared with the operation in docs/openapi.yaml: parameters in the path, the query and the headers,
-and the properties of the body.
+Each method of both clients is called with all of its arguments. The request is compared with the
+operation in docs/openapi.yaml: parameters in the path, the query and the headers, and the
+properties of the body.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ from tests.documentation.pages import DOCS
 from tests.openapi import parameters_of
 
 URL, KEY = "http://konstruct.test", "ks_test"
-# Parameters that a method does not take, and why. The key is (method or "*", parameter).
+# Parameters that a method does not take, with the reason. Key: (method or "*", parameter).
 NOT_TAKEN = {
     ("*", "cursor"): "iterating over a list sends it",
     ("facts.get_tagged", "at"): "an ETag is of the present state",
 }
-# Arguments that are sent as a header, or as a parameter of another name.
+# Arguments that are sent as a header, or as a parameter with another name.
 SENT_AS = {"idempotency_key": "Idempotency-Key", "if_match": "If-Match"}
 with Client(URL, KEY) as konstruct:
     METHODS = {
@@ -56,7 +56,7 @@ def arguments_of(method: str) -> dict[str, tuple[inspect.Parameter | None, Any]]
 
 
 def value_of(name: str) -> Any:
-    """Return a value that the client can send for an argument of this name."""
+    """Return a valid value for an argument with this name."""
     if name in ("items", "messages", "facts", "values", "writes", "threads", "include"):
         return []
     if name in ("wait", "limit"):
@@ -65,7 +65,7 @@ def value_of(name: str) -> Any:
 
 
 def requested(method: str, form: type[Client] | type[AsyncClient]) -> httpx.Request:
-    """Call a method with all of its arguments; return the request that it sends."""
+    """Call a method with all of its arguments. Return its request."""
     requests: list[httpx.Request] = []
 
     def refuse(request: httpx.Request) -> httpx.Response:
@@ -89,7 +89,7 @@ def requested(method: str, form: type[Client] | type[AsyncClient]) -> httpx.Requ
             answer = call(AsyncClient(URL, KEY, http=http))
             await (answer if inspect.isawaitable(answer) else anext(aiter(answer)))
 
-    with suppress(Problem):  # what a refused request raises
+    with suppress(Problem):  # the error of a refused request
         if form is AsyncClient:
             asyncio.run(awaited())
         with httpx.Client(transport=transport) as http:
@@ -136,7 +136,7 @@ def values_in(hint: Any) -> Iterator[Any]:
 
 
 def allowed_by(schema: Any) -> Iterator[Any]:
-    """Yield every value of every enumeration in a schema, but for blank ones and booleans."""
+    """Yield every value of every enumeration in a schema, except blank ones and booleans."""
     if isinstance(schema, Mapping):
         if "$ref" in schema:
             yield from allowed_by(SCHEMAS[schema["$ref"].rsplit("/", 1)[1]])

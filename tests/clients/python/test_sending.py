@@ -1,4 +1,4 @@
-"""How the Python client sends: once or again, with which headers, and what it makes of answers."""
+"""How the Python client sends: once or again, with which headers, and how it reads answers."""
 
 import asyncio
 import importlib
@@ -26,7 +26,7 @@ Answer = httpx.Response | Exception
 
 
 class Server:
-    """Answers requests one by one, and keeps them."""
+    """Answers requests one by one, and records them."""
 
     def __init__(self, *answers: Answer) -> None:
         self.answers, self.requests = list(answers), list[httpx.Request]()
@@ -36,7 +36,7 @@ class Server:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        # A new one, for those of a parametrized test are answered twice.
+        # A new response, because a parametrized test returns it twice.
         return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
 
@@ -45,7 +45,7 @@ Do = Callable[..., Any]
 
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How long the client has waited before it sent again; it does not really wait."""
+    """Return the pauses of the client before retries. It does not really wait."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -58,7 +58,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture(params=["at once", "awaited"])
 def do(request: pytest.FixtureRequest) -> Do:
-    """Call a function with a client of either form; return what comes of it."""
+    """Call a function with a sync or async client. Return the result."""
 
     def at_once(server: Server, use: Callable[[Client], Any], **options: Any) -> Any:
         with httpx.Client(transport=httpx.MockTransport(server)) as http:
@@ -254,7 +254,7 @@ def test_address_and_key_are_read_from_the_environment(monkeypatch: pytest.Monke
     monkeypatch.setenv("KONSTRUCT_API_KEY", "ks_1")
     with Client() as konstruct:
         assert konstruct.messages._sender.options.url == "http://localhost:8000"
-    # As files and descriptions of the API have them.
+    # As in files and in descriptions of the API.
     options = Client("http://localhost:8000/api/v1/", "ks_1\n").messages._sender.options
     assert (options.url, options.key) == ("http://localhost:8000", "ks_1")
     with pytest.raises(KonstructError, match="url='localhost:8000' is none: begin it with http://"):

@@ -1,4 +1,4 @@
-"""The TypeScript client has all that the API's description has. These tests need no npm."""
+"""The TypeScript client has every operation of the OpenAPI description. These tests need no npm."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ def camel(name: str) -> str:
 
 
 def methods() -> dict[str, set[str]]:
-    """Return the methods of each resource, by the names that programs use."""
+    """Return the methods of each resource by their names in programs."""
     text = "".join(path.read_text() for path in (SOURCE / "resources").glob("*.ts"))
     return {
         name[0].lower() + name[1:]: {*PUBLIC_METHOD.findall(body)} - {"constructor"}

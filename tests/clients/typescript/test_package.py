@@ -1,4 +1,4 @@
-"""The TypeScript client as npm builds it, in Node: by itself, and against the server."""
+"""The TypeScript client, built by npm, in Node: alone, and against the server."""
 
 import json
 import os
@@ -34,12 +34,12 @@ def has_node() -> bool:
     return int(version.stdout.removeprefix("v").partition(".")[0]) >= MIN_NODE_VERSION
 
 
-# Installing takes seconds, and asks the registry.
+# Installing takes seconds, and requests packages from the registry.
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not has_node(), reason=f"there is no npm, or no Node {MIN_NODE_VERSION}"),
 ]
-# Parameters that a method does not take, and why. The key is (method, parameter).
+# Parameters that a method does not take, with the reason. Key: (method, parameter).
 NOT_TAKEN = {("facts.getTagged", "at"): "an ETag is of the present state"}
 TYPES_OF_METHODS = """\
 import type { Pages, Params, Result, Row, Stream, Tagged } from "konstruct-client";
@@ -77,13 +77,13 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compiled(package: Path, name: str) -> None:
-    """Compile a program in `test` that uses the client, as strictly as the client itself."""
+    """Compile a program in `test` that uses the client, with the client's strict options."""
     options = ["--strict", "--target", "ES2022", "--module", "NodeNext", "--skipLibCheck"]
     run(package, "node_modules/.bin/tsc", *options, f"test/{name}.ts")
 
 
 def requests(package: Path) -> dict[str, dict[str, Any]]:
-    """Call every method with all parameters of its operation; return the requests."""
+    """Call every method with all parameters of its operation. Return the requests."""
     operations = [
         {
             "id": operation["operationId"],

@@ -1,4 +1,4 @@
-"""The path of an archive."""
+"""Fixtures of archives."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Archives that several threads and processes have open."""
+"""Helpers for archives that several threads and processes use."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from memory.archive import MemoryManager, SQLiteManager
 
 REPOSITORY = Path(__file__).parents[3]
 
-# What every process of these tests begins with: an archive without Django, with a model made here.
+# The start of every process: an archive without Django, with a small model.
 PREAMBLE = """
 import os, signal, sys
 from memory.archive import MemoryManager, SQLiteManager, VectorStore
@@ -38,7 +38,7 @@ def opened(path: Path) -> MemoryManager:
 
 
 def verify(path: Path) -> None:
-    """Check the file by SQLite, and that vectors, embeddings and messages agree."""
+    """Check the file with SQLite, and that vectors, embeddings and messages agree."""
     with SQLiteManager(path) as file:
         assert file.rows("PRAGMA integrity_check") == [("ok",)]
         assert file.rows("PRAGMA foreign_key_check") == []

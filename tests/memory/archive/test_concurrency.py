@@ -1,4 +1,4 @@
-"""Threads and processes that share an archive: nothing is lost, nothing is half there."""
+"""Threads and processes that share an archive: no lost and no partial writes."""
 
 import os
 import threading
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
-    """What each thread's `work` returns; all begin at once."""
+    """Return the results of each thread's `work`. All start at once."""
     barrier = threading.Barrier(count)
 
     def begin(number: int) -> Any:
@@ -107,7 +107,7 @@ def test_a_thread_waits_for_another_ones_transaction(path: Path) -> None:
     with SQLiteManager(path) as file, ThreadPoolExecutor(1) as pool:
         with file.transaction():
             first = file.create_conversation("first")
-            # The thread must not keep this one from going on while it waits.
+            # The waiting thread must not block this one.
             waiting = pool.submit(file.create_conversation, "second")
             time.sleep(0.3)
             assert not waiting.done()

@@ -1,4 +1,4 @@
-"""An archive without a file: one database for all threads of one object, gone when it is closed."""
+"""An archive without a file: one database for all threads of an object, removed by close()."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

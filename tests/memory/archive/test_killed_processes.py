@@ -1,4 +1,4 @@
-"""Processes killed at work on an archive: what was told is written, and nothing is half there."""
+"""Processes killed while writing an archive: acknowledged writes exist, and none is partial."""
 
 import signal
 import subprocess
@@ -49,7 +49,7 @@ while True:
         with opened(path) as manager:
             counts = {c.id: manager.count_messages(c.id) for c in manager.list_conversations()}
             assert set(counts.values()) <= {0, 50}
-            # A number that leaves 2 is deleted by the next one, if that got so far.
+            # A number that leaves 2 is deleted by the next process, if it got so far.
             for number in written:
                 if number % 3 != 2:
                     assert counts[f"c{number}"] == 50

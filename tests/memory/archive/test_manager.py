@@ -1,4 +1,4 @@
-"""The archive whole, with the real embedding model: written together, found by meaning."""
+"""The complete archive with the real embedding model: consistent writes, search by meaning."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ WORK = [
 
 
 class Letters:
-    """A small model made here, for what a second model does: counts of the letters a to h."""
+    """A small second model: counts of the letters a to h."""
 
     version = "letters@1"
 
@@ -127,7 +127,7 @@ def test_message_and_vector_are_written_in_one_transaction(
     manager.add_message(conversation, "user", "stands", id="m")
     version = embedder.model_version()
 
-    # The vectors are in, then a message cannot be.
+    # The vectors are written, then a message fails.
     with pytest.raises(DuplicateId, match="there is a message with id='m' already"):
         manager.add_messages(conversation, [*TRIP, {"role": "user", "content": "x", "id": "m"}])
     assert (manager.count_messages(), manager.model_versions()) == (1, {version: 1})

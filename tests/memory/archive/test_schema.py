@@ -1,4 +1,4 @@
-"""Files of every kind: of an earlier version, a later one, another program's, damaged, none."""
+"""Files of every kind: earlier version, later version, another program's, damaged, empty."""
 
 import os
 import socket
@@ -22,7 +22,7 @@ from memory.archive import database as archive_database
 from memory.exceptions import InvalidArgument
 from tenants.exceptions import KonstructError
 
-# The first version's tables as they were written, with one conversation in them.
+# The tables of the first version, with one conversation.
 VERSION_1 = """
 CREATE TABLE conversations (
     id TEXT PRIMARY KEY NOT NULL,
@@ -291,7 +291,7 @@ def test_new_file_that_is_locked_is_awaited_and_then_reported(
     with pytest.raises(ArchiveBusy, match="is being written by another process"):
         SQLiteManager(path)
     holder.execute("COMMIT; BEGIN")
-    # One that reads keeps the mode of the file from being changed.
+    # A reader prevents a change of the file's mode.
     assert holder.execute("SELECT count(*) FROM sqlite_schema").get == 0
     with pytest.raises(ArchiveBusy, match="is being written by another process"):
         SQLiteManager(path)

@@ -1,4 +1,4 @@
-"""Conversations and messages: what is stored comes back, and what cannot be stored is named."""
+"""Conversations and messages: stored rows are read back, and invalid values are named."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -71,7 +71,7 @@ def test_messages_are_ordered_by_time_then_insertion(
     store.add_message(conversation, "user", "later", timestamp=MAY + timedelta(microseconds=1))
     for text in ("first", "second", "third"):
         store.add_message(conversation, "user", text, timestamp=MAY)
-    # The same moment as MAY, told by a clock in another zone.
+    # The same moment as MAY, in another time zone.
     zone = timezone(timedelta(hours=-7))
     store.add_message(conversation, "user", "fourth", timestamp=MAY.astimezone(zone))
 
@@ -297,7 +297,7 @@ def test_transaction_is_rolled_back_completely_and_a_nested_one_alone(store: SQL
     assert store.count_messages() == 0
 
 
-# What a tenant can hold: any text but NUL and half surrogates.
+# Valid text of a tenant: any text except NUL and unpaired surrogates.
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 JSON = st.recursive(
     st.none()
@@ -328,8 +328,8 @@ def test_rows_are_returned_as_stored(
     store.add_messages(id, messages)
     read = store.get_conversation(id)
     assert (read.title, read.metadata) == (title, metadata)
-    # In UTC, since a time that clocks skip in spring equals none in another zone. sorted() keeps
-    # the order of insertion among equal times, as the archive does.
+    # In UTC, because a time that is skipped in spring equals none in another zone. sorted() keeps
+    # the insertion order of equal times, as the archive does.
     in_utc = [{**m, "timestamp": m["timestamp"].astimezone(UTC)} for m in messages]
     expected = sorted(in_utc, key=lambda message: message["timestamp"])
     assert [

@@ -1,4 +1,4 @@
-"""The archive by itself: no Django, no Postgres, no settings."""
+"""The archive alone: without Django, Postgres and settings."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Vectors: exact search by cosine, models kept apart, nothing stored that cannot be compared."""
+"""Vectors: exact search by cosine, separate models, and no incomparable vectors."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The list of threads: complete, in order and in pages, however few threads many messages have."""
+"""The list of threads: complete, in order and in pages, also with many messages per thread."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ AGENTS = (uuid4(), uuid4())
 
 @pytest.fixture
 def add_exchange(tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Store a number of messages of one thread, a minute after each other."""
+    """Store messages of one thread, a minute apart."""
     monkeypatch.setattr(threads, "MAX_SCANNED_MESSAGES", 4)
     monkeypatch.setattr(threads, "MAX_SCANS", 3)
     minute = 0
@@ -45,7 +45,7 @@ def add_exchange(tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch) -> Callable[
 
 
 def all_pages(**narrowing: Any) -> list[tuple[UUID, str, str, str]]:
-    """Return the agent, user, thread and latest message of all threads, in pages of three."""
+    """Return agent, user, thread and latest message of all threads, in pages of three."""
     found, before = [], None
     for _ in range(100):
         page = latest_threads(before=before, limit=3, **narrowing)
@@ -60,7 +60,7 @@ def all_pages(**narrowing: Any) -> list[tuple[UUID, str, str, str]]:
 
 
 def expected(**conditions: Any) -> list[tuple[UUID, str, str, str]]:
-    """Return the same of all messages."""
+    """Return the expected list, from all messages."""
     latest: dict[Any, str] = {}
     for message in Message.objects.filter(**conditions).order_by("-created_at", "-number"):
         thread = (message.agent_id, message.user_id, message.thread_id)

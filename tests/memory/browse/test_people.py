@@ -1,4 +1,4 @@
-"""People are found by their ids and by all names that their messages have had."""
+"""People are found by their ids and by all names of their messages."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Search in the messages of all people: by words and meaning, narrowed, and within the tenant."""
+"""Search in the messages of all people: by words and meaning, filtered, within the tenant."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

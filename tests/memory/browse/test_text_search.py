@@ -19,7 +19,7 @@ SAID = ("tea and cake", "tea", "cake", "coffee and cake", "tea, cake and coffee"
 
 @pytest.fixture
 def numbers(tenant_a: Tenant) -> dict[tuple[str, str], int]:
-    """What three users said in turn, by who said it and what: the message's number."""
+    """Return the message numbers of three users, by user and text."""
     start = datetime(2026, 1, 1, tzinfo=UTC)
     turns = [
         ImportedTurn(

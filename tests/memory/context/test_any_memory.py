@@ -1,4 +1,4 @@
-"""A manager works with any memory and any session store of the documented methods."""
+"""A manager works with any memory and any session store with the documented methods."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ TENANT = UUID(int=7)
 
 @dataclass
 class Entry:
-    """An entry that no search has rated."""
+    """An entry without a search score."""
 
     content: str
 
@@ -39,7 +39,7 @@ class PlainMemory:
         return self.entries[:limit]
 
     def __len__(self) -> int:
-        """A container that is empty is false, and is used all the same."""
+        """An empty container is false, and must be used nevertheless."""
         return 0
 
 
@@ -58,7 +58,7 @@ class PlainSessions:
 
 @pytest.fixture
 def _no_embedding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail where a text is embedded for a memory that searches by text."""
+    """Fail if a text is embedded for a memory that searches by text."""
 
     def refuse(texts: list[str]) -> Any:
         raise AssertionError(texts)

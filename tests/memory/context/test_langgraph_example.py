@@ -1,4 +1,4 @@
-"""docs/examples/langgraph_agent.py does what docs/context.md says that it does."""
+"""docs/examples/langgraph_agent.py works as docs/context.md describes."""
 
 import runpy
 import subprocess
@@ -37,7 +37,7 @@ def test_the_example_remembers_through_restarts_threads_and_facts(
         "My sister Zoe moved to Lisbon last spring.",
     ]
     subprocess.run([sys.executable, EXAMPLE, *arguments], env=process_environment, check=True)
-    # Django is set up; once more would bind its log lines to this test's output.
+    # Django is set up. A second setup would bind its log to this test's output.
     monkeypatch.setattr(django, "setup", lambda: None)
     main = runpy.run_path(str(EXAMPLE))["main"]
 
@@ -48,7 +48,7 @@ def test_the_example_remembers_through_restarts_threads_and_facts(
 
     say(tenant_a, "monday", "Remember: Maria is allergic to peanuts.")
 
-    # In another thread: recalled from the conversation of monday, and from the facts.
+    # In another thread: recalled from Monday's conversation and from the facts.
     assert "Zoe moved to Lisbon" in say(tenant_a, "tuesday", "Where did my sister Zoe move?")
     assert "Fact: Maria is allergic to peanuts." in say(
         tenant_a, "wednesday", "What is Maria allergic to?"

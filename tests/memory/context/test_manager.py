@@ -1,4 +1,4 @@
-"""The context of one prompt: what is in it, what is not, and that it fits."""
+"""The context of one prompt: its content, exclusions, and the budget."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ OTHER_AGENT = UUID(int=2)
 
 
 def save_session(tenant: Tenant, thread_id: str, *messages: Any) -> None:
-    """A thread of a LangGraph graph that ended with these messages."""
+    """Save a thread of a LangGraph graph that ended with these messages."""
     graph = (
         StateGraph(MessagesState)
         .add_node("end", lambda state: {"messages": []})

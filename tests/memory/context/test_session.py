@@ -1,4 +1,4 @@
-"""Sessions of LangGraph graphs: kept through restarts, one tenant's unseen by another."""
+"""Sessions of LangGraph graphs: they survive restarts and are isolated by tenant."""
 
 import asyncio
 import os
@@ -20,12 +20,12 @@ from tenants.context import tenant_scope
 from tenants.exceptions import TenantPinned
 from tenants.models import Tenant
 
-# LangGraph saves on connections of its own, which do not see what a test has not committed.
+# LangGraph has its own connections, which do not see uncommitted rows of a test.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def echo(state: MessagesState) -> dict[str, Any]:
-    """An agent that says what it has heard, and of how many turns it knows."""
+    """An agent that repeats the message, and reports the number of turns."""
     heard = state["messages"][-1].content
     return {"messages": [AIMessage(f"{heard}, after {len(state['messages'])}")]}
 
@@ -171,7 +171,7 @@ def test_a_store_without_a_tenant_follows_its_caller(tenant_a: Tenant, tenant_b:
         graph = graph_of(store)
     with tenant_scope(tenant_b.id):
         assert said(store) == []
-        # A compiled graph stays with the tenant that it was made in.
+        # A compiled graph stays in the tenant of its creation.
         graph.invoke({"messages": [HumanMessage("Hi")]}, {"configurable": {"thread_id": "thread"}})
         assert said(store) == []
 
@@ -254,7 +254,7 @@ def test_setup_may_be_called_as_langgraphs_users_are_used_to(tenant_a: Tenant) -
 
 @pytest.mark.slow
 def test_langgraph_is_imported_only_for_sessions() -> None:
-    """It takes half a second and 40 MB, which web processes and workers have no use for."""
+    """It takes half a second and 40 MB, which web processes and workers do not need."""
     code = (
         "import sys, django; django.setup();"
         "import konstruct.orchestrator.tasks, konstruct.urls.api, memory.context.manager;"

@@ -1,4 +1,4 @@
-"""The task of a prompt: its description, the data that belongs to it, and what is cut of them."""
+"""The task of a prompt: its description, its data, and the cut of both."""
 
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The working context's budget: what stays, what goes, and what is told of it."""
+"""The budget of the working context: kept and removed parts, and the report of both."""
 
 import subprocess
 import sys
@@ -77,7 +77,7 @@ def test_oldest_exchanges_are_removed_first_and_completely() -> None:
     assert kept[0]["role"] == "user"
     usage = compiled["token_usage"]["session"]
     assert usage == sum(tokens.count(message["content"]) for message in kept)
-    # The next older exchange would not have fitted.
+    # The next older exchange would not fit.
     older = session[-len(kept) - 2 : -len(kept)]
     more = [*older, *kept]
     assert sum(tokens.count(m["content"]) + MESSAGE_OVERHEAD for m in more) > 2800 >= usage

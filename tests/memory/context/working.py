@@ -1,4 +1,4 @@
-"""What is compiled in tests, and what it costs."""
+"""Compile working contexts in tests, and count their tokens."""
 
 from typing import Any
 
@@ -18,6 +18,6 @@ def turns(count: int, text: str = "turn {}") -> list[dict[str, Any]]:
 
 
 def prompt_tokens(compiled: Any) -> int:
-    """What the whole prompt costs in a chat format."""
+    """Return the tokens of the whole prompt in a chat format."""
     texts = [message["content"] for message in chat_messages(compiled)]
     return sum(tokens.count(text) + MESSAGE_OVERHEAD for text in texts) + REPLY_OVERHEAD

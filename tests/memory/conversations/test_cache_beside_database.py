@@ -1,4 +1,4 @@
-"""The cache is older or newer than the database: windows are what the transcript says."""
+"""A cache older or newer than the database: windows equal the transcript."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,13 +29,13 @@ from tests.memory.conversations.window import AGENT, USER, contents, key_of
 pytestmark = pytest.mark.django_db(transaction=True)
 
 THREAD = "T1/C1/17.5"
-# More round trips than any call needs: a loop without an end fails here.
+# More round trips than any call needs. An endless loop fails here.
 MAX_ROUND_TRIPS = 300
 
 
 @pytest.fixture(autouse=True)
 def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail instead of running for ever."""
+    """Fail instead of running forever."""
     calls, run = [], window_store._run
 
     def counted(*arguments: Any) -> int:
@@ -48,7 +48,7 @@ def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def spoken(tenant_a: Tenant) -> Callable[..., Message]:
-    """Say something in a shared thread, and have it answered; the reply."""
+    """Store a message in a shared thread, and its reply. Return the reply."""
 
     def spoken(question: str, answer: str, tenant: Tenant = tenant_a) -> Message:
         named: Any = {
@@ -70,13 +70,13 @@ def thread(tenant: Tenant) -> list[str]:
 
 
 def held(tenant: Tenant) -> list[list[bytes]]:
-    """What the cache has, unchecked."""
+    """Return the content of the cache, unchecked."""
     keys = key_of(tenant.id), session_key(tenant.id, THREAD)
     return [get_redis_connection("default").lrange(key, 0, -1) for key in keys]
 
 
 def put_back(tenant: Tenant, lists: list[list[bytes]]) -> None:
-    """Bring the cache back to an earlier state, as if nothing had changed it since."""
+    """Restore an earlier state of the cache, as if nothing had changed since."""
     cache = get_redis_connection("default")
     for key, entries in zip(
         (key_of(tenant.id), session_key(tenant.id, THREAD)), lists, strict=True
@@ -87,7 +87,7 @@ def put_back(tenant: Tenant, lists: list[list[bytes]]) -> None:
 
 
 def restore_before(tenant: Tenant, *messages: Message) -> None:
-    """Remove clears and messages, as the restore of a dump that is older does."""
+    """Remove clears and messages, as the restore of an older dump does."""
     with database.as_owner(), tenant_scope(tenant.id):
         server = tenant.server
         WindowClear.objects.all()._raw_delete(server)
@@ -98,7 +98,7 @@ def restore_before(tenant: Tenant, *messages: Message) -> None:
 
 @contextmanager
 def rolled_back(tenant: Tenant) -> Iterator[None]:
-    """Do the block in a transaction of the tenant that is not committed."""
+    """Run the block in a transaction of the tenant that is rolled back."""
     with tenant_scope(tenant.id), transaction.atomic():
         yield
         transaction.set_rollback(True)
@@ -171,7 +171,7 @@ def test_window_without_a_transcript_is_cleared_too(tenant_a: Tenant) -> None:
 def test_older_dump_with_a_newer_cache(
     tenant_a: Tenant, tenant_b: Tenant, spoken: Callable[..., Message]
 ) -> None:
-    """What the dump lacks is gone from the windows, and what it has is there: of this tenant."""
+    """The windows contain the messages of the dump only, and only those of this tenant."""
     for tenant in (tenant_a, tenant_b):
         spoken("q1", "a1", tenant)
         clear_window(tenant.id, AGENT, USER)
@@ -242,7 +242,7 @@ def test_concurrent_clears_appends_and_reads_agree_with_the_transcript(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two tenants with the same ids, each with writers, readers and clears."""
-    monkeypatch.undo()  # many calls, each of them bounded
+    monkeypatch.undo()  # many calls, each with a limit
 
     def work(job: tuple[Tenant, int]) -> None:
         tenant, number = job

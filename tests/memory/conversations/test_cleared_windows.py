@@ -1,4 +1,4 @@
-"""A cleared window begins anew: what was said before stays away, however and whenever it comes."""
+"""Messages before a clear do not return to the window, in any order and at any time."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ def imported(tenant: Tenant, text: str, at: datetime = LONG_AGO) -> None:
 
 
 def said(tenant: Tenant, text: str) -> None:
-    """What a graph of a program's own writes down, with its answer."""
+    """Record a message and its answer, as a program's graph does."""
     named: Any = {
         "tenant_id": tenant.id, "agent_id": AGENT, "user_id": USER, "thread_id": "t",
         "channel": "langgraph",
@@ -94,7 +94,7 @@ ORDERS: dict[str, tuple[list[Do], list[str]]] = {
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_messages_before_a_clear_do_not_return(tenant_a: Tenant, order: str) -> None:
-    """In the window, for `verify_memory`, for its repair, and for a rebuild."""
+    """In the window, in `verify_memory`, in its repair, and in a rebuild."""
     steps, expected = ORDERS[order]
     for step in steps:
         step(tenant_a)

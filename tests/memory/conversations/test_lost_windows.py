@@ -1,4 +1,4 @@
-"""Whatever happens to the cache, the window is what the transcript says."""
+"""After any loss of the cache, the window equals the transcript."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The window: what is in it, in what order, and for whom."""
+"""The window: its content, order, and isolation."""
 
 import json
 from uuid import uuid4
@@ -203,7 +203,7 @@ def test_turns_must_be_of_messages(tenant_a):
 
 
 def test_turns_of_messages_that_the_transcript_does_not_have_are_not_shown(tenant_a):
-    """Where there is no transcript, they are."""
+    """Without a transcript they are shown."""
     turns = [Turn(role="user", content=str(n), message_id=str(uuid4())) for n in range(2)]
     append_turns(tenant_a.id, AGENT, USER, turns)
     append_turns(tenant_a.id, AGENT, USER, turns)

@@ -1,4 +1,4 @@
-"""The window of a thread that several people share: its last turns, whoever said them."""
+"""The window of a shared thread: its last turns of all speakers."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -85,7 +85,7 @@ def test_one_that_was_lost_is_rebuilt_and_a_gap_is_found(tenant_a: Tenant) -> No
     message = said(tenant_a, "Next", "bob", minutes=5)
     append_to_thread(tenant_a.id, message)
     assert contents(tenant_a) == ["Turn 0", "Turn 1", "Turn 2", "Missed", "Next"]
-    # Two that are said at once may be appended in the other order.
+    # Concurrent messages may be appended in the other order.
     early = said(tenant_a, "Early", minutes=6, appended=False)
     said(tenant_a, "Late", "bob", minutes=7)
     append_to_thread(tenant_a.id, early)

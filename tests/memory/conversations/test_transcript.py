@@ -1,4 +1,4 @@
-"""The transcript: a message is there once, verbatim, with what is to be done about it."""
+"""The transcript: a message is stored once and verbatim, with its jobs."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4

@@ -1,4 +1,4 @@
-"""Many writers and readers of one window, and any steps in any order."""
+"""Concurrent writers and readers of one window, and random sequences of steps."""
 
 from uuid import uuid4
 
@@ -104,7 +104,7 @@ def test_the_window_is_a_bounded_list(steps, n):
 def test_window_equals_the_transcript_after_any_sequence(
     tenant_a, add_exchange, record_exchange, steps
 ):
-    """After each talk the window is the answered pairs since the last clear, the last twenty."""
+    """After each exchange the window is the last twenty answered pairs since the last clear."""
     user, expected, pairs = str(uuid4()), [], []
     for number, step in enumerate(steps):
         if step == "talk":

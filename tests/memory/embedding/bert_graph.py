@@ -1,11 +1,11 @@
-"""Builds the ONNX graph of a BERT sentence encoder: a few kilobytes, without the weights.
+"""Build the ONNX graph of a BERT sentence encoder: a few kilobytes, without the weights.
 
     python -m tests.memory.embedding.bert_graph
 
-writes the graph of the packaged model into `memory/embedding/graphs/`, once for each release of
-the package. The graph names the bytes of `model.safetensors` where each weight lies: the weights
-have one copy on disk, which ONNX Runtime maps into memory. It needs `onnx` (requirements/dev.txt),
-and no torch.
+The script writes the graph of the packaged model into `memory/embedding/graphs/`, once for each
+release of the package. The graph refers to the bytes of each weight in `model.safetensors`: the
+weights have one copy on disk, which ONNX Runtime maps into memory. It needs `onnx`
+(requirements/dev.txt), and no torch.
 """
 
 import json
@@ -21,12 +21,12 @@ from memory.embedding.model_files import model_files
 WEIGHTS = "model.safetensors"
 OPSET = 20  # the first one with Gelu
 IR_VERSION = 10
-# Operators that ONNX Runtime has for transformers beyond the standard ones.
+# Operators of ONNX Runtime for transformers beyond the standard ones.
 RUNTIME = "com.microsoft"
 
 
 class _Graph:
-    """Nodes and initializers of a graph that is being built. An output has its node's name."""
+    """Nodes and initializers of a new graph. An output has the name of its node."""
 
     def __init__(self, weights: Path) -> None:
         with weights.open("rb") as stream:
@@ -46,12 +46,12 @@ class _Graph:
         return name
 
     def constant(self, name: str, value: Any) -> str:
-        """Add an initializer that lies in the graph."""
+        """Add an initializer that is stored in the graph."""
         self.initializers.append(numpy_helper.from_array(np.asarray(value), name))
         return name
 
     def weight(self, name: str) -> str:
-        """Add an initializer that lies in the file of weights."""
+        """Add an initializer that is stored in the file of weights."""
         entry = self._header[name]
         if entry["dtype"] != "F32":
             raise ValueError(f"{name} is {entry['dtype']}: only weights of 32 bits can be mapped")
@@ -72,7 +72,7 @@ class _Graph:
         return name
 
     def linear(self, name: str, x: str, weights: str) -> str:
-        """x @ weight.T + bias, as a linear layer of torch keeps them."""
+        """x @ weight.T + bias, as torch stores a linear layer."""
         product = self.product(f"{name}.product", x, f"{weights}.weight")
         return self.node(name, "Add", product, self.weight(f"{weights}.bias"))
 
@@ -87,7 +87,7 @@ class _Graph:
 
 
 def build_graph(model: Path) -> ModelProto:
-    """The graph of a BERT model, mean pooling and normalization.
+    """Build the graph of a BERT model, mean pooling and normalization.
 
     Inputs: `input_ids` and `attention_mask`, int64, shape (texts, word pieces). Output: `vectors`,
     float32, shape (texts, hidden size), each of length 1.
@@ -105,7 +105,7 @@ def build_graph(model: Path) -> ModelProto:
     graph = _Graph(model / WEIGHTS)
     epsilon = config["layer_norm_eps"]
     x = _embeddings(graph, epsilon)
-    # The operator masks the keys past a text's end by its length.
+    # The operator masks the keys after the end of a text by its length.
     length = graph.node("mask", "Cast", "attention_mask", to=TensorProto.INT32)
     for number in range(config["num_hidden_layers"]):
         x = _layer(
@@ -130,7 +130,7 @@ def build_graph(model: Path) -> ModelProto:
 
 
 def _embeddings(graph: _Graph, epsilon: float) -> str:
-    """Word, type and position of each piece, added and normalized. One text has one type."""
+    """Add and normalize word, type and position of each piece. One text has one type."""
     names = {
         part: graph.weight(f"embeddings.{part}_embeddings.weight")
         for part in ("word", "token_type", "position")
@@ -148,7 +148,7 @@ def _embeddings(graph: _Graph, epsilon: float) -> str:
 
 
 def _layer(graph: _Graph, layer: str, x: str, mask: str, heads: int, epsilon: float) -> str:
-    """One layer: attention and two linear layers, each added to what came in and normalized."""
+    """Add one layer: attention and two linear layers, each with a residual and normalized."""
     parts = [f"{layer}.attention.self.{part}" for part in ("query", "key", "value")]
     products = [graph.product(part, x, f"{part}.weight") for part in parts]
     biases = [graph.weight(f"{part}.bias") for part in parts]
@@ -174,7 +174,7 @@ def _layer(graph: _Graph, layer: str, x: str, mask: str, heads: int, epsilon: fl
 
 
 def _pooled(graph: _Graph, x: str) -> str:
-    """The mean of a text's pieces without the padding, as a vector of length 1."""
+    """Return the mean of a text's pieces without the padding, as a vector of length 1."""
     ones = graph.node("ones", "Cast", "attention_mask", to=TensorProto.FLOAT)
     last = graph.constant("last", np.array([2], np.int64))
     weights = graph.node("weights", "Unsqueeze", ones, last)

@@ -27,7 +27,7 @@ def cosine(a, b):
 
 
 def in_a_process(code, **environment):
-    """Run code in a process of its own, and return what it printed."""
+    """Run code in a separate process. Return its output."""
     done = subprocess.run(
         [sys.executable, "-c", "import django; django.setup()\n" + textwrap.dedent(code)],
         cwd=ROOT,
@@ -178,7 +178,7 @@ def test_missing_library_of_another_model_is_named(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def packaged():
-    """The packaged model under sentence-transformers."""
+    """The packaged model in sentence-transformers."""
     from sentence_transformers import SentenceTransformer
 
     return SentenceTransformer(str(model_files._packaged()), device="cpu")
@@ -218,7 +218,7 @@ def test_a_model_of_another_size_is_refused(tmp_path, packaged):
 
 @pytest.fixture(scope="module")
 def fresh_process():
-    """What a process that starts tells: of what it loads, and of its forks once it has embedded."""
+    """Report loaded modules of a new process, and forks after its first embedding."""
     return json.loads(
         in_a_process(
             """
@@ -262,7 +262,7 @@ def fresh_process():
 
 @pytest.mark.slow
 def test_import_loads_no_large_library_and_opens_no_connection(fresh_process):
-    """Neither by a process that starts, nor by one that only asks for the version."""
+    """Neither at start, nor when only the version is read."""
     assert (fresh_process["at the start"], fresh_process["dimensions"]) == ([], 384)
 
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime gives what sentence-transformers gives: the same word pieces and vectors."""
+"""ONNX Runtime gives the word pieces and vectors of sentence-transformers."""
 
 import os
 import random
@@ -59,7 +59,7 @@ def reference():
 
 
 def texts_of_all_lengths(step: int) -> list[str]:
-    """Texts of few word pieces up to past the limit, with words from all scripts."""
+    """Return texts from few word pieces to over the limit, with words of all scripts."""
     chance = random.Random(7)
     words = " ".join(SCRIPTS).split()
     return [" ".join(chance.choices(words, k=count)) for count in range(1, 280, step)]
@@ -97,7 +97,7 @@ def test_word_pieces_of_any_text_are_those_of_sentence_transformers(served, refe
 
 
 def test_graph_equals_the_output_of_its_builder(tmp_path, monkeypatch):
-    """Else a new release of the package, or a change of the builder, needs the graph built anew."""
+    """A new release of the package, or a change of the builder, needs a new graph."""
     monkeypatch.setattr(bert_graph, "GRAPHS", tmp_path)
     files = model_files("")
     bert_graph.write_graph(files.path, files.digest)
@@ -117,7 +117,7 @@ def test_a_model_of_another_kind_has_no_graph(tmp_path):
 
 
 def test_no_telemetry_is_collected_or_sent(tmp_path: Path) -> None:
-    """ONNX Runtime would keep the id of the machine and a queue of events under HOME."""
+    """By default ONNX Runtime stores a machine id and a queue of events under HOME."""
     code = "from memory.embedding.embedder import embed; print(len(embed(['a text'])[0]))"
     environment = {**os.environ, "HOME": str(tmp_path), "ORT_DISABLE_TELEMETRY": "0"}
     environment.pop("XDG_CACHE_HOME", None)

@@ -1,4 +1,4 @@
-"""Storing facts in tests, and seeing what stands."""
+"""Store facts in tests, and read the current ones."""
 
 from typing import Any
 from uuid import UUID
@@ -25,6 +25,6 @@ def contents(entries: list[MemoryEntry]) -> list[str]:
 
 
 def rows(tenant: Tenant) -> tuple[int, int]:
-    """How many facts and versions there are, and how many attributes."""
+    """Return the numbers of facts, versions and attributes."""
     with tenant_scope(tenant.id):
         return MemoryEntry.objects.count(), MemoryAttribute.objects.count()

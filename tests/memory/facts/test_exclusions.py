@@ -1,4 +1,4 @@
-"""What states a corrected fact is not recalled, until the correction is undone."""
+"""Messages that state a corrected fact are not recalled until the correction is undone."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -57,7 +57,7 @@ def _inside(tenant_a: Tenant) -> Any:
 
 @pytest.fixture
 def statement(tenant_a: Tenant) -> Message:
-    """What the user said of their home, and another sentence with the same word."""
+    """A message about the user's home, and another one with the same word."""
     said, _ = add_message(tenant_a, STATEMENT, OTHER)
     return said
 
@@ -86,7 +86,7 @@ def remember(tenant: Tenant, message: Message, city: str = "Rome", **fields: Any
 
 
 def reply(tenant: Tenant, text: str, *, fact: UUID | None = None, to: Message | None = None) -> Any:
-    """A reply of the agent, with the trace of a prompt that had the fact."""
+    """Record a reply of the agent, with the trace of a prompt that had the fact."""
     message = record_message(
         tenant_id=tenant.id,
         agent_id=AGENT,
@@ -252,7 +252,7 @@ def test_a_value_that_a_person_entered_is_a_correction(
     assert MemoryEntry.objects.get(pk=rome).state == "superseded"
     excluded = RecallExclusion.objects.filter(message=statement).get()
     assert (excluded.memory_id, excluded.author_name) == (rome, "curator")
-    # The corrected fact does not lead to the message that stated it.
+    # The corrected fact does not link to the message that stated it.
     found = recall(tenant_a.id, AGENT, USER, QUESTION, policy=UNGATED)
     assert [
         hit for hit in found.hits if hit.message_id == moved.id and "fact" in hit.channels

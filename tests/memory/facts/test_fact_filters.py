@@ -1,4 +1,4 @@
-"""Metadata taken apart, and filters on it."""
+"""Metadata as filter attributes, and filters on it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Facts are found by meaning and metadata, those of the user and of everybody."""
+"""Facts are found by meaning and metadata: those of the user and of all users."""
 
 from typing import Any
 
@@ -147,8 +147,8 @@ def test_metadata_filters(tenant_a: Tenant, filters: dict[str, Any], expected: s
 def test_a_b_tree_answers_filters_under_the_policy(
     tenant_a: Tenant, filters: dict[str, Any], index: str, condition: str
 ) -> None:
-    # An operator that is not leakproof would be applied after the policy, as a "Filter", to rows
-    # that were read one and all: that is what happens to @> and ? on the JSON itself.
+    # An operator that is not leakproof would be applied after the policy, as a "Filter" on all
+    # rows. That is the case for @> and ? on the JSON itself.
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         (parsed,) = parse_filters(filters)
@@ -214,7 +214,7 @@ def test_fact_of_the_agent_and_of_all_agents_with_one_text_is_found_once(tenant_
     (first,) = MEMORY.search(tenant_a.id, "When does the office open?", 1, AGENT)
     assert first.memory_id == newest
     assert len(found(agent_id=AGENT, limit=2)) == 2
-    # To choose between agents, all are returned.
+    # All are returned to choose between agents.
     assert len(found()) == 3
 
 

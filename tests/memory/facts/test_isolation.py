@@ -1,4 +1,4 @@
-"""Facts of a tenant are another tenant's neither to see nor to change; deleting is for good."""
+"""Facts are isolated by tenant, and deleted permanently."""
 
 import asyncio
 from typing import Any
@@ -75,7 +75,7 @@ def test_an_unknown_tenant_has_no_facts_and_takes_none(tenant_a: Tenant) -> None
     with pytest.raises(UnknownTenant):
         MEMORY.update(memory_id, nobody, content="Ann likes ink.")
 
-    # The transaction that this test is in has survived all of it.
+    # The transaction of this test survived all of it.
     assert contents(MEMORY.list_by_tenant(tenant_a.id)) == ["Ann likes tea."]
 
 

@@ -49,7 +49,7 @@ def run() -> Author:
 
 @pytest.fixture
 def message(add_message: Callable[..., Message], tenant_a: Tenant) -> Callable[..., Message]:
-    """Messages of the user, each a day after the one before."""
+    """Return messages of the user, each a day after the previous one."""
     days = iter(range(100))
 
     def record(content: str, **values: Any) -> Message:
@@ -84,7 +84,7 @@ def candidate(tenant: Tenant, city: str, **fields: Any) -> MemoryEntry:
 def record(
     tenant_a: Tenant, message: Callable[..., Message], run: Author
 ) -> Callable[..., Recorded]:
-    """Record that the user said that they live in a city."""
+    """Record the user's statement of their city."""
 
     def record(
         city: str,
@@ -177,7 +177,7 @@ def test_one_value_of_several_is_superseded_by_its_id(
     assert oslo == Recorded(Outcome.ACTIVE, oslo.memory_id, superseded=rome.memory_id)
     assert known(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Bari."]
     assert events(rome)[-1] == ("supersede", "run")
-    # It has ended: naming it again ends nothing else.
+    # It has ended: naming it again ends nothing.
     lima = record("Lima", supersedes=rome.memory_id, **several)
     assert lima.superseded is None
     retract(bari.memory_id, author=CURATOR)
@@ -194,7 +194,7 @@ def test_a_proposal_supersedes_the_named_value_when_it_is_confirmed(
     assert known(tenant_a) == ["Ada lives in Bari.", "Ada lives in Rome."]
     confirm(oslo.memory_id, author=CURATOR)
     assert known(tenant_a) == ["Ada lives in Oslo.", "Ada lives in Bari."]
-    # The run is undone as a unit, unless a person confirmed its fact.
+    # The run is undone as a unit, except facts confirmed by a person.
     assert roll_back(UUID(later.id), author=CURATOR)["restored"] == 0
     assert restore(rome.memory_id, author=CURATOR).state == FactState.ACTIVE
 
@@ -205,7 +205,7 @@ def test_a_person_may_name_the_value_that_has_ended(
     rome = record("Rome", is_multi_valued=True)
     record("Oslo", author=CURATOR, supersedes=rome.memory_id, is_multi_valued=True)
     assert events(rome)[-1] == ("supersede", "person")
-    # What the user said was true: it stays a sign of its message.
+    # The user's statement was true: it stays a sign of its message.
     assert not RecallExclusion.objects.exists()
 
 

@@ -1,4 +1,4 @@
-"""Facts are stored once, and what cannot be stored is refused by name."""
+"""Facts are stored once, and invalid values are refused by name."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -41,7 +41,7 @@ def test_metadata_given_with_the_same_text_is_added_in_a_new_version(
 ) -> None:
     memory_id = store(tenant_a, "Ann likes tea.", metadata={"topic": "food", "source": "crm"})
 
-    for _ in range(2):  # said once more, it changes nothing
+    for _ in range(2):  # a repetition changes nothing
         assert store(tenant_a, "Ann likes tea.", metadata={"topic": "drink", "n": 1}) == memory_id
     store(tenant_a, "Ann likes tea.")
 
@@ -131,7 +131,7 @@ def test_a_text_that_others_store_and_delete_all_the_time_is_not_tried_for_ever(
     looked: list[MemoryEntry] = []
 
     def deleted_again(entry: MemoryEntry) -> None:
-        """The constraint finds the other caller's entry, and a moment later it is deleted."""
+        """The constraint finds the entry of another caller, which is deleted a moment later."""
         looked.append(entry)
         assert len(looked) < 100
 

@@ -1,4 +1,4 @@
-"""An update keeps the old version, and reads as of a moment answer as they would have then."""
+"""An update keeps the old version, and reads as of a moment return the values of that moment."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta

@@ -68,10 +68,10 @@ def test_task_stores_overdue_messages_with_its_own(tenant_a, add_message, monkey
         index_messages(messages)
 
     monkeypatch.setattr(embedding_jobs, "index_messages", index)
-    # Its own first, then one batch of the oldest: other tenants' tasks wait behind this one.
+    # Its own message first, then one batch of the oldest: tasks of other tenants are waiting.
     assert drain(tenant_a.id, [own.id]) == Drained(stored=4, more=False)
     assert taken == [[own.id], [message.id for message in overdue[:3]]]
-    # One whose message was stored with another's finds the rest.
+    # A task whose message was stored in another batch takes the rest.
     assert drain(tenant_a.id, [own.id]).stored == 2
     assert waiting(tenant_a.id) == [in_time.content]
 

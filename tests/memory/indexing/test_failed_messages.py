@@ -1,4 +1,4 @@
-"""Messages that could not be embedded: tried again, ever later, and alone."""
+"""Messages that failed to embed: retried alone, with growing delays."""
 
 import logging
 from datetime import timedelta
@@ -34,14 +34,14 @@ def job_of(tenant_id, content):
 
 
 def test_single_overdue_message_is_recorded_before_its_start(tenant_a, add_message, monkeypatch):
-    """A task may have died over what it took besides its own."""
+    """A task may have died over another message of its batch."""
     add_message(tenant_a.id, "This is poison.")
     make_due(tenant_a.id)
     own = add_message(tenant_a.id, sentence(1))
 
     def index(messages):
         if any("poison" in message.content for message in messages):
-            raise SystemExit  # as good as killed
+            raise SystemExit  # as if killed
         index_messages(messages)
 
     monkeypatch.setattr(embedding_jobs, "index_messages", index)
@@ -57,14 +57,14 @@ def test_single_overdue_message_is_recorded_before_its_start(tenant_a, add_messa
 def test_remaining_messages_of_a_failed_batch_are_retried_one_by_one(
     tenant_a, add_message, monkeypatch
 ):
-    """A worker that was killed lately may have been killed for anything: once, nothing is noted."""
+    """A kill can have any cause: after one, nothing is recorded."""
     for number in range(3):
         add_message(tenant_a.id, sentence(number))
     seen = []
 
     def index(messages):
         seen.append(len(messages))
-        raise SystemExit  # as good as killed
+        raise SystemExit  # as if killed
 
     monkeypatch.setattr(embedding_jobs, "index_messages", index)
     for age in (timedelta(0), timedelta(0), OUTBOX_SUSPECT):
@@ -102,7 +102,7 @@ def test_failed_message_is_retried_with_growing_delays(tenant_a, add_message, fa
     waits = []
     for attempt in range(1, 14):
         assert drain(tenant_a.id).stored == 0
-        assert drain(tenant_a.id).stored == 0  # not due: not tried
+        assert drain(tenant_a.id).stored == 0  # not due, so not tried
         row = job_of(tenant_a.id, "This is poison.")
         assert row.attempts == attempt
         waits.append((row.due_at - timezone.now()).total_seconds())
@@ -165,7 +165,7 @@ def test_model_load_error_is_stored_on_the_jobs(tenant_a, add_message, monkeypat
         drain(tenant_a.id)
     row = job_of(tenant_a.id, sentence(1))
     assert (row.attempts, row.last_error) == (0, EmbeddingModelError.public)
-    monkeypatch.undo()  # or another host, whose model loads: it need not wait
+    monkeypatch.undo()  # or another host, whose model is loading: it need not wait
     assert drain(tenant_a.id).stored == 1
 
 
@@ -177,7 +177,7 @@ def test_alone_each_message_is_noted_before_it_is_begun(tenant_a, add_message, m
     def index(messages):
         seen.append([message.content for message in messages])
         if messages[0].content == sentence(1):
-            raise SystemExit  # as good as killed: nothing of ours runs after it
+            raise SystemExit  # as if killed: no cleanup runs after it
         index_messages(messages)
 
     monkeypatch.setattr(embedding_jobs, "index_messages", index)
@@ -187,25 +187,25 @@ def test_alone_each_message_is_noted_before_it_is_begun(tenant_a, add_message, m
     job = job_of(tenant_a.id, sentence(1))
     assert (job.attempts, job.begun_at is None) == (1, False)
     assert job.leased_until is None  # the next worker may try it
-    assert drain(tenant_a.id, alone=True).stored == 1  # the culprit waits, the last is stored
+    assert drain(tenant_a.id, alone=True).stored == 1  # the poison waits, the last one is stored
     assert waiting(tenant_a.id) == [sentence(1)]
 
 
 def test_a_message_that_kills_its_workers_is_tried_ever_more_rarely(
     tenant_a, add_message, monkeypatch
 ):
-    """Alone, a second time at once, and then as if it had failed."""
+    """First alone, a second time at once, and then like a failed one."""
     add_message(tenant_a.id, "This is poison.")
 
     def index(messages):
-        raise SystemExit  # as good as killed
+        raise SystemExit  # as if killed
 
     monkeypatch.setattr(embedding_jobs, "index_messages", index)
     for attempts in (1, 2):
         with pytest.raises(SystemExit):
             drain(tenant_a.id, alone=True)
         assert job_of(tenant_a.id, "This is poison.").attempts == attempts
-        assert drain(tenant_a.id, alone=True).stored == 0  # its worker may be at work still
+        assert drain(tenant_a.id, alone=True).stored == 0  # its worker may still be running
         with tenant_scope(tenant_a.id):
             began = F("begun_at")
             EMBEDDINGS.jobs().update(begun_at=began - 2 * GRACE, due_at=began, sweep_at=began)

@@ -1,4 +1,4 @@
-"""What is written for a message: all of it once, whoever writes at the same time."""
+"""The index rows of a message: complete and written once, also by concurrent writers."""
 
 import random
 from collections import Counter
@@ -84,7 +84,7 @@ def test_speakers_without_a_name_are_user_and_assistant(tenant_a: Tenant) -> Non
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_document_frequencies_are_exact_under_concurrent_writers(tenant_a: Tenant) -> None:
-    """Four writers drain one scope at once; then every frequency is recounted from the texts."""
+    """Four writers drain one scope at once. Then every frequency is recounted from the texts."""
     chance = random.Random(11)
     words = [f"word{number}" for number in range(40)]
     messages = [

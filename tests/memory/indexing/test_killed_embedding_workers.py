@@ -1,4 +1,4 @@
-"""Workers of the outbox that are killed: nothing is lost, nothing is stored twice."""
+"""Killed workers of the outbox: no message is lost or stored twice."""
 
 import signal
 import subprocess
@@ -20,7 +20,7 @@ from tests.memory.pending import TRACE, sentence, stored, waiting
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# One process loads what takes long, the model too, and forks each worker, which connects by itself.
+# One process loads the slow imports and the model, and forks each worker, which connects itself.
 WORKERS = """
     import os, signal, sys
     import django
@@ -73,18 +73,18 @@ WORKERS = """
 
 
 class Workers:
-    """Starts one worker after the other, and says how each ended."""
+    """Start one worker after the other, and report how each ended."""
 
     def __init__(self, process):
         self.process = process
 
     def start(self, tenant_id, where):
-        """Let a worker drain the tenant's outbox, to die there; return its process id."""
+        """Start a worker that drains the tenant's outbox and dies there. Return its process id."""
         print(tenant_id, where, file=self.process.stdin, flush=True)
         return int(self.process.stdout.readline())
 
     def wait(self):
-        """Wait for its end; return its exit status."""
+        """Wait for its end. Return its exit status."""
         return int(self.process.stdout.readline())
 
 
@@ -151,7 +151,7 @@ def test_workers_killed_at_any_moment_cause_no_loss_and_no_duplicates(
 
 
 def _wait_until_unlocked(tenant_id, rows):
-    """Postgres notices a dead client when its socket closes, a moment later."""
+    """Wait until Postgres notices the closed socket of a dead client."""
     for _ in range(200):
         with tenant_scope(tenant_id), transaction.atomic():
             if len(EMBEDDINGS.jobs().select_for_update(skip_locked=True)) == rows:

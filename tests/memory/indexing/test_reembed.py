@@ -1,4 +1,4 @@
-"""Embedding again with another model: beside the old vectors, resumable, nothing twice."""
+"""Embedding again with another model: beside the old vectors, resumable, and each text once."""
 
 from io import StringIO
 
@@ -16,7 +16,7 @@ from tests.memory.said import add_message
 
 
 class AnotherModel:
-    """The real model under another name: a version is all that tells them apart here."""
+    """The real model under another name: only the version differs."""
 
     version = "another@0123456789ab"
 

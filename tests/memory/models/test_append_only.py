@@ -1,4 +1,4 @@
-"""Append-only means that Postgres refuses, whatever the application tries."""
+"""Postgres refuses changes of append-only tables."""
 
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from tenants import transaction
 from tenants.context import connection, current_server, tenant_scope
 
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
-# What the application may change: work that waits, and facts, which are corrected and forgotten.
+# Tables that the application may change: jobs, and facts, which are corrected and deleted.
 CHANGEABLE = {
     *("memory_pendingembedding", "memory_memoryentry", "memory_memoryattribute"),
     "memory_conversationitem",  # which the framework takes back that has added it
@@ -31,7 +31,7 @@ CHANGEABLE = {
 
 @pytest.fixture
 def one_of_each(tenant_a, add_message):
-    """A row in each append-only table."""
+    """Create a row in each append-only table."""
     message = add_message(tenant_a.id, "My sister lives in Lisbon.")
     with tenant_scope(tenant_a.id):
         scope = {"agent_id": AGENT, "user_id": "ann"}
@@ -79,7 +79,7 @@ def test_update_and_delete_are_refused_and_change_nothing(tenant_a, one_of_each)
 
 
 def test_only_jobs_and_facts_can_be_changed(tenant_a):
-    """Complete: a table that comes later is append-only until it is named here."""
+    """A new table is append-only until it is listed here."""
     tables = {model._meta.db_table for model in apps.get_app_config("memory").get_models()}
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
         cursor.execute(

@@ -1,4 +1,4 @@
-"""The tables as Postgres has them: as the contract says, up and down again."""
+"""The tables in Postgres: as in the contract, migrated up and down again."""
 
 import pytest
 from django.apps import apps
@@ -98,7 +98,7 @@ def test_a_search_for_words_reads_the_index_alone(inside):
 
 
 def test_every_table_forces_its_policy(inside):
-    """Complete: a table that comes later is here too."""
+    """Includes tables that are added later."""
     expected = {model._meta.db_table for model in apps.get_app_config("memory").get_models()}
     forced = query(
         "SELECT relname FROM pg_class JOIN pg_policy ON polrelid = pg_class.oid"

@@ -38,7 +38,7 @@ class Tally:
 
 
 def hold(tenant: Tenant, said: list[str], replies: list[str], user: str) -> list[UUID]:
-    """Record and index a conversation; the ids of what the user said."""
+    """Record and index a conversation. Return the ids of the user's messages."""
     messages: list[Message] = []
     for number, text in enumerate(said):
         for role, name, content in (
@@ -110,7 +110,7 @@ def test_earlier_identical_question_does_not_displace_the_answer(tenant_a: Tenan
     assert {hit.content for hit in hits}.isdisjoint({NOTHING, *again})
 
 
-# A statement, a question, and how the user has asked the same before.
+# A statement, a question, and the user's earlier wording of the same question.
 ASKED_IN_OTHER_WORDS = [
     (
         "My sister Zoe moved to Lisbon last spring.",

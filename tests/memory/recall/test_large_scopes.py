@@ -1,4 +1,4 @@
-"""Recall of a scope that is too large for all of it to be weighed: candidates by each strategy."""
+"""Recall of a scope that is too large to weigh completely: candidates of each strategy."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from tests.memory.said import AGENT, START, add_message
 
 @pytest.fixture
 def large_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
-    """Scopes are scanned with more messages than the first number, walked with more than both."""
+    """Set the numbers of messages above which scopes are scanned and walked."""
 
     def set_limits(whole: int, scanned: int) -> None:
         monkeypatch.setitem(LIMITS, "whole_scope", whole)
@@ -44,7 +44,7 @@ def large_from(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
 def by_candidates(
     request: pytest.FixtureRequest, large_from: Callable[[int, int], None]
 ) -> Callable[[int, int], None]:
-    """Every scope is large, or very large."""
+    """Make every scope large, or very large."""
     large_from(0, 5000 if request.param is Strategy.QUANTIZED else 0)
     return large_from
 
@@ -82,9 +82,9 @@ def test_turn_before_a_candidate_counts_in_a_large_scope(
         found.append(next(hit for hit in result.hits if hit.content == said[-1]))
     of_all, of_candidates = (hit.channels for hit in found)
     assert of_candidates["lexical"] == pytest.approx(of_all["lexical"])
-    # Both words, of which it says one: "cello" was said three turns before.
+    # It has one of both words: "cello" was in a message three turns before.
     assert of_candidates["coverage"] == of_all["coverage"] == 1
-    # Turns that are there for their words alone are not found.
+    # Turns that match only by words of their context are not found.
     assert set(contents(result)) == {said[-1], SMALL_TALK[4], SMALL_TALK[5]}
 
 
@@ -121,7 +121,7 @@ def test_plan_for_a_large_scope_is_refreshed_after_an_interval(
         return list(recall_module._large_scopes.values())[-1]
 
     assert read_by() is Strategy.HNSW
-    # As if the other scopes had grown, of which a walk meets ever more.
+    # As if the other scopes had grown, of which a walk meets more.
     monkeypatch.setitem(LIMITS, "scanned_at_least", 5000)
     assert read_by() is Strategy.HNSW
     monkeypatch.setattr(recall_module, "LARGE_SCOPES_SECONDS", 1e-6)

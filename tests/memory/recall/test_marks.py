@@ -1,4 +1,4 @@
-"""Marks on recalled memories, and the calibration that they give a tenant."""
+"""Marks on recalled memories, and the calibration of a tenant from them."""
 
 from typing import Any
 from uuid import uuid4
@@ -31,7 +31,7 @@ EVA = Author(AuthorKind.PERSON, "7", "eva")
 
 @pytest.fixture
 def reply(tenant_a: Tenant) -> Message:
-    """A reply with the trace of its recall."""
+    """Record a reply with the trace of its recall."""
     add_message(tenant_a, *SMALL_TALK)
     trace = recall(tenant_a.id, AGENT, "ann", "soup for lunch", policy=UNGATED).trace()
     return replied(tenant_a, trace)
@@ -73,7 +73,7 @@ def test_a_memory_is_marked_before_and_after_the_event_is_written(
             "not_relevant", "unsure",
         ]  # fmt: skip
         assert again.probability == pytest.approx(first["probability"])
-        # An unsure mark says nothing.
+        # An unsure mark has no effect.
         assert own_calibration() == OwnCalibration(marks=1)
 
 
@@ -123,7 +123,7 @@ def test_the_shift_is_found_and_shrunk() -> None:
     few = [(p, a / 25, b / 25) for p, a, b in shares]
     assert 0.3 < fitted_shift(few) < 0.8  # type: ignore[arg-type]  # parts of marks
     assert fitted_shift([]) == 0
-    # However many marks agree, the order of the probabilities stays, and none becomes 0 or 1.
+    # With any number of equal marks, the order of the probabilities stays, and none becomes 0 or 1.
     assert 0 < OwnCalibration(MIN_MARKS, fitted_shift([(0.999, 0, 5000)])).shown(0.5) < 1
 
 

@@ -1,4 +1,4 @@
-"""A recall policy: defaults that work, values that cannot be refused."""
+"""A recall policy: working defaults, and refused values."""
 
 from typing import Any
 

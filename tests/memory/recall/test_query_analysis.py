@@ -1,4 +1,4 @@
-"""What a question gives recall to go by."""
+"""The analysis of a question for recall."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Recall: what was said is found, whoever else said what, and nothing is made of nothing."""
+"""Recall finds earlier messages of the user only, and none for unanswerable questions."""
 
 import json
 from collections import OrderedDict
@@ -323,7 +323,7 @@ def test_an_unknown_tenant_is_an_error() -> None:
 def test_a_recall_leaves_no_setting_in_the_callers_transaction(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, strategy: Strategy, fails: bool
 ) -> None:
-    """Neither its own, nor the caller's changed, however the scope was read, and if it fails."""
+    """Neither its own nor the caller's setting is changed, by any strategy and after an error."""
 
     class ReadInThisWay(OrderedDict[Any, Strategy]):
         def get(self, key: Any, default: Any = None) -> Strategy:

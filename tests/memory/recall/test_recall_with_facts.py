@@ -1,4 +1,4 @@
-"""Facts that rest on messages: a sign of these in the ranking, and given in their place."""
+"""Facts with evidence: they raise their messages in the ranking, and replace them."""
 
 from collections import OrderedDict
 from dataclasses import replace
@@ -31,7 +31,7 @@ CURATOR = Author(AuthorKind.PERSON, "7", "curator")
 
 @pytest.fixture
 def said(tenant_a: Tenant) -> Message:
-    """A statement that hardly reads like the question, among others."""
+    """A statement that hardly resembles the question, among others."""
     add_message(tenant_a, *SMALL_TALK)
     (message,) = add_message(tenant_a, SAID, start=START + timedelta(days=3), name="Ann")
     return message
@@ -40,7 +40,7 @@ def said(tenant_a: Tenant) -> Message:
 def remember(
     tenant: Tenant, *messages: Message, content: str = FACT, review: str = "", **fields: Any
 ) -> UUID:
-    """Record a fact that rests on whole messages."""
+    """Record a fact with whole messages as evidence."""
     with tenant_scope(tenant.id):
         entry = MemoryEntry(
             tenant_id=tenant.id,

@@ -1,4 +1,4 @@
-"""The ranking: arrays weighed all at once give what each message weighed by itself gives."""
+"""The ranking: weighing by arrays gives the same values as weighing message by message."""
 
 import math
 from dataclasses import replace
@@ -28,7 +28,7 @@ WEIGHTS = RecallWeights()
 
 
 def evidence_of(seed: int) -> tuple[Turns, Pieces]:
-    """Return 40 messages in a few conversations, some of which ask the same as the question."""
+    """Return 40 messages in a few conversations, some of which ask the question itself."""
     random = np.random.default_rng(seed)
     count = 40
     number = random.permutation(1000)[:count]
@@ -67,7 +67,7 @@ def evidence_of(seed: int) -> tuple[Turns, Pieces]:
 
 
 def weight_of(random: np.random.Generator, lexemes: int) -> float:
-    """What is written for a word of a message of so many lexemes."""
+    """Return the stored weight for a word of a message of so many lexemes."""
     return term_weights(["it"] * random.integers(1, 4) + ["other"] * (lexemes - 3))["it"]
 
 
@@ -77,7 +77,7 @@ def ranking_of(turns: Turns, pieces: Pieces, *, echoes_last: bool, limit: int) -
 
 
 def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
-    """Weigh one message after the other, as docs/recall.md says it."""
+    """Weigh one message after the other, as docs/recall.md describes."""
     postings = in_context(turns)
     messages = turns.messages + PRIOR_MESSAGES
     idf = {}
@@ -136,7 +136,7 @@ def by_hand(turns: Turns, pieces: Pieces) -> list[dict[str, Any]]:
 
 
 def in_context(turns: Turns) -> list[tuple[int, int, float, bool]]:
-    """What each word is worth in each message, with the turns before it: (word, number, …)."""
+    """Return the weight of each word in each message and the turns before it: (word, number, …)."""
     written = {
         (term, number): weight
         for term, number, weight in zip(
@@ -158,7 +158,7 @@ def in_context(turns: Turns) -> list[tuple[int, int, float, bool]]:
             for back, share in ((1, 0.5), (2, 0.25), (3, 0.25))
             if at >= back and turns.session[at - back] == turns.session[at]
         ]
-        # Without who spoke and the date, which are four of its lexemes.
+        # Without the speaker and the date, which are four of its lexemes.
         length = lengths[at] + sum(share * (lengths[other] - 4) for share, other in before)
         for term in QUESTION.terms:
             own = said(term, at)
@@ -211,7 +211,7 @@ def test_date_of_the_turn_before_is_not_one_of_its_words() -> None:
     question = Question.of("What was said on the 1?")
     alone = replace(dated, session=np.arange(40), lexemes=np.full(40, 16))
     shared = weigh_words(dated, question, WEIGHTS).shared
-    # Said once, in its own ten lexemes and six of each turn before.
+    # It occurs once, in its own ten lexemes and six of each turn before.
     expected = weigh_words(
         replace(alone, posting_weight=np.full(40, saturated(1.0, 16.0))), question, WEIGHTS
     ).shared
@@ -241,7 +241,7 @@ def test_at_most_so_many_and_each_with_its_id() -> None:
 
 
 def test_pieces_of_missing_messages_are_ignored() -> None:
-    """Such as those that were written since the turns were read."""
+    """For example pieces that were written after the turns were read."""
     turns, pieces = evidence_of(2)
     strangers = Pieces(
         ids=np.concatenate([turns.ids[:, ::-1], turns.ids + np.uint64(1), pieces.ids]),

@@ -1,4 +1,4 @@
-"""Cutting messages into sentences: none lost, none too long, in any script."""
+"""Splitting messages into sentences: none lost, none too long, in any script."""
 
 import pytest
 

@@ -60,7 +60,7 @@ def test_forms_of_a_word_are_one_lexeme(one: str, other: str) -> None:
 
 @given(st.text(st.characters(max_codepoint=127)))
 def test_ascii_text_is_tokenized_as_any_other(said: str) -> None:
-    """It has a shorter way, which one other letter bars."""
+    """The code has a faster path for ASCII, which one other letter disables."""
     assert words(f"{said} é") == [*words(said), "e"]
     assert count_words(f"{said} é") == count_words(said) + 1
 
@@ -107,7 +107,7 @@ def test_weights_are_bm25f() -> None:
 
 @given(st.integers(1, 3000), st.integers(0, 3000))
 def test_term_weight_encodes_the_term_frequency(frequency: int, others: int) -> None:
-    """As Postgres keeps the weight: as a real."""
+    """As Postgres stores the weight: as a real."""
     length = float(frequency + others)
     weight = float(np.float32(saturated(float(frequency), length)))
     assert round(frequency_of(weight, length)) == frequency
@@ -121,5 +121,5 @@ def test_hashes_never_change() -> None:
 
 def test_combining_marks_are_removed_only_from_latin_letters_within_a_limit() -> None:
     assert words("e\u0301\u0327te\u0301 и\u0306") == ["ete", "\u0439"]
-    # Beyond what any script writes, they are cut off before they are sorted.
+    # Runs longer than in any script are cut off before they are sorted.
     assert words("и" + "\u0316\u0306" * 40) == ["\u0439" + "\u0316" * 15 + "\u0306" * 14]

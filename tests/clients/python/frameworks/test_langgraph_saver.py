@@ -66,7 +66,7 @@ def test_graph_continues_with_a_session_of_the_server(url: str, program_a: Progr
         assert [(each["role"], each["content"]) for each in session["messages"]] == [
             ("user", "Hello"), ("assistant", "Hello!"), ("user", "Again"), ("assistant", "Again!"),
         ]  # fmt: skip
-        # A graph that runs with the server goes on where this one was, and the other way round.
+        # A graph on the server continues a thread of this graph, and the other way round.
         assert say(SessionStore(program_a.tenant.id).checkpointer, "monday", "And")[-1] == "And!"
         assert len(say(saver, "monday", "Too")) == 8
 
@@ -139,7 +139,7 @@ def test_long_history_is_read_completely_before_and_after_next(
         assert steps == [*range(11, -1, -1)]
         assert [each.metadata["step"] for each in saver.list(thread("large"), limit=5)] == steps[:5]
 
-        # As a server was before: no `next`, and at most ten checkpoints to whom does not count.
+        # As an older server answers: without `next`, and with at most ten checkpoints.
         def earlier(request: httpx.Request) -> httpx.Response:
             asked = dict(request.url.params)
             assert "cursor" not in asked

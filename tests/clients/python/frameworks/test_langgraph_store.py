@@ -1,4 +1,4 @@
-"""LangGraph's store on Konstruct: what its own stores do, and nothing that crosses."""
+"""LangGraph's store on Konstruct: the behaviour of its own stores, and isolation."""
 
 import asyncio
 import json

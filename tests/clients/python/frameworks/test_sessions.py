@@ -21,7 +21,7 @@ CALL = {
 
 
 def scripted(seen: list[Any]) -> Any:
-    """Return a model that calls a tool, and then says what it was told."""
+    """Return a model that calls a tool, and then repeats the result."""
     from agents import Model, ModelResponse, Usage
     from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
@@ -58,7 +58,7 @@ def test_run_of_an_agent_continues_from_its_session(
 
     @function_tool
     def warmth(place: str) -> str:
-        """How warm it is."""
+        """Return the temperature."""
         return f"22 degrees in {place}, NUL \x00"
 
     async def run() -> None:
@@ -75,7 +75,7 @@ def test_run_of_an_agent_continues_from_its_session(
                 assert [each.get("type") or each["role"] for each in items] == [
                     "user", "function_call", "function_call_output", "message",
                 ] * 2  # fmt: skip
-                # What the model was shown last is what is kept, whole.
+                # The last items sent to the model are stored completely.
                 assert seen[-1] == items[:-1]
                 assert await session.get_items(3) == items[-3:]
                 assert await session.get_items(0) == []

@@ -1,4 +1,4 @@
-"""Values of a checkpoint that run code where they are read with LangGraph's default serializer."""
+"""Values of a checkpoint that run code when LangGraph's default serializer reads them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import Any
 
 import ormsgpack
 
-# Each makes a folder: what it leaves shows that it ran.
+# Each creates a folder, which shows that it ran.
 MODULE, FUNCTION = "os", "mkdir"
 
 
 def msgpack_attacks(path: Path) -> Iterator[tuple[str, bytes]]:
-    """A name for each attack, and the value."""
+    """Return the attacks by name."""
     for code, argument in ((0, str(path)), (1, [str(path)]), (2, {"path": str(path)})):
         yield f"call-{code}", packed(code, [MODULE, FUNCTION, argument])
     yield "method", packed(3, ["pathlib", "Path", str(path), "mkdir"])
@@ -27,14 +27,14 @@ def msgpack_attacks(path: Path) -> Iterator[tuple[str, bytes]]:
     )
     yield "in-a-snapshot", ormsgpack.packb(ormsgpack.Ext(7, ormsgpack.packb(call)))
     yield "in-an-array", packed(6, ["<f8", [1], "C", call])
-    # The name of the module is itself an object, which LangGraph turns into text.
+    # The module name is itself an object, which LangGraph converts to text.
     named = ormsgpack.Ext(0, ormsgpack.packb(["x", "y", MODULE]))
     yield "named-by-an-object", packed(0, [named, FUNCTION, str(path)])
     yield "as-a-key", b"\x81" + ormsgpack.packb(call) + b"\x01"
 
 
 def json_attacks(path: Path) -> Iterator[tuple[str, bytes]]:
-    """The same in the JSON of LangChain's and LangGraph's older ways."""
+    """Return the same attacks in the older JSON formats of LangChain and LangGraph."""
     yield (
         "lc-2",
         (
@@ -60,10 +60,10 @@ def json_attacks(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def packed_ext(code: int, parts: Any) -> ormsgpack.Ext:
-    """An object inside a value."""
+    """Return an object inside a value."""
     return ormsgpack.Ext(code, ormsgpack.packb(parts))
 
 
 def packed(code: int, parts: Any) -> bytes:
-    """A value that is an object."""
+    """Return a value that is an object."""
     return ormsgpack.packb(packed_ext(code, parts))

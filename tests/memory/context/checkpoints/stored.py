@@ -1,4 +1,4 @@
-"""Storing checkpoints, and what is stored of a thread."""
+"""Store checkpoints, and read the rows of a thread."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tenants.models import Tenant
 
 
 def put(saver: PostgresSaver, thread: str, parent: Any = None, **metadata: Any) -> Any:
-    """A checkpoint with one large value and one small, after `parent`."""
+    """Store a checkpoint with one large value and one small one, after `parent`."""
     checkpoint = empty_checkpoint()
     version = saver.get_next_version(None, None)
     checkpoint["channel_values"] = {"large": [thread], "small": 1}

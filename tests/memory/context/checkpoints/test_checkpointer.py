@@ -1,4 +1,4 @@
-"""LangGraph's saver inside a tenant: its whole conformance suite, and what its tests leave out."""
+"""LangGraph's saver in a tenant: its conformance suite, and further tests."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -18,12 +18,12 @@ from memory.context.checkpoints.connections import (
 from tenants.models import Tenant
 from tests.memory.context.checkpoints.stored import count, ids, put
 
-# The saver has connections of its own, which do not see what a test has not committed.
+# The saver has its own connections, which do not see uncommitted rows of a test.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def conformance_tests(capability: str) -> list[Any]:
-    """All that LangGraph's suite has for a capability."""
+    """Return the tests of LangGraph's suite for a capability."""
     spec = import_module(f"langgraph.checkpoint.conformance.spec.test_{capability}")
     tests: list[Any] = getattr(spec, f"ALL_{capability.upper()}_TESTS")
     assert len(tests) >= 5
@@ -129,5 +129,5 @@ def test_a_rollback_does_not_bring_back_the_connections_last_tenant(
         lent.execute("ROLLBACK")
         seen = lent.execute("SELECT current_schema() AS schema").fetchone()
 
-    # Nobody's: the tenant ended with the transaction.
+    # Of no tenant: it ended with the transaction.
     assert seen == {"schema": "public"}

@@ -1,4 +1,4 @@
-"""Connections of the saver: few, given back, replaced, and not shared with forked processes."""
+"""Connections of the saver: few, returned, replaced, and not shared with forked processes."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ from tenants.models import Tenant
 from tests.database import url_of
 from tests.memory.context.checkpoints.stored import ids, put
 
-# The saver has connections of its own, which do not see what a test has not committed.
+# The saver has its own connections, which do not see uncommitted rows of a test.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -52,7 +52,7 @@ def test_listing_gives_its_connection_back_before_the_first_result(tenant_a: Ten
     for number in range(3):
         put(saver, f"thread-{number}")
 
-    # As many listings left half-read as there are connections would leave none.
+    # If each unfinished listing kept a connection, none would be left.
     listings = [saver.list(None) for _ in range(MAX_CONNECTIONS + 1)]
 
     assert len({next(listing).checkpoint["id"] for listing in listings}) == 1
@@ -87,7 +87,7 @@ def test_a_forked_process_has_connections_of_its_own(tenant_a: Tenant) -> None:
     put(saver, "thread")
     result, child_end = os.pipe()
     with warnings.catch_warnings():
-        # Forking beside the pool's threads is what is tested here.
+        # This test forks beside the threads of the pool.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:

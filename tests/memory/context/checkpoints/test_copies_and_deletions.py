@@ -1,4 +1,4 @@
-"""Copying threads and deleting checkpoints, with the values that others still use."""
+"""Copying threads and deleting checkpoints with shared values."""
 
 import pytest
 from langgraph.checkpoint.base import empty_checkpoint
@@ -15,7 +15,7 @@ from memory.context.exceptions import ThreadExists
 from tenants.models import Tenant
 from tests.memory.context.checkpoints.stored import count, ids, put
 
-# The saver has connections of its own, which do not see what a test has not committed.
+# The saver has its own connections, which do not see uncommitted rows of a test.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -55,7 +55,7 @@ def test_deleting_a_run_keeps_values_that_others_still_use(tenant_a: Tenant) -> 
     first = put(saver, "thread", run_id="one")
     stored = saver.get_tuple(first)
     assert stored is not None
-    # The second checkpoint takes over the first one's large value, as LangGraph does.
+    # The second checkpoint reuses the large value of the first one, as in LangGraph.
     heir = {**empty_checkpoint(), "channel_values": {}}
     heir["channel_versions"] = stored.checkpoint["channel_versions"]
     second = saver.put(first, heir, generate_metadata(run_id="two"), {})

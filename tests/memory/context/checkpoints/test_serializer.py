@@ -1,4 +1,4 @@
-"""A checkpoint is data: what graphs keep comes back as it was, and nothing that is read runs."""
+"""A checkpoint is data: values of graphs are read back unchanged, and no code runs."""
 
 import pickle
 from collections import deque
@@ -44,21 +44,21 @@ THREAD: Any = {"configurable": {"thread_id": "thread"}}
 
 
 class Mood(Enum):
-    """A value of a graph's own."""
+    """A value class of a graph."""
 
     GOOD = "good"
 
 
 @dataclass
 class Cart:
-    """An object of a graph's own."""
+    """An object class of a graph."""
 
     items: list[str]
     mood: Mood = Mood.GOOD
 
 
 class Order(BaseModel):
-    """A model of a graph's own."""
+    """A model class of a graph."""
 
     number: int
     carts: list[Cart]
@@ -143,7 +143,7 @@ def test_json_calls_no_constructor(tmp_path: Path, attack: str) -> None:
 
 
 class Runs:
-    """Makes a folder when it is unpickled."""
+    """Creates a folder when it is unpickled."""
 
     def __reduce__(self) -> Any:
         import os
@@ -232,7 +232,7 @@ def test_langgraphs_own_serializers_are_made_strict(tmp_path: Path) -> None:
 
 
 class State(MessagesState):
-    """What a shop's graph keeps."""
+    """The state of a shop's graph."""
 
     cart: Cart
     orders: Annotated[list[Order], "all of them"]
@@ -262,7 +262,7 @@ def test_the_classes_of_a_graphs_state_are_its_own_to_keep(tenant_a: Tenant) -> 
     assert state["messages"][-1].content == "You said yes."
     kept = shop(tenant_a).get_state(THREAD).values
     assert kept["orders"] == [Order(number=1, carts=[Cart(["tea"])])]
-    # Who knows nothing of the shop reads what was said all the same.
+    # A program without the shop's classes can still read the messages.
     assert [
         each["content"] for each in SessionStore(tenant_a.id).get_session_messages("thread")
     ] == [
@@ -274,7 +274,7 @@ def test_the_classes_of_a_graphs_state_are_its_own_to_keep(tenant_a: Tenant) -> 
 
 
 class Loose(TypedDict):
-    """A state that does not say what it holds."""
+    """A state without declared types."""
 
     anything: Any
 

@@ -1,4 +1,4 @@
-"""Tables of the saver: as the installed LangGraph wants them, made by the owner alone."""
+"""Tables of the saver: equal to those of the installed LangGraph, created by the owner."""
 
 from typing import Any
 from uuid import uuid4
@@ -16,7 +16,7 @@ from memory.context.exceptions import SessionTablesOutdated
 from tenants.models import Tenant
 from tests.database import url_of
 
-# The saver has connections of its own, which do not see what a test has not committed.
+# The saver has its own connections, which do not see uncommitted rows of a test.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -40,7 +40,7 @@ def test_setup_without_tables_names_the_remedy() -> None:
 
 
 class NewerSaver(TenantPostgresSaver):
-    """A release of LangGraph that wants more than our migrations know."""
+    """A release of LangGraph with more migrations than this project has."""
 
     MIGRATIONS = [*PostgresSaver.MIGRATIONS, "ALTER TABLE checkpoints ADD COLUMN newer text"]
 
@@ -60,7 +60,7 @@ def test_the_owner_brings_older_tables_up_to_date(make_tenant: Any, as_owner: An
 
 
 class IndexingSaver(TenantPostgresSaver):
-    """A release of LangGraph that builds another index, as its releases do."""
+    """A release of LangGraph with another index."""
 
     MIGRATIONS = [
         *PostgresSaver.MIGRATIONS,
