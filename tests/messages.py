@@ -1,4 +1,4 @@
-"""Counting messages to Postgres: what waits for an answer, whatever it holds."""
+"""Count messages to Postgres: each is one round trip, with any number of statements."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +14,7 @@ from tenants.postgresql.exchange import Exchange
 
 @contextmanager
 def statements() -> Iterator[list[str]]:
-    """Collect the statements that are sent inside, on all servers; known in the end."""
+    """Collect the statements sent in the block, on all servers. The list is complete afterwards."""
     sent: list[str] = []
     with ExitStack() as captures:
         of_each = [
@@ -27,9 +27,10 @@ def statements() -> Iterator[list[str]]:
 
 @contextmanager
 def messages_to_postgres() -> Iterator[list[list[str]]]:
-    """Collect the statements of each message that is sent inside.
+    """Collect the statements of each message sent in the block.
 
-    A test's own transaction is around it. What would go with a COMMIT is sent in the end.
+    The block runs inside the test's transaction. Statements that would go with a COMMIT are sent at
+    the end.
     """
     sent: list[list[str]] = []
     begin, query = Exchange.__init__, Exchange.query

@@ -1,4 +1,4 @@
-"""The API's description as it is committed, for tests that go by it."""
+"""The committed OpenAPI description for tests."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -10,7 +10,7 @@ import yaml
 
 @cache
 def described() -> dict[str, Any]:
-    """Return docs/openapi.yaml. It is read once for all tests of a process."""
+    """Return docs/openapi.yaml. It is read once in each process."""
     text = (Path(__file__).parents[1] / "docs" / "openapi.yaml").read_text()
     return yaml.load(text, yaml.CSafeLoader)
 
@@ -26,7 +26,7 @@ def body_of(operation: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def parameters_of(operation: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
-    """Return what an operation takes, by place and name, with the schema of each."""
+    """Return the parameters of an operation by place and name, with the schema of each."""
     found = {
         (each["in"], each["name"]): each["schema"]
         for each in operation.get("parameters", [])

@@ -1,11 +1,11 @@
-"""Row counts of all tables, for tests that nothing is stored."""
+"""Row counts of all tables, for tests that check that nothing is stored."""
 
 from tenants.context import fetch_value, tenant_connection
 from tenants.personal_data import PUBLIC, tables_of
 
 
 def row_counts(*, without: tuple[str, ...] = ()) -> dict[str, int]:
-    """Return the number of rows of each table that the current tenant has rows in.
+    """Return the number of rows of each non-empty table of the current tenant.
 
     Args:
         without: tables that may change.

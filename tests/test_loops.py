@@ -1,4 +1,4 @@
-"""Loops of the product end, and the code says why."""
+"""Loops of the product end, and a comment gives the reason."""
 
 import ast
 import re

@@ -1,1 +1,1 @@
-"""Plugins of pytest that measure what the tests run through: lines of code, and indexes."""
+"""Pytest plugins that measure the tests: coverage of lines, and use of indexes."""

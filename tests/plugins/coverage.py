@@ -1,10 +1,9 @@
-"""Which lines and branches the tests run through: a plugin of pytest, in each of its processes.
+"""Measure line and branch coverage: a pytest plugin, active in each of its processes.
 
     python -m pytest -p tests.plugins.coverage
 
-SlipCover puts its probes into our modules as they are imported. A tracer, which is what coverage.py
-has for Python 3.11, makes what it measures take half as long again. Processes that the tests start
-are not measured.
+SlipCover puts its probes into the project's modules at import. The tracer of coverage.py on Python
+3.11 would take half as long again. Processes started by tests are not measured.
 """
 
 import io
@@ -18,14 +17,14 @@ import slipcover
 
 PACKAGES = ["konstruct", "memory", "tenants"]
 LEFT_OUT = ["*/migrations/*"]
-# Probes stay: to take them out again, functions are looked for in all modules while tests run.
+# Probes stay: to remove them, SlipCover searches all modules for functions while tests run.
 NEVER = 2**31 - 1
 
 _is_worker = "PYTEST_XDIST_WORKER" in os.environ
 _meter = slipcover.Slipcover(
     branch=True,
     d_miss_threshold=NEVER,
-    source=None if _is_worker else PACKAGES,  # files that nobody imports count too, once
+    source=None if _is_worker else PACKAGES,  # files without an import also count, once
     omit=LEFT_OUT,
 )
 _of_workers: list[dict[str, Any]] = []
@@ -33,7 +32,7 @@ _of_workers: list[dict[str, Any]] = []
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]:
-    """Begin before pytest-django imports our packages, in each process that runs tests."""
+    """Start before pytest-django imports the packages, in each process that runs tests."""
     if _is_worker or not early_config.known_args_namespace.numprocesses:
         files = slipcover.FileMatcher(sources=PACKAGES, omit=LEFT_OUT)
         slipcover.ImportManager(_meter, files).__enter__()
@@ -41,20 +40,20 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand over what a worker of pytest-xdist has measured."""
+    """Send the measurement of a pytest-xdist worker."""
     if _is_worker:
         session.config.workeroutput["coverage"] = json.dumps(_meter.get_coverage())
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take it; a worker that was killed has measured nothing."""
+    """Receive it; a killed worker sends none."""
     if output := getattr(node, "workeroutput", None):
         _of_workers.append(json.loads(output["coverage"]))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what nothing has run through, file by file, and how much that is."""
+    """Show the lines that are not covered, file by file, and the total."""
     coverage = _meter.get_coverage()
     for measured in _of_workers:
         slipcover.merge_coverage(coverage, measured)

@@ -1,11 +1,11 @@
-"""Which indexes of tenants' tables no query of the tests reads: a plugin of pytest.
+"""List the indexes of tenants' tables that no query of the tests reads: a pytest plugin.
 
     python -m pytest -p tests.plugins.index_use
 
-Postgres counts the scans of each index. Unique indexes are left out: they also keep rows apart,
-which Postgres does not count. Where tables are as small as in most tests, it may prefer another
-index to the one that serves a million rows, so a name that is printed is worth a look, no more.
-Processes that the tests start have databases of their own, and are not counted.
+Postgres counts the scans of each index. Unique indexes are left out, because they also enforce
+uniqueness, which Postgres does not count. With tables as small as in most tests, Postgres may
+prefer another index to the one that serves a million rows, so a listed index is only a candidate.
+Processes started by tests have their own databases, which are not counted.
 """
 
 import json
@@ -28,31 +28,31 @@ _scans: Counter[str] = Counter()
 
 @pytest.fixture(scope="session", autouse=True)
 def count_scans(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Read the counts before the database is gone."""
+    """Read the counts before the database is dropped."""
     yield
     with django_db_blocker.unblock():
-        connection.close()  # what it has counted is told when it ends
+        connection.close()  # a backend reports its counts when it ends
         with connection.cursor() as cursor:
             cursor.execute(_SCANS)
             _scans.update(dict(cursor.fetchall()))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand over what a worker of pytest-xdist has counted."""
+    """Send the counts of a pytest-xdist worker."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["index_use"] = json.dumps(_scans)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take it; a worker that was killed has counted nothing."""
+    """Receive them; a killed worker sends none."""
     if output := getattr(node, "workeroutput", None):
-        # Counter.update() keeps those that were never read.
+        # Counter.update() keeps indexes with a count of zero.
         _scans.update(json.loads(output["index_use"]))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show the indexes that nothing has read."""
+    """Show the indexes without reads."""
     terminalreporter.section("indexes that no query has read")
     for name in sorted(name for name, scans in _scans.items() if not scans):
         terminalreporter.write_line(name)

@@ -1,1 +1,1 @@
-"""Servers that tests start on loopback: a language model, Slack, mail, Postgres, a pooler."""
+"""Servers on loopback for tests: a language model, Slack, mail, Postgres, a pooler."""

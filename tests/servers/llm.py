@@ -1,4 +1,4 @@
-"""A language model's server on loopback: answers what a test wants, and notes what it was asked."""
+"""A language model server on loopback: returns the answers of a test, and records requests."""
 
 import json
 import threading
@@ -13,12 +13,12 @@ from tests.servers.loopback import LoopbackServer
 
 @dataclass(frozen=True)
 class Answer:
-    """One response: JSON, or text as it is; after `release()` if `wait`; slowly if `drip`.
+    """One response: JSON or text; after `release()` if `wait`; byte by byte if `drip`.
 
     It begins after `delay` seconds.
 
-    Or `events`, each as soon as it can be, of which all but the first wait for `release()`.
-    With `cut_after` the connection ends after so many bytes of it.
+    Or `events`, each sent as soon as possible; all but the first wait for `release()`. With
+    `cut_after` the connection ends after so many bytes.
     """
 
     body: Any
@@ -46,7 +46,7 @@ def streamed(
     usage: Any = None,
     reason: str = "stop",
 ) -> Answer:
-    """Return an answer in events, as OpenAI's API streams it; all but the first wait if `wait`."""
+    """Return a streamed answer as of OpenAI's API. All but the first event wait if `wait`."""
     said = [{"content": each} if isinstance(each, str) else each for each in deltas]
     choices: list[dict[str, Any]] = [{"delta": each} for each in said]
     choices += [{"delta": {}, "finish_reason": reason}] if whole else []
@@ -59,7 +59,7 @@ def streamed(
 
 @dataclass(frozen=True)
 class Request:
-    """What the server was asked."""
+    """A request to the server."""
 
     path: str
     headers: Mapping[str, str]
@@ -73,7 +73,7 @@ class Request:
 
 
 class LLMServer(LoopbackServer):
-    """Answers with `answers` in turn, then with `default`; at `paths` alone, if there are any."""
+    """Returns `answers` in turn, then `default`; only at `paths`, if there are any."""
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
@@ -89,18 +89,18 @@ class LLMServer(LoopbackServer):
         super().__exit__(*error)
 
     def release(self) -> None:
-        """Let every answer go that waits."""
+        """Send all waiting answers."""
         self._released.set()
 
     def forget(self) -> None:
-        """Begin anew: nothing asked, nothing to answer, and who shall wait waits again."""
+        """Forget requests and answers; answers with `wait` wait again."""
         with self._lock:
             self.answers.clear()
             self.requests.clear()
             self._released.clear()
 
     def wait_for_requests(self, count: int, seconds: float = 120) -> None:
-        """Return when so many requests have come; fail if they do not."""
+        """Return after so many requests; fail if they do not arrive."""
         deadline = time.monotonic() + seconds
         while len(self.requests) < count:
             assert time.monotonic() < deadline, f"{len(self.requests)} of {count} requests came"
@@ -148,4 +148,4 @@ class LLMServer(LoopbackServer):
                 handler.wfile.flush()
                 time.sleep(answer.drip)
         except ConnectionError:
-            handler.close_connection = True  # the client had enough, as tests want it
+            handler.close_connection = True  # the client closed the connection, as some tests want

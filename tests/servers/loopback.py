@@ -1,4 +1,4 @@
-"""An HTTP server on loopback, in a thread of this process, which a subclass lets answer."""
+"""An HTTP server on loopback in a thread of this process; subclasses write the answers."""
 
 import sys
 import threading
@@ -16,7 +16,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class LoopbackServer:
-    """Takes POST requests at a free port while its block runs."""
+    """Accepts POST requests at a free port while its block runs."""
 
     def __init__(self) -> None:
         self._open(("127.0.0.1", 0))
@@ -37,7 +37,7 @@ class LoopbackServer:
         raise NotImplementedError
 
     def _open(self, address: Any) -> None:
-        """Take connections at an address, which are answered once the thread runs."""
+        """Accept connections at an address. They are answered when the thread runs."""
         ours = self
 
         class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""A mail server on loopback: keeps what it takes, and can refuse it."""
+"""A mail server on loopback that stores accepted mails, and can refuse them."""
 
 import contextlib
 import socket
@@ -13,7 +13,7 @@ TAKEN = "250 OK"
 
 
 class MailServer:
-    """Mails, oldest first, with their recipients; and what is answered to the next ones."""
+    """Mails, oldest first, with their recipients; and the answers to the next ones."""
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
@@ -25,7 +25,7 @@ class MailServer:
         self._controller = Controller(self, hostname="127.0.0.1", port=self.port)
 
     def start(self) -> None:
-        """Take mails from now on."""
+        """Accept mails from now on."""
         self._controller.start()
 
     def stop(self) -> None:
@@ -35,14 +35,14 @@ class MailServer:
     async def handle_RCPT(  # noqa: N802 (aiosmtpd's name)
         self, server: Any, session: Any, envelope: Any, address: str, options: Any
     ) -> str:
-        """Take a recipient, or refuse it."""
+        """Accept or refuse a recipient."""
         answer = self.answers.pop(0) if self.answers else TAKEN
         if answer == TAKEN:
             envelope.rcpt_tos.append(address)
         return answer
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
-        """Keep a mail."""
+        """Store a mail."""
         mail = message_from_bytes(envelope.content, policy=policy.default)
         self.mails.append(mail)
         self.recipients.append(list(envelope.rcpt_tos))
@@ -51,7 +51,7 @@ class MailServer:
 
 @contextlib.contextmanager
 def mail_server() -> Iterator[MailServer]:
-    """A mail server that takes mails."""
+    """Run a mail server that accepts mails."""
     server = MailServer()
     server.start()
     try:

@@ -1,4 +1,4 @@
-"""A real nginx with deploy/nginx.conf in front of web processes, with a certificate of its own."""
+"""A real nginx with deploy/nginx.conf in front of web processes, with its own certificate."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from tests.end_to_end.deployment import PROJECT, eventually
 
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
 
-# What nginx needs around a file that is included in its http block.
+# The configuration around a file that is included in the http block.
 AROUND = """
 daemon off;
 {user}
@@ -39,7 +39,7 @@ http {{
 
 
 class Nginx:
-    """nginx in front of web processes at two ports of this machine, in a folder of its own."""
+    """nginx in front of web processes at two local ports, in its own folder."""
 
     def __init__(self, folder: Path, ports: Sequence[int]) -> None:
         self.http, self.https = free_ports(2)
@@ -47,10 +47,10 @@ class Nginx:
 
     @contextmanager
     def running(self) -> Iterator["Nginx"]:
-        """Serve as long as the block lasts."""
+        """Run nginx during the block."""
         certify(self._folder)
         self._configure()
-        user = "user root;" if os.geteuid() == 0 else ""  # who may enter the folder
+        user = "user root;" if os.geteuid() == 0 else ""  # nginx's user must enter the folder
         (self._folder / "nginx.conf").write_text(AROUND.format(folder=self._folder, user=user))
         with (self._folder / "nginx.log").open("w") as log:
             self._process = psutil.Popen(
@@ -63,11 +63,11 @@ class Nginx:
                 self._process.wait(30)
 
     def trust(self) -> ssl.SSLContext:
-        """Return a context for clients, which trusts the certificate."""
+        """Return a client context that trusts the certificate."""
         return ssl.create_default_context(cafile=str(self._folder / "certificate.pem"))
 
     def send_nothing_to(self, port: int | None) -> None:
-        """Mark a web process as down, or none; return when nginx has no request there."""
+        """Mark a web process as down, or none. Return when nginx has no request there."""
         before = self._process.children()
         self._configure(down=port)
         self._process.send_signal(signal.SIGHUP)
@@ -91,14 +91,14 @@ class Nginx:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that are free."""
+    """Return free ports."""
     with ExitStack() as opened:
         servers = [opened.enter_context(create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [server.getsockname()[1] for server in servers]
 
 
 def certify(folder: Path) -> None:
-    """Write a certificate of the hosts, signed by itself, and its key."""
+    """Write a self-signed certificate of the hosts, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)

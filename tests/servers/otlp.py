@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry on loopback: takes spans by OTLP over HTTP, and keeps them."""
+"""An OpenTelemetry collector on loopback: receives spans by OTLP over HTTP, and stores them."""
 
 import os
 import threading
@@ -18,7 +18,7 @@ from tests.servers.loopback import LoopbackServer
 
 
 class Seen:
-    """A span as it was received, by names of ours."""
+    """A received span."""
 
     def __init__(self, span: Span, process: str) -> None:
         self.name = span.name
@@ -33,7 +33,7 @@ class Seen:
 
 
 class Collector(LoopbackServer):
-    """Keeps what it gets, as bytes and as spans."""
+    """Stores received data, as bytes and as spans."""
 
     def __init__(self) -> None:
         self.bytes: list[bytes] = []
@@ -49,7 +49,7 @@ class Collector(LoopbackServer):
         super().__exit__(*error)
 
     def trace(self, trace_id: str) -> list[Seen]:
-        """Return the spans of a trace that have come."""
+        """Return the received spans of a trace."""
         return [span for span in self.spans if span.trace_id == trace_id]
 
     def wait_for(
@@ -79,7 +79,7 @@ class Collector(LoopbackServer):
 
 @contextmanager
 def exporting(sampler: str = "", ratio: str = "") -> Iterator[Collector]:
-    """Let this process export its spans to a collector; settings are empty as compose has them."""
+    """Export spans of this process to a collector. Settings are empty as in compose."""
     with Collector() as collector:
         environment = {
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,

@@ -1,4 +1,4 @@
-"""A real PgBouncer in front of the tests' Postgres: each transaction may meet another session."""
+"""A real PgBouncer in front of the tests' Postgres: each transaction may use another session."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ from konstruct.local import embedded
 from konstruct.local.embedded import paths
 
 EXECUTABLE = shutil.which("pgbouncer")
-# PgBouncer refuses to be root.
+# PgBouncer does not run as root.
 SYSTEM_USER = "nobody"
 
 CONFIG = """
@@ -51,7 +51,7 @@ log_disconnections = 0
 
 @contextmanager
 def pooler(*, size: int = 3, mode: str = "transaction", role: str = "app") -> Iterator[str]:
-    """Run a pooler to the application's role, or the owner's; yields a URL without a database."""
+    """Run a pooler for the application's role, or the owner's. Yield a URL without a database."""
     if settings.EMBEDDED_DATABASE:
         url, password = embedded.database_url(role), paths.password_of(role)
     else:
@@ -89,7 +89,7 @@ def pooler(*, size: int = 3, mode: str = "transaction", role: str = "app") -> It
 
 @contextmanager
 def other_clients(url: str, statements: Sequence[str], *, number: int = 2) -> Iterator[None]:
-    """Let others use the pooler's sessions during the block, each transaction all statements."""
+    """Run the statements in transactions of other clients of the pooler during the block."""
     done = threading.Event()
 
     def work() -> None:
@@ -115,7 +115,7 @@ def other_clients(url: str, statements: Sequence[str], *, number: int = 2) -> It
 
 
 def _user_of(sockets: Path) -> str:
-    """Who may open Postgres' socket, where it has one."""
+    """Return the user that may open Postgres' socket, if there is one."""
     return sockets.owner() if sockets.is_dir() else SYSTEM_USER
 
 

@@ -1,4 +1,4 @@
-"""Further Postgres servers for tests: embedded ones, each with a home of its own."""
+"""Further Postgres servers for tests: embedded ones, each with its own home."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ USE = (
 
 @dataclass
 class Server:
-    """A server beside the tests' own."""
+    """A server in addition to the tests' own."""
 
     name: str
     users: list[subprocess.Popen[str]] = field(default_factory=list)
@@ -50,12 +50,12 @@ class Server:
         return embedded.home().with_name(f"{embedded.home().name}-{self.name}-{database.WORKER}")
 
     def url(self, role: str, name: str = DATABASE) -> str:
-        """Its URL for a role: app, owner or superuser."""
+        """Return its URL for a role: app, owner or superuser."""
         with mock.patch.dict(os.environ, KONSTRUCT_HOME=str(self.home)):
             return embedded.database_url(role, name)
 
     def start(self) -> None:
-        """Let it answer."""
+        """Start the server."""
         process = subprocess.Popen(
             [sys.executable, "-u", "-c", USE],
             env={**os.environ, "KONSTRUCT_HOME": str(self.home)},
@@ -69,7 +69,7 @@ class Server:
         connecting._down_until.clear()
 
     def stop(self) -> None:
-        """Let it take no connections any more; those that there are end."""
+        """Stop accepting connections, and end the open ones."""
         subprocess.run(
             [sys.executable, "-m", "konstruct.local.embedded", "stop"],
             env={**os.environ, "KONSTRUCT_HOME": str(self.home)},
@@ -80,14 +80,14 @@ class Server:
 
     @contextmanager
     def standby(self) -> Iterator["Server"]:
-        """Have a standby that this server streams to, under Django as its replica."""
+        """Create a standby that streams from this server, registered in Django as its replica."""
         copy = Server(f"{self.name}replica")
         self.stop()
         shutil.rmtree(copy.home, ignore_errors=True)
-        # With owners and modes, as Postgres wants them.
+        # With owners and modes as Postgres requires them.
         subprocess.run(["cp", "-a", str(self.home), str(copy.home)], check=True)  # noqa: S607
         self.start()
-        # It lets nobody replicate, until it is started again.
+        # Allow replication until the next start, which writes pg_hba.conf again.
         with (self.home / "postgres" / "pg_hba.conf").open("a") as asked:
             asked.write("local replication all scram-sha-256\n")
         self.do("SELECT pg_reload_conf()")
@@ -108,10 +108,10 @@ class Server:
             shutil.rmtree(copy.home)
 
     def follow(self, primary: "Server") -> None:
-        """Let this one, which does not run, be what that one streams to."""
+        """Make this stopped server a standby of that one."""
         data = self.home / "postgres"
         (data / "standby.signal").touch()
-        # Its own user cannot read our file of the password.
+        # Its user cannot read the file of the password.
         with mock.patch.dict(os.environ, KONSTRUCT_HOME=str(primary.home)):
             password = paths.password_of("superuser")
             where = f"host={paths.socket_directory()} port=5432 user=postgres password={password}"
@@ -120,19 +120,19 @@ class Server:
             configured.write("wal_retrieve_retry_interval = '100ms'\n")
 
     def catch_up(self, primary: "Server") -> None:
-        """Wait until it shows what the primary has at this moment."""
+        """Wait until it has replayed the primary's current position."""
         ((now,),) = primary.ask("SELECT pg_current_wal_insert_lsn()")
         shown = f"SELECT pg_last_wal_replay_lsn() >= '{now}'"
         assert poll(lambda: self.ask(shown) == [(True,)], seconds=30)
 
     def pause(self) -> None:
-        """Let a standby lag from now on, until `SELECT pg_wal_replay_resume()`."""
+        """Pause the replay of a standby, until `SELECT pg_wal_replay_resume()`."""
         self.do("SELECT pg_wal_replay_pause()")
         paused = "SELECT pg_get_wal_replay_pause_state()"
         assert poll(lambda: self.ask(paused) == [("paused",)], seconds=30)
 
     def ask(self, statement: str) -> list[tuple[object, ...]]:
-        """Ask it as a superuser."""
+        """Run a query as a superuser."""
         with psycopg.connect(self.url("superuser"), autocommit=True) as connection:
             return connection.execute(statement).fetchall()  # type: ignore[arg-type]
 
@@ -144,7 +144,7 @@ class Server:
 
 @contextmanager
 def further_servers() -> Iterator[dict[str, Server]]:
-    """Have them, with a public schema and nothing else, and Django know them, during the block."""
+    """Start the servers with a public schema only, and register them in Django during the block."""
     servers = {name: Server(name) for name in NAMES}
     with ExitStack() as ends:
         for server in servers.values():
@@ -154,7 +154,7 @@ def further_servers() -> Iterator[dict[str, Server]]:
             with psycopg.connect(server.url("owner", "postgres"), autocommit=True) as owner:
                 owner.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
                 owner.execute(f"CREATE DATABASE {DATABASE}")
-                # As deploy/bootstrap.sql does in a database that is not made by tests.
+                # As deploy/bootstrap.sql does.
                 owner.execute(f"REVOKE ALL ON DATABASE {DATABASE} FROM PUBLIC")
                 owner.execute(f"GRANT CONNECT ON DATABASE {DATABASE} TO {APP_ROLE}")
         ends.enter_context(_known(servers))
@@ -186,9 +186,9 @@ def _known(servers: dict[str, Server]) -> Iterator[None]:
 
 @contextmanager
 def spread(slugs: Sequence[str]) -> Iterator[None]:
-    """Let the tenants with these slugs be on one server each, the first on the last.
+    """Place the tenants with these slugs on one server each, the first on the last.
 
-    The main server is closed, so that those which tests make come to the others too.
+    The main server is closed, so that new tenants of tests are also created on the others.
     """
     placed = dict(zip(slugs, reversed(NAMES), strict=True))
     with database.as_owner():
@@ -198,7 +198,7 @@ def spread(slugs: Sequence[str]) -> Iterator[None]:
     database.remove_committed_rows()  # of the operators' log
     with (
         override_settings(TENANT_DATABASES_CLOSED=[MAIN]),
-        # Tests count the same queries however long they take.
+        # Tests count the same queries whatever their duration.
         mock.patch.object(known, "CACHE_SECONDS", float("inf")),
     ):
         for tenant in Tenant.objects.filter(slug__in=placed):

@@ -1,7 +1,7 @@
-"""Slack on loopback: a Web API that checks what it is asked, and keeps what is posted.
+"""Slack on loopback: a Web API that validates requests, and stores posts.
 
-It checks bearer tokens, required and known arguments, and limits; it can refuse, be busy, lose its
-answers, or be down. It also signs events as Slack does.
+It checks bearer tokens, required and known arguments, and limits. It can refuse requests, be busy,
+lose its answers, or be down. It also signs events like Slack.
 """
 
 import base64
@@ -26,7 +26,7 @@ CLIENT_ID, CLIENT_SECRET = "1234.5678", "client secret"
 MAX_TEXT_CHARACTERS = 40_000
 POSTED = {"channel", "text", "thread_ts", "blocks", "metadata", "unfurl_links", "unfurl_media"}
 READ = {"channel", "cursor", "include_all_metadata", "limit", "oldest", "latest", "inclusive"}
-# Of each method: what must be there, and what else may be.
+# By method: required arguments, and optional ones.
 ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {
     "auth.test": (set(), set()),
     "auth.revoke": (set(), {"test"}),
@@ -42,7 +42,7 @@ ARGUMENTS: dict[str, tuple[set[str], set[str]]] = {
 
 @dataclass
 class Workspace:
-    """A workspace in which our bot is installed."""
+    """A workspace with the app's bot."""
 
     id: str
     name: str
@@ -57,7 +57,7 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Call:
-    """What the API was asked."""
+    """A request to the API."""
 
     method: str
     arguments: Mapping[str, Any]
@@ -66,9 +66,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Trouble:
-    """An answer in the place of the usual one: a status of HTTP, or an error of Slack's.
+    """A fault instead of the usual answer: an HTTP status, or an error of Slack.
 
-    `done`: it is done all the same, and only the answer is lost.
+    `done`: the request is carried out, and only the answer is lost.
     """
 
     status: int = 200
@@ -96,18 +96,18 @@ class SlackServer(LoopbackServer):
         return f"{super().url}/api/"
 
     def add(self, workspace: str, **fields: Any) -> Workspace:
-        """Install our bot in a workspace."""
+        """Install the bot in a workspace."""
         token = f"xoxb-{secrets.token_hex(8)}"
         made = Workspace(workspace, fields.pop("name", f"Team {workspace}"), token, **fields)
         self.workspaces[workspace] = made
         return made
 
     def trouble(self, method: str, *troubles: Trouble) -> None:
-        """Let the next calls of a method end so."""
+        """Return these faults for the next calls of a method."""
         self.troubles.setdefault(method, []).extend(troubles)
 
     def posts(self, workspace: str, channel: str = "") -> list[str]:
-        """The texts of our posts, oldest first, as they are shown now."""
+        """Return the current texts of the bot's posts, oldest first."""
         with self._lock:
             return [
                 post["text"]
@@ -116,18 +116,18 @@ class SlackServer(LoopbackServer):
             ]
 
     def methods(self) -> list[str]:
-        """The methods that were called."""
+        """Return the called methods."""
         return [call.method for call in self.calls]
 
     def wait_for(self, condition: Callable[[], object], seconds: float = 30) -> None:
-        """Return when it is so; fail if it does not come about."""
+        """Return when the condition is true; fail otherwise."""
         deadline = time.monotonic() + seconds
         while not condition():
             shown = {each.id: each.posts for each in self.workspaces.values()}
             assert time.monotonic() < deadline, f"{shown} {self.methods()}"
             time.sleep(0.02)
 
-    # --- answering ----------------------------------------------------------------------------
+    # --- Answers ------------------------------------------------------------------------------
 
     def answer(self, method: str, headers: Mapping[str, str], body: bytes) -> tuple[int, Any, Any]:
         """Return status, headers and document of the answer."""
@@ -251,7 +251,7 @@ class SlackServer(LoopbackServer):
     def answer_post(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
         handler.close_connection = True
         if self.down:
-            return  # as a connection that breaks
+            return  # like a broken connection
         method = handler.path.removeprefix("/api/")
         status, headers, document = self.answer(method, dict(handler.headers), body)
         content = json.dumps(document).encode()
@@ -262,7 +262,7 @@ class SlackServer(LoopbackServer):
         handler.send_header("Content-Length", str(len(content)))
         handler.send_header("Connection", "close")
         handler.end_headers()
-        with contextlib.suppress(ConnectionError):  # a client that was killed
+        with contextlib.suppress(ConnectionError):  # the client was killed
             handler.wfile.write(content)
 
 
@@ -277,7 +277,7 @@ def _failure(error: str, **more: Any) -> dict[str, Any]:
 
 
 def _unfit(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What Slack would not take as a post."""
+    """Return the error of Slack for an invalid post."""
     if not arguments["text"] and not arguments.get("blocks"):
         return _failure("no_text")
     if len(arguments["text"]) > MAX_TEXT_CHARACTERS:
@@ -288,13 +288,13 @@ def _unfit(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
 
 
-# --- Events, as Slack sends them ------------------------------------------------------------------
+# --- Events of Slack ------------------------------------------------------------------------------
 
 _event_numbers = count(1)
 
 
 def signed(body: bytes, *, secret: str = SIGNING_SECRET, at: float | None = None) -> dict[str, str]:
-    """The headers with which Slack sends a body."""
+    """Return Slack's headers for a body."""
     timestamp = str(int(time.time() if at is None else at))
     digest = hmac.new(secret.encode(), f"v0:{timestamp}:".encode() + body, hashlib.sha256)
     return {
@@ -304,7 +304,7 @@ def signed(body: bytes, *, secret: str = SIGNING_SECRET, at: float | None = None
 
 
 def event(workspace: str, **fields: Any) -> dict[str, Any]:
-    """An event in its envelope."""
+    """Return an event in its envelope."""
     return {
         "type": "event_callback",
         "team_id": workspace,
@@ -317,12 +317,12 @@ def event(workspace: str, **fields: Any) -> dict[str, Any]:
 
 
 def fresh_ts() -> str:
-    """The time of a message, which is also its id."""
+    """Return the time of a new message, which is also its id."""
     return f"{int(time.time()) - 60}.{next(_event_numbers):06}"
 
 
 def mention(workspace: str, text: str, **fields: Any) -> dict[str, Any]:
-    """Somebody mentions our bot in a channel."""
+    """Return a mention of the bot in a channel."""
     return event(
         workspace,
         **{
@@ -333,14 +333,14 @@ def mention(workspace: str, text: str, **fields: Any) -> dict[str, Any]:
 
 
 def said(workspace: str, text: str, **fields: Any) -> dict[str, Any]:
-    """Somebody says something in a channel; with `channel_type="im"`, to our bot alone."""
+    """Return a message in a channel; with `channel_type="im"`, a direct one to the bot."""
     defaults = {"type": "message", "user": "U1", "channel": "C1", "channel_type": "channel"}
     return event(workspace, **{**defaults, "ts": fresh_ts(), "text": text, **fields})
 
 
 @contextlib.contextmanager
 def slack_server() -> Iterator[SlackServer]:
-    """A server with two workspaces, which have a user of the same id."""
+    """Run a server with two workspaces, which have a user with the same id."""
     with SlackServer() as server:
         server.add("T1")
         server.add("T2")

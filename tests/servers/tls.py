@@ -1,4 +1,4 @@
-"""TLS in front of a server of this machine, with a certificate for localhost."""
+"""TLS in front of a local server, with a certificate for localhost."""
 
 import asyncio
 import ssl
@@ -12,7 +12,7 @@ from tests.servers.nginx import certify
 
 @contextmanager
 def tls_in_front(port: int, folder: Path) -> Iterator[int]:
-    """Forward what comes by TLS to a port of this machine; yield the port for clients.
+    """Forward TLS connections to a local port. Yield the port for clients.
 
     The certificate is written into the folder, as `certificate.pem`.
     """

@@ -1,4 +1,4 @@
-"""A Valkey of the test's own, with the options that it chooses."""
+"""A separate Valkey for a test, with its own options."""
 
 import socket
 import subprocess
@@ -14,7 +14,7 @@ from tests.konstruct.running import eventually
 
 
 def free_port() -> int:
-    """Return a port that is free."""
+    """Return a free port."""
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         port: int = free.getsockname()[1]
     return port
@@ -24,7 +24,7 @@ def free_port() -> int:
 def own_valkey(
     folder: Path, *options: str, port: int = 0
 ) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """Run a Valkey with these options; yield its process and its URL."""
+    """Run a Valkey with these options. Yield its process and its URL."""
     port = port or free_port()
     command = [server(), "--port", str(port), "--bind", "127.0.0.1", "--dir", folder, *options]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

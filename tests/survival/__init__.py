@@ -1,1 +1,1 @@
-"""Whatever happens to the processes: nothing is lost, nothing is doubled, nothing is crossed."""
+"""After any fault of processes or servers no message is lost, duplicated or misdirected."""

@@ -1,4 +1,4 @@
-"""What can happen to a deployment: each function does one thing to it, and returns."""
+"""Faults of a deployment: each function causes one fault, and returns."""
 
 import contextlib
 import os
@@ -18,79 +18,79 @@ from tests.survival.llm import EchoServer
 
 Fault = Callable[[Deployment, Random], None]
 POISONED = 3
-# The workers of replies are the first of a deployment's workers.
+# The workers of replies are the first workers of a deployment.
 REPLIES_WORKERS = 2
-# Longer than leases are valid: see the test. The benchmark imports this without Django's settings.
+# Longer than leases are valid (checked by a test). The benchmark imports this without settings.
 STOPPED_SECONDS = 15.0
-# The file in a deployment's home from which libfaketime reads by how much its clock is wrong.
+# The file in a deployment's home from which libfaketime reads the clock offset.
 CLOCK = "clock"
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
 
 def kill_web(deployment: Deployment, random: Random) -> None:
-    """As the end of its machine does."""
+    """Kill the web process, as when its machine fails."""
     deployment.web.kill()
 
 
 def kill_worker(deployment: Deployment, random: Random) -> None:
-    """Of one of the queues."""
+    """Kill a worker of one of the queues."""
     random.choice(deployment.workers).kill()
 
 
 def stop_worker(deployment: Deployment, random: Random) -> None:
-    """For longer than its leases are valid, or for a moment; then it goes on."""
+    """Stop a worker for longer than its leases are valid, or for a moment; then continue it."""
     _stop(random.choice(deployment.workers), random.choice([1.0, STOPPED_SECONDS]))
 
 
 def stop_replies_worker(deployment: Deployment, random: Random) -> None:
-    """For longer than its leases are valid; then it goes on."""
+    """Stop a worker of replies for longer than its leases are valid; then continue it."""
     _stop(random.choice(deployment.workers[:REPLIES_WORKERS]), STOPPED_SECONDS)
 
 
 def end_worker(deployment: Deployment, random: Random) -> None:
-    """As a deployment of a new version does."""
+    """End a worker as a deployment of a new version does."""
     random.choice(deployment.workers).process.terminate()
 
 
 def kill_beat(deployment: Deployment, random: Random) -> None:
-    """Who enqueues the sweepers."""
+    """Kill beat, which enqueues the sweeps."""
     deployment.beat.kill()
 
 
 def kill_valkey(deployment: Deployment, random: Random) -> None:
-    """It comes back with what it had written down."""
+    """Kill Valkey. It restarts with its stored data."""
     _signal(deployment, "valkey", "valkey-server", signal.SIGKILL)
 
 
 def lose_valkey(deployment: Deployment, random: Random) -> None:
-    """It comes back without its data."""
+    """Kill Valkey. It restarts without its data."""
     with contextlib.suppress(redis.RedisError):
         deployment.lose_cache_and_broker()
     _signal(deployment, "valkey", "valkey-server", signal.SIGKILL)
 
 
 def restart_valkey(deployment: Deployment, random: Random) -> None:
-    """As an upgrade of the broker does: it ends in order, and comes back with its data."""
+    """Restart Valkey in order, as an upgrade of the broker does. It keeps its data."""
     _signal(deployment, "valkey", "valkey-server", signal.SIGTERM)
 
 
 def kill_postgres(deployment: Deployment, random: Random) -> None:
-    """The postmaster; its children follow."""
+    """Kill the postmaster; its children follow."""
     _signal(deployment, "postgres", "postgres", signal.SIGKILL)
 
 
 def crash_postgres(deployment: Deployment, random: Random) -> None:
-    """An immediate shutdown: what comes next is a recovery."""
+    """Shut Postgres down immediately: it restarts with a recovery."""
     _signal(deployment, "postgres", "postgres", signal.SIGQUIT)
 
 
 def restart_postgres(deployment: Deployment, random: Random) -> None:
-    """A fast shutdown."""
+    """Restart Postgres with a fast shutdown."""
     _signal(deployment, "postgres", "postgres", signal.SIGINT)
 
 
 def cut_connections(deployment: Deployment, random: Random) -> None:
-    """Every connection that the application has to Postgres."""
+    """Terminate every connection of the application to Postgres."""
     url = deployment.database_url.replace("konstruct_app", "postgres")  # and its password's file
     with contextlib.suppress(psycopg.OperationalError), psycopg.connect(url) as connection:
         connection.execute(
@@ -99,9 +99,9 @@ def cut_connections(deployment: Deployment, random: Random) -> None:
 
 
 def step_clock(deployment: Deployment, random: Random) -> None:
-    """The clock of Postgres, which leases and jobs rely on: forward or back, by up to a minute.
+    """Step the clock of Postgres, which leases and jobs use, by up to a minute either way.
 
-    It stays so for longer than leases are valid, and steps back.
+    The offset lasts longer than leases are valid, and is removed afterwards.
     """
     seconds = random.choice([4, -4, 60, -60])
     clock = deployment.home / CLOCK
@@ -114,20 +114,20 @@ def step_clock(deployment: Deployment, random: Random) -> None:
 
 
 def stall_llm(deployment: Deployment, random: Random) -> None:
-    """For a moment; who asks meanwhile waits."""
+    """Stall the language model for a moment; requests of this time wait."""
     assert isinstance(deployment.llm, EchoServer)
     with deployment.llm.stalled():
         time.sleep(random.uniform(0.5, 2))
 
 
 def break_llm(deployment: Deployment, random: Random) -> None:
-    """It is busy for some requests."""
+    """Make the language model busy for some requests."""
     assert isinstance(deployment.llm, EchoServer)
     deployment.llm.break_down(random.randint(1, 4))
 
 
 def poison_outbox(deployment: Deployment, random: Random) -> None:
-    """Messages in the outbox of embeddings that can never be stored, due before all others."""
+    """Enqueue embeddings of messages that can never be stored, due before all others."""
     tenant = random.choice(deployment.tenants)
     with contextlib.suppress(psycopg.OperationalError):
         tenant.rows(
@@ -174,7 +174,7 @@ def _stop(worker: Supervised, seconds: float) -> None:
 
 
 def _signal(deployment: Deployment, service: str, executable: str, number: int) -> None:
-    """Signal a service's first process, unless it is down already."""
+    """Signal the first process of a service, unless it is down."""
     found = working_in(deployment.home / service, executable)
     pids = {process.pid for process in found}
     for process in found:

@@ -1,4 +1,4 @@
-"""Clients keep sending while faults happen, drawn from a seed; then the books are compared."""
+"""Clients send messages while faults from a seed happen. Then sent and stored ones are compared."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ from tests.survival.llm import POISON, EchoServer
 
 SLUGS = ["oak", "elm", "ash"]
 USERS = ("maria", "bob")
-# One in so many messages is one that the language model refuses for good.
+# The language model permanently refuses one in so many messages.
 POISON_EVERY = 7
 SETTLE_SECONDS = 240
 
@@ -45,7 +45,7 @@ class Processes(Deployment):
                 "FAKETIME_CACHE_DURATION": "1",
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             }
-            # Postgres takes no environment from the process that starts it.
+            # Postgres does not get the environment of the process that starts it.
             (home / "sitecustomize.py").write_text(
                 "from konstruct.local.embedded.postgres import Postgres\n"
                 f"Postgres.environment |= {clock!r}\n"
@@ -84,7 +84,7 @@ class Report:
 
 
 class Client(threading.Thread):
-    """A user's program: it sends, and sends again with the same key until it is told an id."""
+    """A program that sends messages, and repeats them with the same key until it gets an id."""
 
     def __init__(self, tenant: Tenant, user: str, pause: float, messages: int | None) -> None:
         super().__init__(daemon=True)
@@ -102,7 +102,7 @@ class Client(threading.Thread):
                 self._send(http, f"{self.tenant.slug}-{self.user}-{number}", number)
 
     def stop(self) -> None:
-        """Send nothing new; what was begun is ended."""
+        """Send no new message; finish the current one."""
         self._stopping.set()
 
     def _send(self, http: httpx.Client, token: str, number: int) -> None:
@@ -124,7 +124,7 @@ class Client(threading.Thread):
                     continue
                 assert answer.status_code in (429, 500, 502, 503, 504), answer.text
             except httpx.TransportError:
-                pass  # it may have been accepted, or not: the key makes it one
+                pass  # it may have been accepted: the key prevents a duplicate
             self.resent += 1
             time.sleep(0.2)
 
@@ -139,7 +139,7 @@ def run(
     pause: float = 0.3,
     messages: int | None = None,
 ) -> Report:
-    """Start a deployment, let faults happen to it, and compare its books.
+    """Run a deployment, cause faults, and compare sent and stored messages.
 
     Args:
         faults: these; by default every fault once, in the seed's order.
@@ -182,10 +182,10 @@ def _with_more(chosen: list[Fault], random: Random, until: float) -> Iterator[Fa
 
 
 def _settle(tenants: Sequence[Tenant]) -> None:
-    """Wait until everything is done; fail once it has been no less for SETTLE_SECONDS.
+    """Wait until everything is done. Fail after SETTLE_SECONDS without progress.
 
-    After half an hour of faults there are thousands that wait, and a deployment that loses none
-    may take as long as it is getting on.
+    After half an hour of faults thousands of jobs wait, and a correct deployment may take long as
+    long as it makes progress.
     """
     fewest, since = math.inf, time.monotonic()
     while waiting := sum(map(_waiting, tenants)):
@@ -198,7 +198,7 @@ def _settle(tenants: Sequence[Tenant]) -> None:
 
 
 def _waiting(tenant: Tenant) -> float:
-    """How many replies and embeddings wait that were not given up, and can be stored."""
+    """Return the number of waiting replies and embeddings that can still be stored."""
     try:
         ((waiting,),) = tenant.rows(
             "SELECT (SELECT count(*) FROM orchestrator_pendingreply WHERE failed_at IS NULL)"
@@ -207,12 +207,12 @@ def _waiting(tenant: Tenant) -> float:
             "    WHERE message.user_id <> 'poisoner')"
         )
     except psycopg.OperationalError:
-        return math.inf  # the last fault is not over yet
+        return math.inf  # the last fault has not ended yet
     return float(waiting)
 
 
 def _count(report: Report, clients: list[Client], llm: EchoServer) -> None:
-    """Compare what clients were told with what stands."""
+    """Compare the answers to clients with the rows."""
     report.crossed += len(llm.crossed)
     for tenant in {client.tenant.slug: client.tenant for client in clients}.values():
         rows = tenant.rows(
@@ -234,7 +234,7 @@ def _count(report: Report, clients: list[Client], llm: EchoServer) -> None:
             for token, ids in client.sent.items():
                 report.accepted += 1
                 _count_one(report, token, ids, standing.pop(token, None))
-        report.crossed += len(standing)  # tokens that nobody of this tenant has sent
+        report.crossed += len(standing)  # tokens that no client of this tenant has sent
 
 
 def _count_one(report: Report, token: str, ids: set[str], row: list[object] | None) -> None:

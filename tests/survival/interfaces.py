@@ -1,4 +1,4 @@
-"""One request through each interface, and what its client needs to know of the answer."""
+"""One request through each interface, with the client's view of the answer."""
 
 import itertools
 import json
@@ -16,7 +16,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Caller:
-    """Everybody who calls for a tenant: programs, a person in the admin, and Slack."""
+    """All clients of a tenant: programs, a person in the admin, and Slack."""
 
     tenant: Tenant
     workspace: str = ""
@@ -33,12 +33,12 @@ class Caller:
         self.operator = httpx.Client(base_url=url, headers={"Host": "localhost"}, timeout=90)
 
     def close(self) -> None:
-        """Call no more."""
+        """Close the clients."""
         for client in (self.programs, self.browser, self.operator):
             client.close()
 
     def log_in(self) -> None:
-        """Let the person be logged in."""
+        """Log the person in."""
         page = self.browser.get("/admin/login/")
         token = page.text.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
         form = {"csrfmiddlewaretoken": token, "username": "eva", "password": "pw"}
@@ -46,11 +46,11 @@ class Caller:
         assert answer.status_code == 302, answer.text
 
     def say(self) -> str:
-        """Return what nobody has said yet."""
+        """Return a unique text."""
         return f"{self.tenant.slug}-maria-{next(_numbers)}"
 
     def note_if(self, answer: httpx.Response, notes: list[str], text: str) -> httpx.Response:
-        """Note the text if the answer accepts it."""
+        """Record the text if the answer accepts it."""
         if answer.is_success:
             notes.append(text)
         return answer
@@ -70,7 +70,7 @@ def listing(caller: Caller) -> httpx.Response:
 
 
 def searching(caller: Caller) -> httpx.Response:
-    """Search what was said."""
+    """Search the messages."""
     body = {"agent": "ada", "user_id": "maria", "query": "What did I say?"}
     return caller.programs.post("/api/v1/memories/search/", json=body)
 
@@ -83,7 +83,7 @@ def remember(caller: Caller) -> httpx.Response:
 
 
 def streaming(caller: Caller) -> httpx.Response:
-    """POST a message, and take its reply as it is written."""
+    """POST a message, and read its reply as a stream."""
     text = caller.say()
     body = {"agent": "ada", "user_id": "maria", "content": f"I say {text}.", "thread_id": text}
     with caller.programs.stream(
@@ -108,7 +108,7 @@ def completing(caller: Caller) -> httpx.Response:
 
 
 def adding(caller: Caller) -> httpx.Response:
-    """Add a memory as mem0's clients do."""
+    """Add a memory like mem0's clients."""
     text = f"Memory {caller.say()}"
     body = {"messages": text, "infer": False, "user_id": "maria"}
     answer = caller.programs.post("/mem0/v3/memories/add/", json=body)
@@ -116,7 +116,7 @@ def adding(caller: Caller) -> httpx.Response:
 
 
 def calling(caller: Caller) -> httpx.Response:
-    """Call a tool as an MCP host does."""
+    """Call a tool like an MCP host."""
     text = f"Told {caller.say()}"
     params = {"name": "remember", "arguments": {"content": text, "user_id": "maria"}}
     answer = caller.programs.post(
@@ -131,12 +131,12 @@ def calling(caller: Caller) -> httpx.Response:
 
 
 def browsing(caller: Caller) -> httpx.Response:
-    """Look at a page of the tenant's admin."""
+    """Open a page of the tenant's admin."""
     return caller.browser.get("/admin/")
 
 
 def operating(caller: Caller) -> httpx.Response:
-    """Log in to the operators' admin, with a name that nobody has."""
+    """Log in to the operators' admin with an unknown name."""
     page = caller.operator.get("/admin/login/")
     if not page.is_success:
         return page
@@ -146,7 +146,7 @@ def operating(caller: Caller) -> httpx.Response:
 
 
 def posting(caller: Caller) -> httpx.Response:
-    """Tell of a mention as Slack does."""
+    """Send a mention like Slack."""
     text = caller.say()
     body = json.dumps(mention(caller.workspace, f"I say {text}.")).encode()
     answer = caller.operator.post("/channels/slack/events/", content=body, headers=signed(body))
@@ -170,7 +170,7 @@ INTERFACES: Mapping[str, Callable[[Caller], httpx.Response]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """An answer, and the lines that the web's log has of its request."""
+    """An answer, and the log lines of its request."""
 
     answer: httpx.Response
     lines: list[str]

@@ -1,4 +1,4 @@
-"""A language model's server that says again what it was told, and watches what it is shown."""
+"""A language model server that echoes tokens, and checks prompts for foreign ones."""
 
 import json
 import re
@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 from tests.servers.llm import Answer, LLMServer, Request
 
-# What a client says has one of these: whose it is, and which.
+# Each text of a client has one of these: tenant, user and number.
 TOKEN = re.compile(r"\b([a-z]+)-([a-z]+)-(\d+)\b")
 POISON = "poison"
 
 
 class EchoServer(LLMServer):
-    """Answers with the token of the question; refuses poison; can be stalled, or broken."""
+    """Answers with the token of the question; refuses poison; can be stalled or broken."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class EchoServer(LLMServer):
         tokens = {found[:2] for found in TOKEN.findall(json.dumps(request.body))}
         if len({tenant for tenant, _ in tokens}) > 1 or len({user for _, user in tokens}) > 1:
             self.crossed.append(f"one prompt holds words of {sorted(tokens)}")
-        self.requests.clear()  # a long run asks much
+        self.requests.clear()  # a long run sends many requests
         if self._breaks:
             self._breaks -= 1
             return Answer("busy", 503)
@@ -44,7 +44,7 @@ class EchoServer(LLMServer):
 
     @contextmanager
     def stalled(self) -> Iterator[None]:
-        """Answer nobody in the meantime."""
+        """Hold all answers during the block."""
         self._released.clear()
         self._flow.clear()
         try:
@@ -55,7 +55,7 @@ class EchoServer(LLMServer):
 
     @contextmanager
     def gone(self) -> Iterator[None]:
-        """Take no connections in the meantime."""
+        """Accept no connections during the block."""
         address = self._server.server_address
         self._close()
         try:

@@ -1,7 +1,7 @@
-"""A deployment with servers of its own, as a production has, each of which can be taken away.
+"""A deployment with separate servers, like a production, each of which can be stopped.
 
-Postgres, a second Postgres that one tenant is on, and Valkey are named by URL, so that no process
-of the product starts them again. A disk is taken away by filling it.
+Postgres, a second Postgres with one tenant, and Valkey are configured by URL, so that no process of
+the product restarts them. A disk is removed by filling it.
 """
 
 import os
@@ -29,21 +29,21 @@ USE = "from konstruct.local.embedded import ensure_{0}; ensure_{0}(); print('up'
 
 
 class Store:
-    """A Postgres or a Valkey in a home of its own, which runs while the test wants it to."""
+    """A Postgres or a Valkey in its own home, started and stopped by the test."""
 
     def __init__(self, service: str, executable: str, home: Path) -> None:
         self.service, self.executable, self.home = service, executable, home
         self._user: subprocess.Popen[str] | None = None
 
     def url(self, kind: str) -> str:
-        """Its URL for a role, or as `cache` or `broker`."""
+        """Return its URL for a role, or as `cache` or `broker`."""
         with home_of(self.home):
             if kind == "cache":
                 return paths.redis_url()
             return paths.broker_url() if kind == "broker" else paths.database_url(kind)
 
     def start(self) -> None:
-        """Let it answer."""
+        """Start the server."""
         self._user = subprocess.Popen(
             [sys.executable, "-u", "-c", USE.format(self.service)],
             env={**os.environ, "KONSTRUCT_HOME": str(self.home)},
@@ -55,7 +55,7 @@ class Store:
         assert self._user.stdout.readline() == "up\n"
 
     def kill(self) -> None:
-        """End it without a word to its clients, with whatever would start it again."""
+        """Kill it and its supervisor."""
         if self._user is None:
             return
         self._user.kill()
@@ -70,12 +70,12 @@ class Store:
         eventually(lambda: not self.processes(), f"{self.service} does not die")
 
     def processes(self) -> list[psutil.Process]:
-        """Its processes."""
+        """Return its processes."""
         return working_in(self.home / self.service, self.executable)
 
     @contextmanager
     def hanging(self) -> Iterator[None]:
-        """Let it take connections and answer nothing."""
+        """Accept connections without an answer during the block."""
         for process in self.processes():
             process.send_signal(signal.SIGSTOP)
         try:
@@ -86,7 +86,7 @@ class Store:
 
 
 class Production(Deployment):
-    """Web, worker, beat and the owner's worker, with two Postgres servers and a Valkey.
+    """Web, worker, beat and the owner worker, with two Postgres servers and a Valkey.
 
     Its tenants are oak, on the main server, and elm, on the other one.
     """
@@ -94,7 +94,7 @@ class Production(Deployment):
     def __init__(self, home: Path, llm: EchoServer, slack: SlackServer | None = None) -> None:
         super().__init__(home, llm, ["oak", "elm"], slack)
         self.echo = llm
-        self.disk = home / "disk"  # of the main Postgres; may be mounted before
+        self.disk = home / "disk"  # of the main Postgres; may be a mount point
         self.main = Store("postgres", "postgres", self.disk)
         self.eu1 = Store("postgres", "postgres", home / "eu1")
         self.valkey = Store("valkey", "valkey-server", home / "cache")
@@ -118,7 +118,7 @@ class Production(Deployment):
 
     @contextmanager
     def running(self) -> Iterator["Production"]:
-        """Start everything; leave nothing behind."""
+        """Start everything. Remove everything afterwards."""
         with ExitStack() as stack:
             for store in (self.main, self.eu1, self.valkey):
                 stack.callback(store.kill)
@@ -148,15 +148,15 @@ class Production(Deployment):
 
     @contextmanager
     def full_disk(self) -> Iterator[None]:
-        """Let there be no room on the disk of the main Postgres."""
+        """Fill the disk of the main Postgres during the block."""
         with filled(self.disk):
             yield
 
     @contextmanager
     def full_wal_disk(self) -> Iterator[None]:
-        """Let there be no room for the write-ahead log of the main Postgres, on a disk of its own.
+        """Fill the separate disk of the main Postgres' write-ahead log during the block.
 
-        Postgres ends with PANIC, and does not start before there is room.
+        Postgres ends with PANIC, and does not start before there is space.
         """
         log = self.main.home / "postgres" / "pg_wal"
         aside = log.with_name("pg_wal.aside")
@@ -198,7 +198,7 @@ class Production(Deployment):
         return Supervised(command, {**self.environment, **environment}, self.home / f"{name}.log")
 
     def log_of(self, name: str) -> str:
-        """Return what a process has logged."""
+        """Return the log of a process."""
         return (self.home / f"{name}.log").read_text()
 
     def _run(self, *arguments: str, role: str = "", **environment: str) -> str:
@@ -209,7 +209,7 @@ class Production(Deployment):
 
 @contextmanager
 def filled(directory: Path) -> Iterator[None]:
-    """Let a file take all the room of a disk."""
+    """Fill a disk with a file during the block."""
     filler = directory / "filler"
     with filler.open("wb", buffering=0) as file:
         for size in (1 << 16, 1 << 9):
@@ -229,7 +229,7 @@ BEAT = ["beat", "--pidfile=", "--loglevel", "WARNING"]
 
 @contextmanager
 def small_disk(directory: Path) -> Iterator[bool]:
-    """Mount a file system of 700 MB there; False if this user may not mount."""
+    """Mount a file system of 700 MB there. False if this user may not mount."""
     directory.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=700m", "tmpfs", str(directory)]
     is_mounted = os.geteuid() == 0 and subprocess.run(mount, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""Leases between real worker processes: stopped, killed and ended ones, and a hundred at once."""
+"""Leases of real worker processes: stopped, killed and ended workers, and a hundred replies."""
 
 import itertools
 import json
@@ -28,7 +28,7 @@ AGENT_ID = "ada00000-0000-4000-8000-000000000000"
 
 
 class Model(EchoServer):
-    """Speaks OpenAI's API: it streams, and calls a tool when a message says so."""
+    """Speaks OpenAI's API: it streams, and calls a tool if the message asks for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     home = tmp_path_factory.mktemp("leases") / "home"
     with Model() as llm, slack_server() as slack:
         made = Deployment(home, llm, slack=slack)
-        # An attempt that is not given back would be the last.
+        # An attempt that is not returned would be the last one.
         made.environment |= {"REPLY_MAX_ATTEMPTS": "3", "LLM_TIMEOUT": "100", "AGENT_ID": AGENT_ID}
         with made.running():
             yield made
@@ -88,7 +88,7 @@ def another_worker(deployment: Deployment, name: str) -> Iterator[Supervised]:
 
 
 def wait_until_asked(model: Model, times: Mapping[str, int]) -> None:
-    """Return when the language model was asked so often for each message."""
+    """Wait until the language model got so many requests for each message."""
     deadline = time.monotonic() + PATIENCE
     while any(model.asked_for[token] < count for token, count in times.items()):
         assert time.monotonic() < deadline, f"{times} became {model.asked_for}"
@@ -96,7 +96,7 @@ def wait_until_asked(model: Model, times: Mapping[str, int]) -> None:
 
 
 def replies(tenant: Tenant, like: str) -> list[str]:
-    """Return the replies to such messages; each is to its message, and each thread is in order."""
+    """Return the replies to such messages. Check that each matches, and each thread's order."""
     rows = tenant.rows(
         "SELECT asked.content, reply.content, asked.thread_id, asked.number"
         " FROM memory_message AS reply"
@@ -160,7 +160,7 @@ def test_worker_paused_beyond_its_leases_writes_nothing_on_resume(
     log = deployment.home / "worker.log"
     lost = re.compile(r"The reply of \S+ is another worker's by now")
     eventually(lambda: len(lost.findall(log.read_text())) == 3, "nobody has lost a lease")
-    # It works on, as a new worker.
+    # It continues as a new worker.
     later = tenant.send("I say oak-stopped-4.", thread_id="stopped")
     assert tenant.wait_for(later)["reply"]["content"] == "Heard oak-stopped-4."
     assert deployment.worker.statuses == []
@@ -218,7 +218,7 @@ def test_a_hundred_interleaved_replies_hold_no_word_of_another_tenant(
 def interleave(
     tenants: list[Tenant], clients: list[httpx.Client], model: Model, count: int
 ) -> None:
-    """Send so many messages of each tenant at once, and read half of the replies as streams."""
+    """Send so many messages of each tenant at once, and stream half of the replies."""
 
     def send(number: int, tenant: Tenant, client: httpx.Client) -> str:
         """Return the text of the stream, or of the reply."""
@@ -240,13 +240,13 @@ def interleave(
     with ThreadPoolExecutor(len(work)) as threads:
         with model.stalled():
             sending = [threads.submit(send, number, *pair) for number, pair in work]
-            # One of each thread of each tenant is with the model; all others wait for these.
+            # One message of each thread of each tenant is at the model; the others wait for it.
             eventually(lambda: model.asked_for.total() == 3 * 17, "the replies do not interleave")
         assert len({each.result() for each in sending}) == len(work)
 
 
 def everything_of(tenant: Tenant) -> str:
-    """Return all rows of the tenant's schema as text, among them the traces of recall."""
+    """Return all rows of the tenant's schema as text, including the traces of recall."""
     tables = tenant.rows(
         "SELECT table_name FROM information_schema.tables"
         " WHERE table_schema = %s AND table_type = 'BASE TABLE'",

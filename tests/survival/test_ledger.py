@@ -1,4 +1,4 @@
-"""Web and workers killed while a language model is called: the meter equals its server's count."""
+"""Web and workers are killed during calls of a model: the meter equals its server's count."""
 
 import contextlib
 import json
@@ -23,16 +23,16 @@ KILLS = 6
 SECONDS_BETWEEN_KILLS = 2.0
 ANSWER_SECONDS = 0.5
 COMPLETION_TOKENS = 7
-# By then a tenant has used so many tokens, while processes are killed.
+# The limit of tokens that a tenant reaches while processes are killed.
 TOKEN_LIMIT = 30_000
 MAX_TOKENS_OF_A_CALL = 2_000
-# Calls that are being made at once, beside those of the senders: of extractions.
+# Extraction calls that run at once, in addition to those of the senders.
 EXTRACTIONS_AT_ONCE = 4
 OUTCOMES = ("done", "failed")
 
 
 class CountingServer(LLMServer):
-    """Answers each request with tokens of its own number: by them, calls are told apart."""
+    """Answers each request with a unique number of tokens, which identifies the call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class CountingServer(LLMServer):
         self.requests.clear()
         self.counted.append(1_000 + len(self.counted))
         usage = {"prompt_tokens": self.counted[-1], "completion_tokens": COMPLETION_TOKENS}
-        text = json.dumps({"facts": []})  # for extractions; a reply like any other
+        text = json.dumps({"facts": []})  # for extractions; a reply like others
         if request.body.get("stream"):
             self.streams += 1
             return replace(streamed(text[:4], text[4:], usage=usage), delay=ANSWER_SECONDS)
@@ -53,7 +53,7 @@ class CountingServer(LLMServer):
 
 
 class Extracting(Processes):
-    """A deployment with a worker of extractions, whose model's server streams."""
+    """A deployment with a worker of extractions, whose model server streams."""
 
     def __init__(self, home: Path, llm: LLMServer) -> None:
         super().__init__(home, llm, ["oak"])
@@ -66,7 +66,7 @@ class Extracting(Processes):
 
 
 class Sender(threading.Thread):
-    """Sends a message after the other, by turns for its reply and for a stream of it."""
+    """Sends one message after the other, in turns with a plain and a streamed reply."""
 
     def __init__(self, tenant: Tenant, number: int, stopping: threading.Event) -> None:
         super().__init__(daemon=True)
@@ -86,7 +86,7 @@ class Sender(threading.Thread):
 
     def _send(self, http: httpx.Client, number: int) -> None:
         user = f"user-{self.number}"
-        thread = f"{user} {number // 3}"  # facts are extracted from the threads before
+        thread = f"{user} {number // 3}"  # facts of the earlier threads are extracted
         body = {"agent": "ada", "user_id": user, "thread_id": thread, "content": f"I say {number}."}
         headers = {"Idempotency-Key": f"{user}-{number}"}
         if number % 2:
@@ -143,7 +143,7 @@ def test_model_calls_equal_the_count_of_the_model_server(tmp_path: Path) -> None
     unknown = len(calls) - len(known)
     assert {purpose for purpose, *_ in calls} == {"reply", "extraction"}
     assert streams
-    # Each answer is in the ledger once, or belongs to a call without an outcome.
+    # Each answer is in the meter once, or belongs to a call without an outcome.
     assert len(set(done)) == len(done)
     assert set(done) <= set(counted)
     assert len(counted) - len(done) <= len(calls) - len(done)

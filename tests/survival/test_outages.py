@@ -1,4 +1,4 @@
-"""Servers are taken away while requests come: what is accepted is answered, if later."""
+"""Servers are stopped while requests arrive: accepted messages are answered, if later."""
 
 import itertools
 import threading
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.slow
 
 # The others wait for a reply.
 AT_ONCE = [name for name in INTERFACES if name not in ("OpenAI", "stream")]
-# The operators' admin is on the main server, whichever the caller's tenant is on.
+# The operators' admin is on the main server, for callers of any tenant.
 OF_TENANT = [name for name in INTERFACES if name != "operators"]
 
 
 @dataclass
 class World:
-    """The deployment, and who calls: for oak, on the main Postgres, and elm, on the other one."""
+    """The deployment, and its callers: oak, on the main Postgres, and elm, on the other one."""
 
     production: Production
     oak: Caller
@@ -43,7 +43,7 @@ class World:
         return False
 
     def lost(self, caller: Caller) -> list[str]:
-        """What was accepted from a caller and is not there, or not answered."""
+        """Return accepted messages of a caller that are missing or have no reply."""
         asked = self.production.rows(
             caller.tenant,
             "SELECT asked.content, reply.content FROM memory_message AS asked"
@@ -110,17 +110,17 @@ def assert_refused(caller: Caller, names: list[str]) -> None:
 
 @contextmanager
 def light_load(world: World) -> Iterator[None]:
-    """Let a request come twice a second, through each interface in turn, whatever is answered."""
+    """Send a request twice a second through each interface in turn, whatever the answer."""
     stopping = threading.Event()
 
     def send(caller: Caller) -> None:
         for name in itertools.cycle(AT_ONCE):
             if stopping.wait(1.0):
                 return
-            if name != "operators":  # who would be locked out
+            if name != "operators":  # the user would be locked out
                 INTERFACES[name](caller)
 
-    # Other clients than those of the test's own requests: these have other connections.
+    # Separate clients with their own connections.
     callers = [Caller(each.tenant, each.workspace) for each in (world.oak, world.elm)]
     threads = [threading.Thread(target=send, args=(caller,)) for caller in callers]
     for thread in threads:
@@ -139,7 +139,7 @@ def light_load(world: World) -> Iterator[None]:
 
 @contextmanager
 def away(store: Store) -> Iterator[None]:
-    """Let the store be gone during the block."""
+    """Stop the store during the block."""
     store.kill()
     try:
         yield
@@ -148,7 +148,7 @@ def away(store: Store) -> Iterator[None]:
 
 
 def valkey_is_away(world: World, seconds: float) -> None:
-    """Also with tasks in hand, which a worker cannot acknowledge any more."""
+    """Also with unfinished tasks, which a worker cannot acknowledge any more."""
     production = world.production
     asked = production.echo.asked
     with production.echo.stalled():
@@ -202,7 +202,7 @@ def disk_is_full(world: World, seconds: float) -> None:
         assert (status, checks["database"]) == (503, "not writable")
         for name in OF_TENANT:
             outcome = try_interface(name, world.oak)
-            if not outcome.answer.is_success:  # else there was room in a page at hand
+            if not outcome.answer.is_success:  # else there was space in an existing page
                 assert outcome.answer.status_code == 503
                 assert sum(" 503 " in line for line in outcome.lines) == 1
 

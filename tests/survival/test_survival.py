@@ -1,4 +1,4 @@
-"""A short run of the fault harness; benchmarks/deployment/survival.py has longer ones."""
+"""A short run of the fault harness. benchmarks/deployment/survival.py has longer ones."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.survival import faults, harness
 
 pytestmark = pytest.mark.slow
 
-# Each process dies once, and each store; workers and their children die in tests/end_to_end.
+# Each process and each store dies once. tests/end_to_end kills workers and their children.
 SHORT = [
     faults.poison_outbox,
     faults.lose_valkey,

@@ -1,4 +1,4 @@
-"""What can happen to a connection between two queries, while another tenant is entered."""
+"""Events on a connection between two queries, while another tenant is entered."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +19,7 @@ def names() -> list[str]:
 
 
 def by_the_driver(statements: str) -> None:
-    """Send what our cursors refuse."""
+    """Send statements that the cursors refuse."""
     connection.ensure_connection()
     connection.connection.execute(statements)
 

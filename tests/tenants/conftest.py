@@ -10,7 +10,7 @@ from tests.tenants.accidents import names
 
 @pytest.fixture
 def users(tenant_a: Tenant, tenant_b: Tenant) -> tuple[Tenant, Tenant]:
-    """User "of-tenant-a" in one tenant, "of-tenant-b" in the other, committed."""
+    """Create user "of-tenant-a" in one tenant and "of-tenant-b" in the other, committed."""
     for tenant in (tenant_a, tenant_b):
         with tenant_scope(tenant.id):
             User.objects.create(username=f"of-{tenant.slug}")
@@ -19,7 +19,7 @@ def users(tenant_a: Tenant, tenant_b: Tenant) -> tuple[Tenant, Tenant]:
 
 @pytest.fixture
 def in_a(users: tuple[Tenant, Tenant]) -> Tenant:
-    """Read in tenant A outside of a transaction; return tenant B."""
+    """Read in tenant A outside of a transaction. Return tenant B."""
     tenant_a, tenant_b = users
     connection.set_tenant(tenant_a)
     assert names() == ["of-tenant-a"]

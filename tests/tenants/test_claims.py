@@ -1,4 +1,4 @@
-"""Claims of workspaces: one tenant each, found from outside, and nobody's to take over."""
+"""Claims of workspaces: one tenant each, found from outside, and not transferable."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -71,7 +71,7 @@ def test_another_tenants_claim_is_neither_seen_nor_removed(
         assert not WorkspaceClaim.objects.exists()
         assert WorkspaceClaim.objects.all().delete() == (0, {})
     with public_scope(), connection.cursor() as cursor:
-        # The application removes nothing where no tenant is set.
+        # The application removes nothing without a tenant.
         cursor.execute("DELETE FROM tenants_workspaceclaim")
         assert cursor.rowcount == 0
     assert tenant_of_workspace("slack", "T1") == tenant_b.id

@@ -1,4 +1,4 @@
-"""tenant_scope: enter, restore, pin; the asynchronous twins."""
+"""tenant_scope: enter, restore, pin; and the async versions."""
 
 import asyncio
 from uuid import UUID, uuid4
@@ -121,7 +121,7 @@ def test_a_coroutine_cannot_enter_a_tenant_itself() -> None:
 
 
 def tenant_seen_inside(tenant_id: UUID, *, prefix: str = "") -> str:
-    """Return the tenant as the connection knows it."""
+    """Return the tenant of the connection."""
     with tenant_scope(tenant_id):
         return f"{prefix}{current_tenant_id()}"
 

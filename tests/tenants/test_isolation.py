@@ -26,7 +26,7 @@ TABLES_OF_TENANTS = """
 
 
 def policy_of(schema: str) -> str:
-    """What a table shows and takes, as Postgres writes it."""
+    """Return the policy expressions of a table, as Postgres writes them."""
     tenant = f"'{UUID(schema.removeprefix('t_'))}'::uuid"
     return (
         f"((tenant_id = {tenant}) AND (( SELECT (NULLIF(current_setting('app.current_tenant'::text,"
@@ -48,7 +48,7 @@ def refused(sql: str, *parameters: object) -> str:
 
 
 def of_public(table: str, tenant: Tenant) -> str:
-    """Postgres' message when a tenant writes the operators' table: the list is on one server."""
+    """Return Postgres' error when a tenant writes the operators' table, which one server has."""
     if tenant.server == MAIN:
         return f'new row violates row-level security policy for table "{table}"'
     return f"permission denied for table {table}"
@@ -94,7 +94,7 @@ def test_an_insert_with_another_tenant_id_is_refused(users: tuple[Tenant, Tenant
 
 @pytest.mark.of_one_server(reason="it attacks a neighbour on the same server")
 def test_an_insert_into_another_schema_is_refused(users: tuple[Tenant, Tenant]) -> None:
-    """The default fills in our own tenant, and the other's schema takes none but its own."""
+    """The default is the own tenant, and the other schema accepts only its own."""
     tenant_a, tenant_b = users
     insert = (
         f"INSERT INTO {tenant_b.schema_name}.django_session"
@@ -113,7 +113,7 @@ def test_an_insert_without_a_tenant_is_refused(tenant_a: Tenant) -> None:
         f"INSERT INTO {tenant_a.schema_name}.django_session"
         " (session_key, session_data, expire_date) VALUES ('k', '', now())"
     )
-    # The policy is looked at before the NOT NULL.
+    # The policy is checked before the NOT NULL.
     with server_scope(tenant_a.server):
         assert refused(insert) == (
             'new row violates row-level security policy for table "django_session"'
@@ -265,7 +265,7 @@ def test_equal_usernames_and_sessions_are_separate(tenant_a: Tenant, tenant_b: T
 def test_plain_connection_of_the_application_reads_no_rows(
     users: tuple[Tenant, Tenant],
 ) -> None:
-    """The policies hold without our backend too."""
+    """The policies also hold without the product's backend."""
     tenant_a, _ = users
     with psycopg.connect(database.url_of("app", tenant_a.server)) as plain:
         select = f"SELECT count(*) FROM {tenant_a.schema_name}.auth_user"

@@ -1,4 +1,4 @@
-"""The journal of erasures: what is written, read, cut off and changed."""
+"""The journal of erasures: writing, reading, cut files and changed files."""
 
 import json
 import threading

@@ -1,10 +1,10 @@
-"""Polling for a lock: until it is there, or for so long."""
+"""Polling for a lock: until it is free, or until a timeout."""
 
 from tenants.locking import MAX_PAUSE_SECONDS, poll
 
 
 class Clock:
-    """Time that passes where somebody sleeps."""
+    """A clock that advances with sleep()."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""What processes count in files, and settings of it."""
+"""Counters of processes in files, and their settings."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from konstruct.settings.environment import address
 from tenants.metrics import remove_dead_processes
 
-# Greater than every id that the kernel gives.
+# Greater than every process id of the kernel.
 DEAD = 2**22 + 1
 
 

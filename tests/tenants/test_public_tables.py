@@ -1,4 +1,4 @@
-"""What the application may write in the public schema: what it must, by command and column."""
+"""Privileges of the application in the public schema: the minimum, by command and column."""
 
 import pytest
 from django.db import DatabaseError

@@ -1,4 +1,4 @@
-"""Credentials do not reach what people read."""
+"""Credentials do not appear in texts for people."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""Cache keys: the exact formats, and that no two calls give the same one."""
+"""Cache keys: the exact formats, and no collisions."""
 
 import inspect
 from collections.abc import Callable
@@ -19,7 +19,7 @@ CONSTRUCTORS: dict[str, Callable[..., str]] = {
 }
 ALL = list(CONSTRUCTORS.values())
 
-# What people, channels and attackers put into ids.
+# Hostile and unusual ids of people and channels.
 texts = st.text(alphabet=st.characters(), min_size=1, max_size=8) | st.sampled_from(
     ["memory", "short", "ratelimit", "dedup", "*", "?", "[a]", "C1", "1700000000.000100", "ü"]
 )
@@ -57,7 +57,7 @@ def test_key_begins_with_the_tenant_and_requires_it(constructor: Callable[..., s
     assert all(parameter.default is inspect.Parameter.empty for parameter in parameters)
 
 
-# What people, channels and programs choose: any text.
+# Values of people, channels and programs: any text.
 IDS = {"message_id", "thread_id", "user_id", "nonce"}
 COLLIDING = ["a:b", ":", "a\x00", "a\nb", "\x7f", "\ud800"]
 

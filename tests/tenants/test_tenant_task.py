@@ -1,4 +1,4 @@
-"""The base of tasks enters the tenant, pins it, and leaves it."""
+"""The base class of tasks enters the tenant, pins it, and leaves it."""
 
 import logging
 from collections.abc import Iterator

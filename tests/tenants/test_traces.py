@@ -1,4 +1,4 @@
-"""Spans of one process: off, on, too many, and with a collector that does not take them."""
+"""Spans of one process: off, on, too many, and with a failing collector."""
 
 import os
 import subprocess
@@ -53,7 +53,7 @@ def test_a_span_that_is_off_costs_less_than_five_times_an_empty_context() -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("hidden", ["", "sys.modules['opentelemetry'] = None;"])
 def test_without_an_endpoint_neither_sdk_nor_exporter_is_imported(hidden: str) -> None:
-    """redis imports the part for metrics, where it is installed."""
+    """redis imports the part for metrics if it is installed."""
     code = (
         f"import sys; {hidden} import django; django.setup(); from tenants import traces;"
         "traces.start('web'); import konstruct.asgi, konstruct.worker\n"
@@ -156,7 +156,7 @@ def test_ratio_samples_complete_traces_and_jobs_follow_their_request(sampler: st
                 stored, trace_id = traces.traceparent(), traces.trace_ids()["trace_id"]
                 (sampled if traces.is_recording() else others).add(trace_id)
             traces.stop()
-            traces.start("worker")  # decides by the row of the job alone
+            traces.start("worker")  # decides by the row of the job only
             with traces.span("job", traces.CONSUMER, parent=stored), traces.span("model"):
                 assert traces.trace_ids()["trace_id"] == trace_id
                 assert traces.is_recording() == (trace_id in sampled)
@@ -211,7 +211,7 @@ def test_a_command_exports_its_spans_before_it_ends() -> None:
             pass
         assert traces.traceparent() == ""
         with traces.span("after"):
-            assert traces.is_recording()  # the process goes on tracing
+            assert traces.is_recording()  # the process continues to trace
 
 
 def test_a_batch_is_a_span_in_each_trace_of_its_jobs(collector: Collector) -> None:
@@ -262,7 +262,7 @@ def test_spans_that_the_collector_refuses_are_counted_and_logged_once(
 
 
 class Held:
-    """An exporter of which the answer comes when `answers` is set."""
+    """An exporter whose answer arrives when `answers` is set."""
 
     def __init__(self) -> None:
         self.answers = threading.Event()
@@ -275,7 +275,7 @@ class Held:
 def test_an_export_that_fails_after_the_stop_is_neither_counted_nor_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Its spans count as dropped, and the stream of the log may be closed by then."""
+    """Its spans count as dropped, and the log stream may be closed by then."""
     held, waiting = Held(), trace_export.Waiting()
     waiting.number = 1
     exporter = trace_export.CountingExporter(cast(Any, held), waiting, traces.SPANS)

@@ -1,4 +1,4 @@
-"""Operators suspend, delete, restore and invite: each shows what it does, and asks for a name."""
+"""Operators suspend, delete, restore and invite. Pages show the effect, and ask for a name."""
 
 import re
 from collections.abc import Callable

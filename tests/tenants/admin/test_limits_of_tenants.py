@@ -1,4 +1,4 @@
-"""Limits in the operators' form of a tenant."""
+"""Limits in the operators' form for a tenant."""
 
 import re
 

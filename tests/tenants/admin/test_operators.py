@@ -1,4 +1,4 @@
-"""Operators' pages: tenants with state, size and schema, set up by the owner's process."""
+"""Operators' pages: tenants with state, size and schema, set up by the owner worker."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -53,12 +53,12 @@ def test_the_first_page_shows_the_limits_of_each_process(operator: Client) -> No
 def test_a_list_of_many_tenants_costs_the_same(
     operator: Client, tenant_a: Tenant, django_assert_num_queries: Callable[..., object]
 ) -> None:
-    with django_assert_num_queries(8):  # one of them into the log
+    with django_assert_num_queries(8):  # one of them for the log
         operator.get(TENANTS)
     for number in range(40):
         tenant = Tenant.objects.create(slug=f"many-{number}", name="Many")
         Domain.objects.create(tenant=tenant, domain=f"many-{number}.example")
-    with django_assert_num_queries(8):  # one of them into the log
+    with django_assert_num_queries(8):  # one of them for the log
         assert "many-39.example" in operator.get(TENANTS).text
 
 

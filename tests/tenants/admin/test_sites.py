@@ -1,4 +1,4 @@
-"""The two admin sites: operators see no tenant's content, a tenant's users nobody else's."""
+"""The two admin sites: operators see no tenant's content, and tenants are isolated."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ def operator(db: None) -> Client:
 
 @pytest.fixture
 def people(tenant_a: Tenant, tenant_b: Tenant) -> Callable[[Tenant], Client]:
-    """Each tenant has an admin of the same name and password; log one of them in."""
+    """Create an admin with the same name and password in each tenant. Log one of them in."""
     for tenant in (tenant_a, tenant_b):
         with tenant_scope(tenant.id):
             User.objects.create_superuser("ada", f"ada@{tenant.slug}.example", PASSWORD)
@@ -101,7 +101,7 @@ def test_a_tenants_admin_logs_in_at_home_alone(
     listed = {app["app_label"] for app in page.context["app_list"]}
     assert "auth" in listed
     assert "tenants" not in listed
-    # Her session cookie, sent elsewhere:
+    # Her session cookie on other hosts:
     for host in ("tenant-b.localhost", OPERATORS_HOST):
         assert ada.get("/admin/", headers={"host": host}).status_code == 302
     assert login(OPERATORS_HOST, "ada").get("/admin/").status_code == 302

@@ -1,4 +1,4 @@
-"""What a change of a row was, and what of it is never written down."""
+"""Recorded changes of a row, and values that are never recorded."""
 
 from django.apps import apps
 
@@ -55,7 +55,7 @@ def test_row_is_serialized_as_json_without_deferred_fields() -> None:
 
 
 def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
-    """Of all our models and Django's: whoever adds one of another name must look here."""
+    """All models of the project and of Django. A field with another name must be added here."""
     secrets = {
         f"{model._meta.label}.{each.name}"
         for model in apps.get_models(include_auto_created=True)
@@ -71,7 +71,7 @@ def test_every_field_that_holds_a_secret_is_known_by_its_name() -> None:
         "memory.FactEvidence.source_digest",
         "memory.MemoryEntry.content_digest",
         "orchestrator.ExtractionRun.prompt_digest",
-        # No secret, and withheld for its name.
+        # Not a secret, but withheld because of its name.
         "orchestrator.NotificationRecipient.digest_minutes",
     }
 

@@ -1,4 +1,4 @@
-"""The operators' log: what is done with tenants and operators, in the admin and by commands."""
+"""The operators' log: actions on tenants and operators, in the admin and by commands."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ Changes = Callable[[], list[OperatorEvent]]
 
 @pytest.fixture
 def events(db: None) -> Events:
-    """Return what the test itself has recorded: tests that commit leave events of theirs."""
+    """Return the events of this test only: tests that commit leave their own."""
     last = OperatorEvent.objects.aggregate(last=Max("id"))["last"] or 0
     return lambda: OperatorEvent.objects.filter(id__gt=last).order_by("id")
 

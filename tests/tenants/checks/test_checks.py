@@ -1,4 +1,4 @@
-"""A process that could bypass the policies does not serve; the checks say what is wrong."""
+"""A process that could bypass the policies does not serve; the checks report the problem."""
 
 import subprocess
 import sys
@@ -64,7 +64,7 @@ def test_the_database_passes(tenant_a: Tenant) -> None:
 
 
 def test_checks_without_a_database_send_no_query() -> None:
-    """The test has no database: a query would fail it."""
+    """The test has no database: a query would fail."""
     assert system.check_database(None) == []
 
 

@@ -1,4 +1,4 @@
-"""SQL of the application's role, as an injection would be: it reaches no other tenant."""
+"""SQL of the application's role, as in an injection: it reaches no other tenant."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ BOOTSTRAP = Path(__file__).resolve().parents[3] / "deploy" / "bootstrap.sql"
 
 @contextmanager
 def by_django(tenant: Tenant) -> Iterator[Callable[[str], list[tuple[object, ...]]]]:
-    """As a statement of ours that an injection has taken over."""
+    """Run it as an injected statement of the product."""
 
     def run(statement: str) -> list[tuple[object, ...]]:
         with connection.cursor() as cursor:
@@ -44,13 +44,13 @@ def by_django(tenant: Tenant) -> Iterator[Callable[[str], list[tuple[object, ...
 
 @contextmanager
 def by_libpq(tenant: Tenant) -> Iterator[Callable[[str], list[tuple[object, ...]]]]:
-    """Without anything of ours in between: what Postgres alone refuses."""
+    """Run it with libpq only, so that only Postgres can refuse it."""
     with psycopg.connect(database.url_of("app")) as plain:
         plain.execute(f"SET LOCAL search_path = {tenant.schema_name}, public, extensions")
         plain.execute(f"SET LOCAL app.current_tenant = '{tenant.id}'")
 
         def run(statement: str) -> list[tuple[object, ...]]:
-            if statement.startswith("COPY"):  # which psycopg has a method of its own for
+            if statement.startswith("COPY"):  # psycopg has a separate method for it
                 with plain.cursor().copy(statement) as copy:
                     return list(copy.rows())
             try:
@@ -66,7 +66,7 @@ Way = Callable[[Tenant], AbstractContextManager[Callable[[str], list[tuple[objec
 
 
 def attempt(way: Way, users: tuple[Tenant, Tenant], statement: str) -> tuple[bool, object]:
-    """Whether it was done, and what the attacker is given or told."""
+    """Return whether it succeeded, and the result or error of the attacker."""
     a, b = users
     sql = statement.format(
         attacker=a.id, victim=b.id, schema=b.schema_name, table="auth_user", column="username"
@@ -97,7 +97,7 @@ def test_statements_cannot_write_rows_of_other_tenants(
         assert names() == ["of-tenant-b"]
         assert not Group.objects.filter(name="x").exists()
         with transaction.atomic():
-            Group.objects.create(name="x")  # B can still have what the attacker would have taken
+            Group.objects.create(name="x")  # B can still use the attacked resource
             transaction.set_rollback(True)
 
 

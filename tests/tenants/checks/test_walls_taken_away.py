@@ -1,4 +1,4 @@
-"""Each wall taken away by who may do that: the others still answer no, as docs/tenancy.md says."""
+"""Each layer of isolation is removed: the others still refuse, as docs/tenancy.md describes."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ TABLES = ("auth_user", "auth_group", "memory_message")
 
 @contextmanager
 def superuser(undo: list[str]) -> Iterator[Callable[[str], object]]:
-    """Statements of a superuser's, undone after the block."""
+    """Run statements as a superuser, and undo them after the block."""
     with psycopg.connect(database.url_of("superuser"), autocommit=True) as connected:
         try:
             yield connected.execute
@@ -56,7 +56,7 @@ def without_checks(users: tuple[Tenant, Tenant]) -> Iterator[None]:
 
 @pytest.fixture
 def in_the_wrong_schema(users: tuple[Tenant, Tenant], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever enters tenant A has B's search_path before its own."""
+    """Put B's search_path before A's own when tenant A is entered."""
     a, b = users
     right = DatabaseWrapper._get_cursor_search_paths
 
@@ -164,14 +164,14 @@ def test_policies_and_cursors_refuse_access_with_open_grants(users: tuple[Tenant
         assert rows(f"UPDATE {b.schema_name}.memory_message SET content = ''") == [(0,)]
         assert rows(f"DELETE FROM {b.schema_name}.memory_message") == [(0,)]
         set_b = f"set_config('app.current_tenant', '{b.id}', false)"
-        # What one statement leaves behind, the next one does not find.
+        # The next statement does not find the state of the previous one.
         rows(f"SELECT {set_b}")
         assert rows(f"SELECT username FROM {theirs}") == []
         assert names() == ["of-tenant-a"]
         refused(f"SELECT {set_b}; SELECT username FROM {theirs}", "multiple commands")
         refused(f"DO $$ BEGIN PERFORM {set_b}; END $$", "permission denied")
         refused(f"SET app.current_tenant = '{b.id}'", "permission denied")
-    # Inside of one SELECT nothing is left that would stop it, and the check says so.
+    # Inside one SELECT no other layer stops it, and the check reports that.
     (found,) = system.check_database(None, databases=["default"])
     assert found.id == "tenants.W002"
     assert "set_config" in found.msg

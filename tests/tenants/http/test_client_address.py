@@ -1,4 +1,4 @@
-"""The address of a request: the connection's, or what trusted proxies say."""
+"""The address of a request: the connection's, or that of trusted proxies."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def address(settings: Any, trusted: int, connected: str, forwarded: str = "") ->
         (1, "10.0.0.1", "203.0.113.9", "203.0.113.9"),
         (1, "10.0.0.1", "1.2.3.4, 203.0.113.9", "203.0.113.9"),
         (2, "10.0.0.1", "1.2.3.4, 203.0.113.9, 10.0.0.2", "203.0.113.9"),
-        # It came past one of the two proxies: what it says was not written by them.
+        # It bypassed one of the two proxies, so they did not write its header.
         (2, "203.0.113.9", "1.2.3.4", "203.0.113.9"),
         (1, "10.0.0.1", "", "10.0.0.1"),
         (1, "10.0.0.1", "unknown", "10.0.0.1"),

@@ -1,4 +1,4 @@
-"""Host name -> tenant: who is served where, and that nothing is left behind."""
+"""Host name -> tenant: which host serves which tenant, and the reset afterwards."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The outbox: whose turn it is, what a worker does with it, and who may see and change what."""
+"""The outbox: turns of tenants, claims and attempts of workers, and privileges."""
 
 from collections.abc import Callable, Collection
 from datetime import timedelta
@@ -31,7 +31,7 @@ done: list[tuple[Any, ...]] = []
 
 @shared_task(base=TenantTask, name="tests.jobs.note")
 def note(tenant_id: str, key: str) -> None:
-    """Note what was given, and in which tenant."""
+    """Record the key and the current tenant."""
     done.append((tenant_id, key, str(current_tenant_id())))
 
 
@@ -41,7 +41,7 @@ class Busy(KonstructError):
 
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch) -> jobs.JobKind:
-    """A kind of work that only notes what it was given."""
+    """A kind of job that only records its keys."""
     monkeypatch.setattr(kinds, "KINDS", known := {})
     monkeypatch.setattr(claims, "KINDS", known)
     monkeypatch.setattr(tasks, "KINDS", known)
@@ -65,7 +65,7 @@ def tenants(make_tenants_rows: Callable[[int], list[Tenant]]) -> list[Tenant]:
 
 @pytest.fixture
 def make_tenants_rows(db: None) -> Callable[[int], list[Tenant]]:
-    """Register tenants that serve, without a schema: the outbox needs none."""
+    """Create active tenants without a schema: the outbox needs none."""
 
     def make(count: int) -> list[Tenant]:
         with public_scope():
@@ -80,7 +80,7 @@ def make_tenants_rows(db: None) -> Callable[[int], list[Tenant]]:
 
 
 def put(kind: jobs.JobKind, tenant: Tenant, count: int = 1) -> list[UUID]:
-    """Let so much work of the tenant wait, the first the longest."""
+    """Enqueue so many jobs of the tenant, the first with the earliest due time."""
     keys = [uuid4() for _ in range(count)]
     with tenant_scope(tenant.id):
         for number, key in enumerate(keys):
@@ -104,7 +104,7 @@ MANY = (
     " SELECT 'note', gen_random_uuid() FROM generate_series(1, 10000)"
 )
 
-# Of which some are tenants: a list so short is read whole.
+# Some of these are tenants: such a short list is read as a whole.
 FEW = 100
 
 # --- Turns ----------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ FEW = 100
 def test_tenants_take_turns_with_any_number_of_jobs(
     notes: jobs.JobKind, tenants: list[Tenant]
 ) -> None:
-    """A tenant with much delays the single work of another by one task of each worker."""
+    """A tenant with many jobs delays the single job of another by one task of each worker."""
     flood, *others = tenants
     many, singles = put(notes, flood, 20), [put(notes, other)[0] for other in others]
     order = claimed(notes)
@@ -134,7 +134,7 @@ def test_a_claim_reads_no_more_of_a_tenant_that_has_much(
     for after in (UUID(int=0), tenants[0].id, tenants[1].id):
         assert _rows_read(plan_of_claim(after)) < FEW
         assert _rows_read(plan_of_claim(after, without=[tenants[0].id])) < FEW
-    as_owner_outside("TRUNCATE tenants_job")  # so many rows are deleted slowly
+    as_owner_outside("TRUNCATE tenants_job")  # deleting so many rows is slow
 
 
 def test_claim_skips_the_given_tenants(notes: jobs.JobKind, tenants: list[Tenant]) -> None:
@@ -154,7 +154,7 @@ def test_claim_skips_the_given_tenants(notes: jobs.JobKind, tenants: list[Tenant
 def test_claim_reads_few_rows_with_statistics_of_an_empty_table(
     transactional_db: None, notes: jobs.JobKind, tenants: list[Tenant], known: str
 ) -> None:
-    """By statistics from when one entry waited, and by none; beside entries that are not due."""
+    """With statistics of one entry, and without any; beside entries that are not due."""
     with tenant_scope(tenants[0].id), connection.cursor() as cursor:
         cursor.execute(MANY)
         Job.objects.all().delete()
@@ -162,7 +162,7 @@ def test_claim_reads_few_rows_with_statistics_of_an_empty_table(
         if known == "never":
             as_owner_outside("TRUNCATE tenants_job")
         else:
-            # Postgres takes each page for as full as it is now.
+            # Postgres estimates each page as full as it is now.
             as_owner_outside(f"{known} tenants_job")
         cursor.execute(MANY)
     for tenant, when in ((tenants[1], "now() + interval '1 hour'"), (tenants[2], "NULL")):
@@ -171,7 +171,7 @@ def test_claim_reads_few_rows_with_statistics_of_an_empty_table(
             cursor.execute(later.replace("gen_random_uuid()", f"gen_random_uuid(), {when}"))
     for after in (UUID(int=0), *(tenant.id for tenant in tenants)):
         assert _rows_read(plan_of_claim(after)) < FEW
-    as_owner_outside("TRUNCATE tenants_job")  # so many rows are deleted slowly
+    as_owner_outside("TRUNCATE tenants_job")  # deleting so many rows is slow
 
 
 def test_the_settings_of_a_claim_end_with_it(
@@ -194,7 +194,7 @@ def as_owner_outside(statement: str) -> None:
 
 
 def plan_of_claim(last: UUID, without: Collection[UUID] = ()) -> dict[str, Any]:
-    """Claim, and return what was done; as the owner, for the application is explained nothing."""
+    """Claim, and return the plans; as the owner, because the application may not EXPLAIN."""
     after, before = claims._ranges(last, without)
     values: dict[str, Any] = {"kind": "note", "grace": SECOND, "longest": SECOND}
     values |= {"after": after, "before": before}
@@ -372,7 +372,7 @@ def test_leased_job_is_claimed_again_after_the_time_limit(
         assert not Job.objects.exists()
 
 
-# --- Who may do what ------------------------------------------------------------------------------
+# --- Privileges -----------------------------------------------------------------------------------
 
 
 def refused(sql: str) -> bool:
@@ -396,7 +396,7 @@ def test_a_tenant_sees_and_changes_its_own_rows_alone(
             "INSERT INTO tenants_job (tenant_id, kind, key)"
             f" VALUES ('{tenant_b.id}', 'note', gen_random_uuid())"
         )
-        assert claimed(notes) != []  # whoever has the turn works in its own tenant
+        assert claimed(notes) != []  # the worker of the turn works in its tenant
 
 
 @pytest.mark.parametrize(

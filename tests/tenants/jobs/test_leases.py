@@ -1,4 +1,4 @@
-"""Leases: one worker does a job, and who has lost the lease writes nothing."""
+"""Leases: one worker runs a job, and a worker with a lost lease writes nothing."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -46,7 +46,7 @@ def in_other_threads(count: int, function: Any) -> list[Any]:
 
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A worker process, which renews only when it is told to."""
+    """A worker process that renews its leases only on request."""
     started = worker._Process()
     monkeypatch.setattr(worker, "_process", started)
     worker.renew()
@@ -80,7 +80,7 @@ def test_one_of_many_workers_gets_the_lease(tenant_a: Tenant) -> None:
 def test_a_step_of_the_workers_clock_neither_ends_nor_prolongs_a_lease(
     tenant_a: Tenant, process: Any, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
-    """The clock of Postgres decides, and not that of a worker."""
+    """The clock of Postgres decides, not that of a worker."""
     (key,) = put(tenant_a)
     stepped = time.time() + hours * 3600
     with tenant_scope(tenant_a.id):
@@ -113,7 +113,7 @@ def test_one_job_of_a_lane_is_leased_at_a_time(tenant_a: Tenant, tenant_b: Tenan
         (leased,) = Job.objects.filter(lane=LANE)
         (free, *_) = set(keys) - {leased.key}
         assert KIND.begin(free, LANE) is None
-        # A worker that hangs loses its lane with its lease.
+        # A hanging worker loses its lane with its lease.
         expire_leases()
         assert KIND.begin(free, LANE) is not None
         assert KIND.begin(leased.key, LANE) is None
@@ -221,7 +221,7 @@ def test_a_process_that_renews_keeps_its_leases(tenant_a: Tenant, process: Any) 
         assert Job.objects.get().worker == process.id
     worker.renew()
     expire(process)
-    worker.renew()  # late, and nobody has ended it
+    worker.renew()  # late, but no other process has ended it
     with tenant_scope(tenant_a.id):
         assert Job.objects.get().worker == process.id
 
@@ -319,7 +319,7 @@ def test_jobs_of_a_process_that_expired_are_due_at_once(
         worker.renew()
         assert set(claimed(KIND)) == set(late)
         worker.give_back_all()
-    # The process goes on, and finds itself expired: it begins anew.
+    # The process continues, finds its leases expired, and starts again.
     was = process.id
     worker.renew()
     assert process.id != was

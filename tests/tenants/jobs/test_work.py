@@ -1,4 +1,4 @@
-"""Work of a process: threads claim job after job, and no tenant takes the slots of others."""
+"""Threads of a process claim job after job, and tenants share its slots."""
 
 import threading
 from collections import Counter
@@ -29,7 +29,7 @@ released = threading.Event()
 
 @shared_task(base=TenantTask, name="tests.work.wait")
 def wait(tenant_id: str, key: str) -> None:
-    """Take as long as the test wants."""
+    """Block until the test continues it."""
     begun.append(UUID(tenant_id))
     assert released.wait(60)
     done.append(UUID(tenant_id))
@@ -86,7 +86,7 @@ def test_a_tenant_with_much_leaves_slots_to_another(
     eventually(lambda: len(begun) == 3)
     assert begun[2] == tenant_b.id
     finish(threads)
-    # The threads that were left did all the rest.
+    # The remaining threads ran all other jobs.
     assert Counter(done) == {tenant_a.id: 20, tenant_b.id: 1}
     assert tasks.slots("waits").shares.in_flight() == 0
 

@@ -11,7 +11,7 @@ A, B, C = UUID(int=1), UUID(int=2), UUID(int=3)
 
 
 def taken(shares: FairShares, tenant: UUID) -> int:
-    """Take slots for the tenant until it may take no more; return how many."""
+    """Take slots for the tenant until it gets no more. Return their number."""
     count = 0
     while shares.enter(tenant):
         count += 1

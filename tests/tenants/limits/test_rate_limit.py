@@ -11,7 +11,7 @@ from django_redis import get_redis_connection
 from tenants.limits.rate_limit import Bucket, RateLimit, take, take_from
 from tenants.redis_keys import rate_limit_key
 
-# So slow that no token comes back while a test runs.
+# So slow that no token is refilled during a test.
 SLOW = 0.001
 
 
@@ -109,7 +109,7 @@ def test_tokens_are_taken_from_all_buckets_or_none() -> None:
         (False, 2, 0)
     }
     assert 900 < refused[0].retry_after <= 1000
-    # What was refused has left the other bucket as it was.
+    # A refusal does not change the other bucket.
     assert take(tenant, "rest", burst=5, per_second=SLOW).remaining == 2
 
 

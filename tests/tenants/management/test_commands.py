@@ -1,4 +1,4 @@
-"""The operators' commands, as the processes that they are: output, errors, exit status."""
+"""The operators' commands as processes: output, errors, exit status."""
 
 import os
 import re
@@ -27,13 +27,13 @@ from tenants.models import Domain, Tenant
 from tenants.roles import OWNER_COMMANDS
 
 PROJECT = Path(__file__).resolve().parents[3]
-# Commands of these packages are ours.
+# The packages with the project's commands.
 OURS = {"tenants", "memory", "konstruct", "konstruct.orchestrator", "konstruct.api"}
 
 
 @dataclass(frozen=True)
 class Ran:
-    """How a command ended."""
+    """The result of a command."""
 
     status: int
     out: str

@@ -1,4 +1,4 @@
-"""What each table and column is stands in the database, for those who look at it there."""
+"""Each table and column has a comment in the database, for readers there."""
 
 import pytest
 from django.apps import apps

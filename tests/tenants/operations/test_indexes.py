@@ -1,4 +1,4 @@
-"""Migrations that are no transaction: cut off anywhere, they are run again and end."""
+"""Non-atomic migrations: after any interruption, the next run completes them."""
 
 import contextlib
 import re
@@ -37,13 +37,13 @@ AsOwner = Callable[[], AbstractContextManager[None]]
 
 LAST, NEXT = "0002_langgraph_checkpoints", "0003_build_and_remove"
 BUILT, REMOVED = "indexed_message_subject", "indexed_message_turns"
-# What can be run again though it is no transaction. SQL can, if it sets something.
+# Repeatable operations that are not in a transaction. SQL is repeatable if it sets a value.
 REPEATABLE = (AddIndexConcurrently, RemoveIndexConcurrently, Vacuum)
 REPEATABLE_SQL = r"ALTER TABLE \w+ (RE)?SET \("
 
 
 class BuildAndRemove(Migration):
-    """Builds two indexes and removes one, as a release does beside running processes."""
+    """Builds two indexes and removes one, like a release during operation."""
 
     atomic = False
     dependencies: ClassVar = [("memory", LAST)]
@@ -57,7 +57,7 @@ class BuildAndRemove(Migration):
 
 @pytest.fixture
 def behind(as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenant]:
-    """A tenant that lacks `BuildAndRemove`; the owner's connection."""
+    """A tenant without `BuildAndRemove`, and the owner's connection."""
     load = MigrationLoader.load_disk
 
     def load_with_next(loader: MigrationLoader) -> None:
@@ -78,7 +78,7 @@ def run(sql: str, *parameters: object) -> list[tuple[object, ...]]:
 
 
 def indexes(tenant: Tenant) -> dict[str, bool]:
-    """The indexes of the tenant's tables, and whether each is valid."""
+    """Return the indexes of the tenant's tables, and whether each is valid."""
     return dict(
         run(
             "SELECT relname, indisvalid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid"
@@ -89,7 +89,7 @@ def indexes(tenant: Tenant) -> dict[str, bool]:
 
 
 def test_next_run_continues_after_any_interruption(behind: Tenant) -> None:
-    """Cut off before each build, removal and vacuum: each run comes as far as one more of them."""
+    """Interrupted before each build, removal and vacuum: each run completes one more of them."""
     cut_off: list[str] = []
 
     def cut(execute, sql, *arguments):  # type: ignore[no-untyped-def]
@@ -141,7 +141,7 @@ def test_index_operations_are_reversible_after_interruptions(behind: Tenant) -> 
 def test_a_migration_is_recorded_in_the_transaction_that_applies_it(
     as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else, killed in between, it would be applied a second time, which fails for ever."""
+    """Otherwise a kill in between would apply it a second time, which always fails."""
 
     def die(recorder: MigrationRecorder, app: str, name: str) -> None:
         raise RuntimeError("killed before it was recorded")
@@ -195,7 +195,7 @@ def test_migration_cancelled_by_postgres_is_retried(
 
 
 def test_every_non_atomic_migration_can_be_repeated() -> None:
-    """Complete: a migration that comes later is looked at too."""
+    """Includes migrations that are added later."""
     ours = {apps.get_containing_app_config(f"{name}.x").label for name in settings.TENANT_APPS}
     migrations = MigrationLoader(None).disk_migrations
     checked = [
@@ -215,7 +215,7 @@ def is_repeatable(operation: Operation) -> bool:
 
 
 def cut_off_build(tenant: Tenant, statement: str) -> None:
-    """Let Postgres cancel the statement while it waits for another session's old snapshot."""
+    """Make Postgres cancel the statement while it waits for another session's old snapshot."""
     table = f"{tenant.schema_name}.memory_indexedmessage"
     with (
         psycopg.connect(database.url_of("owner")) as reader,

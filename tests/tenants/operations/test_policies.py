@@ -1,4 +1,4 @@
-"""Migration operations: what they do, undo, and leave alone."""
+"""Migration operations: their effects, their reversal, and unaffected tables."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -20,12 +20,12 @@ from tenants.operations.policies import (
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-APP = "isolation"  # an app of tenants' schemas, without models
+APP = "isolation"  # a tenant app without models
 
 
 @pytest.fixture
 def table(tenant_a: Tenant, as_owner: Callable[[], AbstractContextManager[None]]) -> Iterator[str]:
-    """An empty table in the tenant's schema, the owner's connection inside that schema."""
+    """An empty table in the tenant's schema, and the owner's connection inside that schema."""
     with as_owner(), tenant_scope(tenant_a.id):
         run("CREATE TABLE notes (id int, embedding vector(3))")
         yield f"{tenant_a.schema_name}.notes"

@@ -1,4 +1,4 @@
-"""The backend: no rollback, reconnect or other cursor brings back another tenant."""
+"""The backend: rollbacks, reconnects and other cursors do not restore another tenant."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -62,9 +62,9 @@ def test_an_accident_in_the_public_schema_brings_no_tenant_back(in_a: Tenant) ->
 
 
 def test_the_first_accident_leaks_in_the_stock_backend(users: tuple[Tenant, Tenant]) -> None:
-    """So that the tests above are known to be able to fail."""
+    """This proves that the tests above can fail."""
     tenant_a, tenant_b = users
-    with database.as_owner():  # the application may not call set_config, by which Django sets UTC
+    with database.as_owner():  # Django sets UTC by set_config, which the application may not call
         stock = StockWrapper({**database.connections["default"].settings_dict}, alias="default")
     with override_settings(TENANT_LIMIT_SET_CALLS=True):
         try:
@@ -160,7 +160,7 @@ def test_a_transaction_that_was_left_open_ends_with_the_request(
 
 
 def test_a_failure_to_enter_the_tenant_fails_the_statement(in_a: Tenant) -> None:
-    """Stock django-tenants swallows it and runs the statement in the tenant of before."""
+    """Stock django-tenants ignores it and runs the statement in the previous tenant."""
     connection.set_tenant(in_a)
     connection.entering = (b"SELECT 1 / 0",)
     with pytest.raises(DatabaseError, match="division by zero"):
@@ -264,13 +264,13 @@ _hooked: list[str] = []
 
 
 def note_hook() -> None:
-    """Called before the main server is connected to."""
+    """Called before the connection to the main server."""
     _hooked.append("connected")
 
 
 @override_settings(DATABASE_BEFORE_CONNECT=f"{__name__}.note_hook")
 def test_connection_outside_of_a_tenant_waits_for_the_main_server() -> None:
-    """As Django has it to make a database in, such as the tests'."""
+    """As in Django, which creates a database there, such as the tests'."""
     _hooked.clear()
     with connection.creation._nodb_cursor() as cursor:
         cursor.execute("SELECT current_database()")

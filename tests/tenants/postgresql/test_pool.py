@@ -1,4 +1,4 @@
-"""Threads that share a pool of connections: each in its own tenant, and free while they wait."""
+"""Threads that share a connection pool: each in its tenant, without a connection while it waits."""
 
 import gc
 import os
@@ -56,18 +56,18 @@ IDS = "SELECT id FROM memory_message WHERE agent_id = %(agent)s AND user_id = %(
 
 @pytest.fixture
 def pool(users: tuple[Tenant, Tenant]) -> Iterator[Pool]:
-    """The one connection of all threads."""
+    """The only connection for all threads."""
     with database.pools(1) as made:
         yield made[MAIN]
 
 
 def free(pool: Pool) -> int:
-    """Connections that no thread has."""
+    """Return the number of free connections."""
     return pool.get_stats()["pool_available"]
 
 
 def in_thread(function: Callable[[], Any]) -> Any:
-    """Do it in a thread that gives its connections back in the end."""
+    """Run it in a thread that returns its connections at the end."""
 
     def done() -> Any:
         try:
@@ -148,7 +148,7 @@ WAYS = [
 
 
 def read_and_write(tenants: dict[UUID, set[UUID]], seed: int) -> tuple[set[UUID], int]:
-    """Units of work of random tenants: ids that it wrote, and how often it saw another's."""
+    """Run transactions of random tenants. Return written ids, and the count of foreign reads."""
     random, written, crossed = Random(seed), set(), 0
     known = {each: set(found) for each, found in tenants.items()}
     try:
@@ -210,7 +210,7 @@ def test_a_hundred_threads_on_four_connections_see_their_own_tenants_rows_alone(
 def test_prepared_statements_belong_to_their_connection(
     pool: Pool, users: tuple[Tenant, Tenant]
 ) -> None:
-    """Another thread that is lent it executes what the first has prepared, under its name."""
+    """Another thread with the same connection executes the statement under its name."""
 
     def read() -> int:
         for tenant in users:
@@ -230,7 +230,7 @@ def test_prepared_statements_belong_to_their_connection(
 def test_connections_have_separate_names_of_prepared_statements(
     users: tuple[Tenant, Tenant],
 ) -> None:
-    """The first name of each connection is of another statement, since the threads take turns."""
+    """The first name of each connection is of another statement, because the threads take turns."""
     texts = ["SELECT 'one', username FROM auth_user", "SELECT 'two', username FROM auth_user"]
 
     def read(order: list[str]) -> list[Any]:
@@ -248,7 +248,7 @@ def test_connections_have_separate_names_of_prepared_statements(
         taken = [pool.getconn(), pool.getconn()]
         for each in taken:
             pool.putconn(each)
-        for order in (texts, texts[::-1]):  # the connections are lent in turn
+        for order in (texts, texts[::-1]):  # the connections are assigned in turn
             for text, slug, found in read(order):
                 assert found == [(text[8:11], f"of-{slug}")]
             connections.close_all()
@@ -441,7 +441,7 @@ def test_a_health_check_has_a_connection_of_its_own(pool: Pool) -> None:
 
 
 def test_a_thread_waits_its_turn(pool: Pool, users: tuple[Tenant, Tenant]) -> None:
-    """For longer than it takes it to look whether the server is down."""
+    """The thread waits longer than the check whether the server is down takes."""
     connection.ensure_connection()
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(lambda: (settings_now(), connections.close_all())[0])

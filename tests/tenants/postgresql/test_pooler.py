@@ -40,7 +40,7 @@ pytestmark = [
 
 @pytest.fixture
 def pooled(users: tuple[Tenant, Tenant]) -> Iterator[tuple[Tenant, Tenant]]:
-    """The two tenants, to which all connections of the application come through the pooler."""
+    """The two tenants. All connections of the application go through the pooler."""
     with pooler.pooler() as url, database.through(url):
         yield users
 
@@ -118,7 +118,7 @@ def test_session_keeps_no_state_of_a_tenant(pooled: tuple[Tenant, Tenant]) -> No
 def test_results_of_any_length_are_returned(
     pooled: tuple[Tenant, Tenant], around: Callable[[], AbstractContextManager[None]]
 ) -> None:
-    for length in range(3_700, 4_100):  # as much as the pooler reads at a time
+    for length in range(3_700, 4_100):  # the maximum of one read of the pooler
         with tenant_scope(pooled[length % 2].id), around(), connection.cursor() as cursor:
             cursor.execute("SELECT repeat('x', %s)", [length])
             assert cursor.fetchone() == ("x" * length,)
@@ -126,7 +126,7 @@ def test_results_of_any_length_are_returned(
 
 def test_a_recall_and_a_session_work_through_it(pooled: tuple[Tenant, Tenant]) -> None:
     agent = uuid4()
-    for number in range(7):  # more often than a driver waits before it prepares
+    for number in range(7):  # more often than the driver's threshold for preparing
         for tenant in pooled:
             record_message(
                 tenant_id=tenant.id, agent_id=agent, user_id="maria", thread_id="t", role="user",

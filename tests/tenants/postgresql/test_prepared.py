@@ -1,4 +1,4 @@
-"""Prepared statements: of the tenant last entered, planned once, and answered one by one."""
+"""Prepared statements: of the current tenant, planned once, and answered one by one."""
 
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
@@ -43,7 +43,7 @@ def prepared_names() -> list[str]:
 def test_a_prepared_statement_is_planned_once_for_each_tenant(
     users: tuple[Tenant, Tenant],
 ) -> None:
-    connection.close()  # another session than that of the tests before
+    connection.close()  # another session than that of the previous tests
     for _ in range(3):
         for tenant in users:
             connection.set_tenant(tenant)
@@ -189,7 +189,7 @@ def test_discarded_statements_are_prepared_again(in_a: Tenant) -> None:
     connection.set_tenant(in_a)
     for _ in range(2):
         assert prepared_names() == ["of-tenant-b"]
-        # As a pooler does it, of which psycopg hears nothing.
+        # As a pooler does, without a notice to psycopg.
         connection.connection.pgconn.exec_(b"DISCARD ALL")
         assert answers_of(THREE) == [[("of-tenant-b",)], [(2, "")], [("of-tenant-b", 11)]]
         connection.connection.pgconn.exec_(b"DISCARD ALL")

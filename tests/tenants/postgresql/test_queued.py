@@ -41,7 +41,7 @@ def inside(tenant_a: Tenant) -> Iterator[None]:
 def test_savepoints_are_no_messages_of_their_own(inside: None) -> None:
     with messages_to_postgres() as messages, transaction.atomic(), transaction.atomic():
         Agent.objects.exists()
-    assert len(messages) == 2  # the last one would be the COMMIT's
+    assert len(messages) == 2  # the last one would be the COMMIT
     statements = [each.split()[0] for each in messages[0]]
     assert statements[:2] == ["SAVEPOINT", "SAVEPOINT"]
 

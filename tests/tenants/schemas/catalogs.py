@@ -1,4 +1,4 @@
-"""Everything that Postgres knows of a tenant's schema, as lines that can be compared."""
+"""The catalogue of a tenant's schema as comparable lines."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ FROM pg_namespace WHERE oid = %(schema)s::regnamespace
 
 
 def catalog(tenant: Tenant) -> list[str]:
-    """What the schema consists of, without its name and its tenant's id."""
+    """Return the objects of the schema, without its name and its tenant's id."""
     with server_scope(tenant.server), connection.cursor() as cursor:
         cursor.execute(_CATALOG, {"schema": tenant.schema_name})
         return sorted(_nameless(tenant, line) for (line,) in cursor.fetchall())
@@ -86,9 +86,9 @@ _UNNUMBERED = {
 
 
 def rows(tenant: Tenant, *, numbered: bool = True) -> dict[str, list[Any]]:
-    """All rows of the schema, and where its sequences are, without times and orders.
+    """Return all rows of the schema, and the state of its sequences, without times and orders.
 
-    Where not `numbered`, also without the numbers that rows get in the order in which they come.
+    Unless `numbered`, also without the numbers that rows get in order of insertion.
     """
     found: dict[str, list[Any]] = {}
     with tenant_scope(tenant.id), connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""Tenants that are brought back to an earlier state."""
+"""Bring tenants back to an earlier state."""
 
 from django.contrib.contenttypes.management import inject_rename_contenttypes_operations
 from django.db.migrations import Migration
@@ -9,12 +9,12 @@ from tenants.schemas.executor import AtomicExecutor
 
 
 def since(app: str, name: str) -> int:
-    """How many migrations the history has from this one on."""
+    """Return the number of migrations in the history from this one on."""
     return len(_history()) - [(each.app_label, each.name) for each in _history()].index((app, name))
 
 
 def undo(tenant: Tenant, migrations: int) -> None:
-    """Let Django unapply the last migrations of the history; the tenant's row knows of it."""
+    """Unapply the last migrations of the history with Django, and update the tenant's row."""
     with server_scope(tenant.server):
         connection.set_schema(tenant.schema_name)
         plan = [(each, True) for each in reversed(_history()[-migrations:])]

@@ -1,18 +1,18 @@
-"""Processes of the version before go on while tenants are migrated: what migrations take away."""
+"""Migrations that remove what processes of the previous version use."""
 
 import re
 
 from tenants.schemas.recording import recording
 from tests import database
 
-# What takes from processes that run something they know, or makes them wait while a table is
-# written anew. A longer varchar is neither.
+# Operations that remove something that running processes use, or that lock a table while it is
+# rewritten. A longer varchar does neither.
 CONTRACTS = re.compile(
     r"DROP (TABLE|COLUMN|VIEW)|RENAME (COLUMN|TO)|GENERATED ALWAYS AS"
     r"|ALTER COLUMN \S+ (TYPE (?!varchar)|SET NOT NULL|DROP DEFAULT)"
 )
-# Migrations that do so to a table that stood before, and what it means meanwhile. A new one has to
-# say so here, and in docs/operations.md.
+# Migrations with such an operation on an existing table, and its effect. A new one must be added
+# here, and to docs/operations.md.
 KNOWN = {
     "contenttypes.0002_remove_content_type_name": "Django's; no version of ours knew the column",
 }

@@ -1,4 +1,4 @@
-"""Migrating many tenants: some first, in waves, those that are locked, broken or lost."""
+"""Migrating many tenants: canaries first, in waves, and with locked, broken or lost tenants."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -24,14 +24,14 @@ def _as_owner(as_owner: AsOwner, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setattr(fleet, "RETRY_PAUSES_SECONDS", (0, 0))
     with as_owner():
         yield
-        # The standing tenants are as they were.
+        # The shared tenants are unchanged.
         fleet.RETRY_PAUSES_SECONDS = ()
         migrate(tenant=True)
 
 
 @pytest.fixture
 def behind() -> dict[str, Tenant]:
-    """Three tenants by their slugs, each of which lacks a migration."""
+    """Three tenants by slug, each of which lacks a migration."""
     tenants = {}
     for slug in ("one", "three", "two"):
         tenants[slug] = provisioning.create_tenant(slug=slug)
@@ -41,7 +41,7 @@ def behind() -> dict[str, Tenant]:
 
 @contextmanager
 def locked(tenant: Tenant) -> Iterator[int]:
-    """Let a long transaction of the application's read a table; gives its backend's process id."""
+    """Lock a table by a long read of the application. Yield its backend's process id."""
     with psycopg.connect(database.url_of("owner")) as other:
         other.execute(f"SELECT count(*) FROM {tenant.schema_name}.auth_user")
         yield other.info.backend_pid
@@ -89,7 +89,7 @@ def test_locked_tenant_is_retried_after_the_others(
 
 
 def test_waiting_for_a_lock_does_not_block_others(behind: dict[str, Tenant]) -> None:
-    """Else who reads the table waits behind the migration, and the migration behind a long read."""
+    """Otherwise readers of the table wait for the migration, and the migration for a long read."""
     with locked(behind["one"]):
         _, err, _ = migrate(schema_name="one", lock_timeout=0.1)
         with tenant_scope(behind["one"].id):

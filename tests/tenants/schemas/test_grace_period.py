@@ -1,4 +1,4 @@
-"""The grace period of a deleted tenant: its commands, its length, and its end, which comes once."""
+"""The grace period of a deleted tenant: its commands, its length, and its single end."""
 
 import random
 import subprocess
@@ -22,7 +22,7 @@ from tests import database
 from tests.tenants.schemas.test_provisioning_at_once import SET_UP
 
 DAY = timedelta(days=1)
-# The owner's worker, killed before its nth statement.
+# The owner worker, killed before its nth statement.
 DIE = f"""{SET_UP}
 import os, signal
 from django.db import connections
@@ -53,7 +53,7 @@ def run(*arguments: str) -> str:
 
 
 def make_due(tenant: Tenant) -> None:
-    """Have it deleted, as if the grace period were over."""
+    """Delete it, with a grace period that is over."""
     provisioning.ask_to_delete(tenant)
     long_ago = timezone.now() - 99 * DAY
     with database.as_owner():
@@ -63,7 +63,7 @@ def make_due(tenant: Tenant) -> None:
 
 
 def assert_gone(tenant: Tenant) -> None:
-    """Nothing of it is left, and it was deleted once."""
+    """Check that nothing of it is left, and that it was deleted once."""
     with database.as_owner(), public_scope(), connection.cursor() as cursor:
         cursor.execute("SELECT to_regnamespace(%s)", [tenant.schema_name])
         assert cursor.fetchone() == (None,)
@@ -105,7 +105,7 @@ def test_second_deletion_has_a_full_grace_period(tenant_a: Tenant) -> None:
     with database.as_owner():
         assert provisioning.delete_due() == 0
     provisioning.restore_tenant(tenant_a)
-    # No worker of the owner's runs until the first period would be over.
+    # No owner worker runs until the first period would be over.
     with database.as_owner():
         Tenant.objects.filter(pk=tenant_a.pk).update(delete_at=timezone.now() - DAY)
     provisioning.ask_to_delete(tenant_a)

@@ -1,4 +1,4 @@
-"""Killed at any moment, migrate and create_tenant go on, and end in equal schemas."""
+"""After a kill at any moment, migrate and create_tenant continue, and produce equal schemas."""
 
 import random
 import subprocess
@@ -18,7 +18,7 @@ from tests.tenants.schemas.test_provisioning_at_once import CREATE, MIGRATE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
-# From the earlier one on, the tables of most apps are made.
+# From the earlier one on, the tables of most apps are created.
 LATER, EARLIER = ("memory", "0002_langgraph_checkpoints"), ("memory", "0001_initial")
 TIMES = [2, pytest.param(100, marks=pytest.mark.long)]
 

@@ -27,7 +27,7 @@ def _as_owner(as_owner: AsOwner) -> Iterator[None]:
 
 
 def migrate(*arguments: str, **options: object) -> tuple[list[str], list[str], CommandError | None]:
-    """Run migrate; return the lines of stdout and of stderr, and how it failed."""
+    """Run migrate. Return the lines of stdout and of stderr, and the error."""
     out, err = StringIO(), StringIO()
     failure = None
     try:
@@ -48,14 +48,14 @@ def run(sql: str) -> list[tuple[object, ...]]:
 
 
 def forget_migration(tenant: Tenant) -> None:
-    """Let a migration be applied again, which it can."""
+    """Make a migration pending that can be applied again."""
     with tenant_scope(tenant.id):
         run("DELETE FROM django_migrations WHERE app = 'isolation'")
     Tenant.objects.filter(id=tenant.id).update(migrated_to="")
 
 
 def break_schema(tenant: Tenant) -> None:
-    """Let a migration be applied again that will miss a table."""
+    """Make a migration pending that lacks a table."""
     forget_migration(tenant)
     with tenant_scope(tenant.id):
         run("DROP TABLE django_session")
@@ -124,18 +124,18 @@ def test_several_processes_produce_the_result_of_one(
     assert [line.split()[1] for line in err] == ["tenant-c"]
     assert str(failure).startswith("1 of 4 tenants not migrated: tenant-c.")
     assert Tenant.objects.get(id=begun.id).state == "active"
-    # The parent's connection, and with it its lock, has survived its children.
+    # The parent's connection and its lock survived the children.
     assert run("SELECT current_user") == [("konstruct_owner",)]
 
 
 def test_a_tenant_that_never_served_is_no_failure_of_the_run(
     monkeypatch: pytest.MonkeyPatch, tenant_a: Tenant
 ) -> None:
-    """Else neither `manage.py serve` nor compose would start for all the others."""
+    """Otherwise `manage.py serve` and compose would not start for the other tenants."""
     monkeypatch.setattr(fleet, "MIN_POOLED_SCHEMAS", 0)
     never = Tenant.objects.create(slug="a-never-served", name="cannot be set up")
     run(f"CREATE SCHEMA {never.schema_name}")
-    run(f"CREATE TABLE {never.schema_name}.memory_message (other int)")  # in the way
+    run(f"CREATE TABLE {never.schema_name}.memory_message (other int)")  # a conflicting table
     forget_migration(tenant_a)
     out, err, failure = migrate(parallel=2)
     assert failure is None
@@ -146,9 +146,9 @@ def test_a_tenant_that_never_served_is_no_failure_of_the_run(
     assert err[1].startswith("Not set up yet: a-never-served. The owner's worker goes on trying;")
     never.refresh_from_db()
     assert (never.state, bool(never.provisioning_error)) == ("provisioning", True)
-    # Named, it is what the run is for.
+    # If named, it is the purpose of the run.
     assert str(migrate(schema_name="a-never-served")[2]).startswith("1 of 1 tenants not migrated")
-    # What is done to migrated schemas does not concern it.
+    # Commands for migrated schemas ignore it.
     assert migrate(check_unapplied=True)[2] is None
     assert migrate("isolation", plan=True)[2] is None
     assert migrate("isolation")[2] is None

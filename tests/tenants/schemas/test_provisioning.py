@@ -1,4 +1,4 @@
-"""Provisioning: nothing half-made serves, and whatever failed can be tried again."""
+"""Provisioning: no incomplete tenant is served, and a failed run can be repeated."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Tenants made by several processes at once, beside the owner's worker, and by killed ones."""
+"""Tenants created by several processes at once, beside the owner worker, and by killed ones."""
 
 import contextlib
 import signal
@@ -34,13 +34,13 @@ from django.core.management import call_command
 for slug in sys.argv[1:]:
     call_command("create_tenant", slug)
 """
-# The worker's job without its pauses, so that it is at each new tenant as soon as create_tenant.
+# The worker's job without its pauses, so that it sees each new tenant as soon as create_tenant.
 PROVISION = f"""{SET_UP}
 from tenants.schemas.provisioning import provision_registered
 while True:
     provision_registered()
 """
-# create_tenant that is killed before its nth statement, on whichever server.
+# create_tenant, killed before its nth statement, on any server.
 DIE = f"""{SET_UP}
 import os, signal
 from django.core.management import call_command
@@ -63,10 +63,10 @@ call_command("migrate")
 
 
 def assert_complete(slug: str) -> None:
-    """It serves, and has all migrations, valid indexes only, and a policy on each table."""
+    """Check that it is served, with all migrations, valid indexes, and a policy on each table."""
     tenant = Tenant.objects.get(slug=slug)
     assert (tenant.state, tenant.provisioning_error) == ("active", "")
-    with database.as_owner():  # who reads it, where no earlier test of this process has
+    with database.as_owner():  # reads the recording if no earlier test has
         assert tenant.migrated_to == recording().state
     with server_scope(tenant.server), connection.cursor() as cursor:
         cursor.execute(
@@ -154,7 +154,7 @@ def test_lock_timeout_names_the_tenant(as_owner: AsOwner, monkeypatch: pytest.Mo
         caught.value
     )
     tenant.refresh_from_db()
-    # It is the other's to say how it went.
+    # The other run reports the result.
     assert (tenant.state, tenant.provisioning_error) == ("provisioning", "")
 
 
@@ -177,7 +177,7 @@ def test_a_tenant_is_not_deleted_while_it_is_made(
 
 
 def test_waiting_for_a_lock_keeps_no_snapshot(as_owner: AsOwner, tenant_a: Tenant) -> None:
-    """A snapshot would keep every CREATE INDEX CONCURRENTLY of the database from ending."""
+    """A snapshot would block every CREATE INDEX CONCURRENTLY of the database."""
     seen = []
 
     class Seen(Exception):
@@ -209,7 +209,7 @@ def test_waiting_for_a_lock_keeps_no_snapshot(as_owner: AsOwner, tenant_a: Tenan
 
 @contextlib.contextmanager
 def another_holds(tenant: Tenant) -> Iterator[int]:
-    """Hold the lock of the tenant's schema in another session; gives its backend's process id."""
+    """Hold the lock of the tenant's schema in another session. Yield its backend's process id."""
     ours = {alias: connections[alias] for alias in connections}
     with (
         database.as_owner(),

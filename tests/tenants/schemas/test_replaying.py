@@ -1,4 +1,4 @@
-"""A schema by replay is the schema that Django's own migrate would have made."""
+"""A replayed schema equals the schema of Django's own migrate."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ Make = Callable[[str], Tenant]
 def _as_owner(as_owner: AsOwner, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     with as_owner():
         yield
-    # Where a replay fails, Django goes on, and nobody would notice.
+    # If a replay fails, Django's migrations run instead, without an error.
     assert [entry for entry in caplog.records if entry.levelno >= logging.WARNING] == []
 
 
@@ -47,7 +47,7 @@ _expected: list[Expected] = []
 
 @pytest.fixture
 def by_django(monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Make a tenant without a recording."""
+    """Create a tenant without a recording."""
 
     def make(slug: str) -> Tenant:
         with monkeypatch.context() as patch:
@@ -58,7 +58,7 @@ def by_django(monkeypatch: pytest.MonkeyPatch) -> Make:
 
 
 def upgrade(tenant: Tenant) -> int:
-    """Do what migrate does with a tenant that serves; how many migrations it lacked."""
+    """Migrate an active tenant. Return the number of missing migrations."""
     command = MigrateSchema()
     assert migrating._upgrade(tenant, command, recording()) is not None
     return command.applied
@@ -66,7 +66,7 @@ def upgrade(tenant: Tenant) -> int:
 
 @pytest.fixture
 def expected(by_django: Make) -> Expected:
-    """The schema that Django's migrate makes, made once for this module."""
+    """The schema of Django's migrate, created once for this module."""
     if not _expected:
         tenant = by_django("by-django")
         _expected.append(Expected(catalog(tenant), rows(tenant), rows(tenant, numbered=False)))
@@ -95,7 +95,7 @@ def test_an_upgrade_from_an_earlier_state_equals_djangos(expected: Expected, eve
             state = executor.migrate([], plan=[(migration, False)], state=state)
             if number % every == 0:
                 earlier = connection.savepoint()
-                enforce_rls(connection)  # as every migrate ended
+                enforce_rls(connection)  # at the end of every migrate
                 assert upgrade(tenant) == len(plan) - number - 1
                 found = catalog(tenant), rows(tenant, numbered=False)
                 assert found == (expected.catalog, expected.unnumbered), f"from {migration}"
@@ -147,7 +147,7 @@ def test_changed_code_is_recorded_again(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_python_that_makes_rows_runs_for_each_tenant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it makes up for one tenant, such as a secret, is no other's."""
+    """A generated value of one tenant, such as a secret, is not shared with another."""
 
     def make_up(apps: Any, editor: Any) -> None:
         apps.get_model("auth", "Group").objects.create(name=f"made up {uuid4()}")

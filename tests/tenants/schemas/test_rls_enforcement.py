@@ -1,4 +1,4 @@
-"""Tables that no migration of ours protects are protected, or refused, at the end of migrate."""
+"""Tables of third-party migrations are protected, or refused, at the end of migrate."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,7 +1,7 @@
-"""A migration of a released app neither rewrites nor locks a large table, and old code goes on.
+"""A migration of a released app neither rewrites nor locks a large table; old code continues.
 
-It is read from the operations, beside test_expand_and_contract.py, which reads the statements that
-are recorded. Models that the migration makes itself are empty: everything may be done to them.
+The test reads the operations, and test_expand_and_contract.py the recorded statements. Models
+created by the same migration are empty, so every operation on them is safe.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,7 +37,7 @@ CONTRACTS = (AlterModelTable, DeleteModel, RemoveField, RenameField, RenameModel
 
 
 def faults(app: str, migration: Migration, state: ProjectState) -> Iterator[str]:
-    """What of the migration is not safe beside processes of the version before.
+    """Return the operations that are unsafe beside processes of the previous version.
 
     Args:
         state: of the models before the migration.

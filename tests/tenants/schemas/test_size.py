@@ -1,9 +1,9 @@
-"""What an empty tenant occupies: each index is 8 kB in every schema, read or not."""
+"""The size of an empty tenant: each index takes 8 kB in every schema."""
 
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 
-# Plain indexes whose columns are the first ones of another index that serves the same.
+# Plain indexes whose columns are a prefix of another index.
 _REPEATED = """
     SELECT a.indexrelid::regclass::text, b.indexrelid::regclass::text
     FROM pg_index AS a

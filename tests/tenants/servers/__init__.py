@@ -1,1 +1,1 @@
-"""Tests of tenants on several servers; a package, so that its servers end with its last test."""
+"""Tests of tenants on several servers. A package, so that its servers end with its last test."""

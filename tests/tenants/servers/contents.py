@@ -1,4 +1,4 @@
-"""What a tenant has on a server, as a superuser sees it, from whom no policy hides a row."""
+"""The rows of a tenant on a server, read by a superuser, for whom no policy applies."""
 
 import psycopg
 from django.conf import settings
@@ -11,7 +11,7 @@ from tests.servers.postgres import Server
 
 
 def contents(tenant: Tenant, server: str, schema: str = "") -> dict[str, object]:
-    """All rows by table, the state of each sequence, and the outbox; empty if nothing is there."""
+    """Return all rows by table, the state of each sequence, and the outbox; empty without any."""
     url = database.url_of("superuser") if server == MAIN else Server(server).url("superuser")
     schema = schema or tenant.schema_name
     with psycopg.connect(url, options="-c timezone=UTC") as session:
@@ -33,6 +33,6 @@ def contents(tenant: Tenant, server: str, schema: str = "") -> dict[str, object]
 
 
 def where(tenant: Tenant) -> dict[str, dict[str, object]]:
-    """What it has on each server that has a schema of its name."""
+    """Return the rows of the tenant on each server that has its schema."""
     names = [MAIN, *settings.TENANT_DATABASES]
     return {name: found for name in names if (found := contents(tenant, name))}

@@ -1,4 +1,4 @@
-"""A move beside what else is done with its tenant, and one whose servers go away meanwhile."""
+"""A move during other operations on its tenant, and a move whose servers fail."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -42,7 +42,7 @@ STEPS = ("_new_schema", "_fill", "_hold", "_take_over", "_leave")
 
 @pytest.fixture
 def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
-    """A tenant on a server that tests may stop, with messages of bob and carl, and work."""
+    """A tenant on a server that tests may stop, with messages of bob and carl, and jobs."""
     with database.as_owner():
         made = provisioning.create_tenant(slug="mover", server="eu1")
     with tenant_scope(made.id):
@@ -60,7 +60,7 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
 
 @pytest.fixture
 def during(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Let something be done once, after a step of the move or before it."""
+    """Run a function once, after a step of the move or before it."""
 
     def do(step: str, act: Callable[[], object], *, before: bool = False) -> None:
         owner: Any = moving if step == "_switch" else Transfer
@@ -88,7 +88,7 @@ def _move(tenant: Tenant, **options: Any) -> Any:
 
 
 def _elsewhere(work: Callable[[], object]) -> object:
-    """What another thread of the owner's gets, or the error."""
+    """Return the result of another thread of the owner, or its error."""
     got: list[object] = []
 
     def run() -> None:
@@ -115,7 +115,7 @@ def _lose_sessions_of_main() -> None:
 
 
 def _case(step: str, lost: str) -> Any:
-    """The one in which the tenant has left a server that is lost, or a long one."""
+    """Return a case. All are long, except the loss of eu1 in the step `_leave`."""
     marks = () if (step, lost) == ("_leave", "eu1") else pytest.mark.long
     return pytest.param(step, lost, marks=marks)
 
@@ -270,7 +270,7 @@ def test_move_waits_for_open_transactions_without_deadlock(
 
         def run(session: Any, statement: str, *values: object) -> Any:
             if statement == "ROLLBACK":
-                waited.set()  # it has waited once, and will again
+                waited.set()  # it has waited once, and will wait again
             return real(session, statement, *values)
 
         monkeypatch.setattr(transfer, "run", run)

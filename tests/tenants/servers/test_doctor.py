@@ -1,4 +1,4 @@
-"""The doctor looks at each server; one that is down leaves the others."""
+"""The doctor checks each server; one that is down does not affect the others."""
 
 import json
 from contextlib import suppress

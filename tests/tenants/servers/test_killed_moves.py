@@ -1,4 +1,4 @@
-"""A move that is killed after any statement: the tenant is whole, on exactly one server."""
+"""A move that is killed after any statement: the tenant is complete, on exactly one server."""
 
 import os
 import random
@@ -35,7 +35,7 @@ NEVER = 10**9
 
 @pytest.fixture(scope="module")
 def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
-    """A tenant that is moved to and fro."""
+    """A tenant that is moved back and forth."""
     with database.as_owner():
         made = provisioning.create_tenant(slug="killed", server=MAIN)
     with tenant_scope(made.id):
@@ -49,15 +49,15 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
 
 
 def _move_in_child(tenant: Tenant, to: str, *, killed_before: int) -> int | None:
-    """Move in a process that kills itself before that statement.
+    """Run the move in a process that kills itself before that statement.
 
-    Returns how many statements the move took, None if it was killed.
+    Return the number of statements of the move, None if it was killed.
     """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         sent = 0
-        # What the parent is connected to must be neither used nor closed.
+        # The connections of the parent must be neither used nor closed.
         inherited = [(each, each.connection) for each in connections.all(initialized_only=True)]
         for each, _ in inherited:
             each.connection = None
@@ -89,7 +89,7 @@ def _move_in_child(tenant: Tenant, to: str, *, killed_before: int) -> int | None
 
 
 def _kill(tenant: Tenant, before: int) -> str:
-    """Move the tenant, and kill the move; the server on which the tenant is then."""
+    """Move the tenant, and kill the move. Return the tenant's server afterwards."""
     was = where(tenant)
     with database.as_owner():
         tenant.refresh_from_db()
@@ -97,14 +97,14 @@ def _kill(tenant: Tenant, before: int) -> str:
         _move_in_child(tenant, to, killed_before=before)
         tenant.refresh_from_db()
         found = where(tenant)
-        if tenant.moving_to:  # nobody is served, and either is whole, or both
+        if tenant.moving_to:  # the tenant is not served, and either copy is complete, or both
             assert all(each["outbox"] for each in found.values())
 
         def is_settled() -> bool:
             settle_moves()
             return not Tenant.objects.filter(pk=tenant.pk).exclude(moving_to="").exists()
 
-        # Postgres needs a moment to see that the other process has died.
+        # Postgres needs a moment to notice the death of the other process.
         assert poll(is_settled, seconds=10)
         tenant.refresh_from_db()
     ((server, contents),) = where(tenant).items()
@@ -136,7 +136,7 @@ def test_killed_move_continues_or_is_reverted(tenant: Tenant) -> None:
 def test_fifty_moves_are_killed_anywhere(tenant: Tenant) -> None:
     last = _statements(tenant)
     chosen = random.Random(23)
-    # Half of them where it is decided: at the end, after the rows.
+    # Half of the kills are at the decision: at the end, after the rows.
     places = [chosen.randrange(1, last + 1) for _ in range(25)]
     places += [last - chosen.randrange(40) for _ in range(25)]
     ended = []

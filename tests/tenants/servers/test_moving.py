@@ -1,4 +1,4 @@
-"""Moving a tenant: nothing is lost, and nobody writes what is left behind."""
+"""Moving a tenant: no row is lost, and the old copy gets no writes."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
-    """A tenant on the main server, with an agent, messages, and work that waits."""
+    """A tenant on the main server, with an agent, messages, and waiting jobs."""
     with database.as_owner():
         made = provisioning.create_tenant(slug="mover", server=MAIN)
     with tenant_scope(made.id):
@@ -79,7 +79,7 @@ def test_all_of_a_tenant_moves_and_is_served_from_there(
         before = contents(tenant, tenant.server)
         _move(tenant, to)
         assert where(tenant) == {to: before}
-        # In the process that has just served it from elsewhere.
+        # In the process that served it from the other server.
         close_old_connections()
         client = Client(headers={"host": "mover.localhost", "authorization": f"Bearer {key}"})
         assert [each["name"] for each in client.get("/api/v1/agents/").json()["results"]] == ["Ada"]
@@ -89,7 +89,7 @@ def test_all_of_a_tenant_moves_and_is_served_from_there(
     assert _waiting(tenant) == {"embedding": 30, "reply": 1}
     with tenant_scope(tenant.id):
         say(tenant, "after", index=False)
-        # Numbers go on where they were.
+        # Sequences continue.
         assert AccessEvent.objects.count() == AccessEvent.objects.latest("id").id
     event = OperatorEvent.objects.filter(action="edit", name="mover").latest("id")
     assert event.detail["command"] == "move_tenant"
@@ -139,7 +139,7 @@ def test_old_copy_is_removed_by_an_erasure_in_the_tenant(
 
 
 class _Meanwhile(Watch):
-    """Changes rows of every kind while the tenant is copied, and looks whether it is served."""
+    """Changes rows of every kind while the tenant is copied, and checks whether it is served."""
 
     def __init__(self, tenant: Tenant) -> None:
         self.tenant = tenant
@@ -192,7 +192,7 @@ def test_process_with_the_old_place_of_a_tenant_writes_nothing(
         with pytest.raises(ProgrammingError) as refused:
             create_agent(tenant_id=tenant.id, name="late")
         assert isinstance(as_tenant_moving(refused.value), TenantMoving)
-    assert _agents(tenant) == ["Ada"]  # and knows by now
+    assert _agents(tenant) == ["Ada"]  # and has received the new server by now
 
 
 def test_a_policy_that_hides_rows_loses_none(tenant: Tenant, further: dict[str, Server]) -> None:
@@ -268,7 +268,7 @@ def test_dry_run_prints_the_rows_and_changes_nothing(
 
 
 def test_foreign_keys_do_not_prevent_a_move(tenant: Tenant) -> None:
-    """Tables are copied in any order, and rows taken away and put back, in one transaction."""
+    """Tables are copied in any order, and rows removed and restored, in one transaction."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT conrelid::regclass, conname FROM pg_constraint WHERE contype = 'f'"

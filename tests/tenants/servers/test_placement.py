@@ -1,4 +1,4 @@
-"""Tenants on three servers: each way to a tenant goes to its own, and the walls are the same."""
+"""Tenants on three servers: every access uses the tenant's own server, with the same isolation."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def placed(further: dict[str, Server]) -> Iterator[dict[str, Tenant]]:
-    """A tenant on each server, called after it, with an agent called after it."""
+    """A tenant on each server, with its name, and an agent with the same name."""
     made = {}
     with database.as_owner():
         for server in (MAIN, *further):
@@ -83,7 +83,7 @@ def test_scopes_of_several_servers_can_be_nested(placed: dict[str, Tenant]) -> N
                 assert Tenant.objects.filter(slug__startswith="on-").count() == 3
             assert names() == ["eu2"]
         assert names() == ["eu1"]
-        # Of the list, which is on another server, a tenant sees itself.
+        # Of the list on another server, a tenant sees only itself.
         assert list(Tenant.objects.all()) == [placed["eu1"]]
         assert [each.domain for each in Domain.objects.all()] == ["on-eu1.localhost"]
     assert (current_server(), current_tenant_id()) == (MAIN, None)
@@ -265,7 +265,7 @@ def test_a_server_that_is_down_is_its_tenants_matter_alone(
         assert f"tenants not migrated: {', '.join(there)}. Remove" in str(not_reached.value)
         said = capsys.readouterr().err
         assert said.count("its server's public schema was not migrated") == len(there)
-        # What waits there is swept by nobody, and keeps no worker from what waits elsewhere.
+        # No process sweeps the jobs there, and they do not block the jobs elsewhere.
         assert list(jobs.claim_of_all_servers(KINDS["reply"])) == []
         jobs.sweep()
         with database.as_owner():

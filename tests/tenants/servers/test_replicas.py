@@ -1,4 +1,4 @@
-"""A standby of a server: what may be a moment old is read there, and nothing else."""
+"""A standby of a server: only reads that may be stale use it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def standby(further: dict[str, Server]) -> Iterator[Server]:
-    """A server that eu1 streams to."""
+    """A server that streams from eu1."""
     with further["eu1"].standby() as streaming:
         close_old_connections()
         yield streaming
@@ -39,7 +39,7 @@ def standby(further: dict[str, Server]) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def tenant(further: dict[str, Server], standby: Server) -> Iterator[Tenant]:
-    """A tenant of which the standby, which lags, has one agent and one message, eu1 two of each."""
+    """A tenant with one agent and one message on the lagging standby, and two of each on eu1."""
     with database.as_owner():
         made = provisioning.create_tenant(slug="read", server="eu1")
     with tenant_scope(made.id):
