@@ -1,8 +1,8 @@
 """Write the catalogues of translations: `python -m tests.konstruct.admin.catalogues`.
 
 It finds marked texts without GNU gettext: in Python by the syntax tree, in templates by Django's
-parser, and names of models by the registry. New texts are added without a translation, texts that
-are gone are removed, and the files that Django reads (.mo) are written.
+parser, and names of models by the registry. It adds new texts without a translation, removes
+deleted texts, and writes the files that Django reads (.mo).
 """
 
 import ast
@@ -24,7 +24,7 @@ LANGUAGES: Final = ("de", "es")
 PACKAGES: Final = ("konstruct", "memory", "tenants")
 MARKERS: Final = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext"}
 CONSTANT: Final = re.compile(r"""_\(("[^"]+"|'[^']+')\)""")
-# Texts that mean something else in Django, or that it leaves in English.
+# Texts with another meaning in Django, or without a translation there.
 OURS: Final = frozenset(
     (
         *("History", "Save and add another", "Save and continue editing"),
@@ -32,7 +32,7 @@ OURS: Final = frozenset(
         *("content", "Disabled", "Enabled", "Password-based authentication", "message", "name"),
     )
 )
-# Texts of Django's own pages that it has in no German.
+# Texts of Django's own pages without a German translation.
 OF_DJANGO: Final = (
     "Disabled",
     "Enabled",
@@ -40,14 +40,14 @@ OF_DJANGO: Final = (
     "Whether the user will be able to authenticate using a password or not. If disabled, they may "
     "still be able to authenticate using other backends, such as Single Sign-On or LDAP.",
 )
-# Functions with the subject of an entry of the operators' log as their third argument.
+# Functions whose third argument is the subject of an entry of the operators' log.
 OPERATIONS: Final = {"record_command", "record_operation", "record_by_person"}
-# A text in one form, or in two of which the second is the plural.
+# A text in one form, or in two, singular and plural.
 Text = tuple[str, str]
 
 
 def marked_texts() -> dict[Text, str]:
-    """Return each marked text with a place that has it."""
+    """Return each marked text with one place."""
     found: dict[Text, str] = {}
     sources = (_in_python, _subjects, _in_templates, _of_models, _of_unfold, _of_data)
     for text, place in chain.from_iterable(source() for source in sources):
@@ -75,7 +75,7 @@ def _of_source(source: str, place: str) -> Iterator[tuple[Text, str]]:
 
 
 def _subjects() -> Iterator[tuple[Text, str]]:
-    """Subjects of entries of the logs: what follows an `Action`, and names of pages with tools."""
+    """Yield subjects of log entries: arguments after an `Action`, and names of pages with tools."""
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             if "migrations" not in path.parts:
@@ -102,7 +102,7 @@ def _subject(node: ast.AST) -> ast.AST | None:
 
 
 def _texts_in(found: ast.AST | None) -> Iterator[str]:
-    """Return the texts that an expression of a subject may have; ids of columns are none."""
+    """Yield the possible texts of a subject's expression, without ids of columns."""
     choices = [found.body, found.orelse] if isinstance(found, ast.IfExp) else [found]
     for each in choices:
         if isinstance(each, ast.Constant) and re.fullmatch(r"[a-zA-Z ]{2,}", str(each.value)):
@@ -135,7 +135,7 @@ def texts_of_template(source: str) -> Iterator[Text]:
 
 
 def _of_models() -> Iterator[tuple[Text, str]]:
-    """Names, help texts and choices of the models that a page shows, and states of jobs."""
+    """Return names, help texts and choices of models on pages, and states of jobs."""
     from konstruct.urls import public, tenant  # noqa: F401  (they register the pages)
     from tenants.admin.sites import operator_site, tenant_site
 
@@ -162,7 +162,7 @@ def _of_models() -> Iterator[tuple[Text, str]]:
 
 
 def _of_data() -> Iterator[tuple[Text, str]]:
-    """Words that are data elsewhere, and that pages translate where they show them."""
+    """Return stored words that pages translate."""
     from konstruct.admin.memory.recall_events import REASONS
     from konstruct.admin.memory.sources import SIGNALS
     from konstruct.api.models import KeyScope
@@ -191,7 +191,7 @@ def _of_data() -> Iterator[tuple[Text, str]]:
         "roles of messages": (*Role.values, "system", "tool", "review required"),
         "scopes of keys": KeyScope.values,
         "tiers of models": ModelTier.values,
-        # A kind registers itself, also those of tests in the same process.
+        # A kind registers itself, including those of tests in the same process.
         "kinds of jobs": [name for name in KINDS if not name.endswith("-in-tests")],
         "purposes of calls": PURPOSES,
         "ways of recall": (*MODES, *PRESETS),
@@ -206,7 +206,7 @@ def _of_data() -> Iterator[tuple[Text, str]]:
 
 
 def _of_unfold() -> Iterator[tuple[Text, str]]:
-    """Texts of the pages of unfold, which has no translations, that Django has not either."""
+    """Return texts of unfold's pages, which has no translations, without Django's own."""
     import unfold
 
     folder = Path(unfold.__file__).parent
@@ -224,7 +224,7 @@ def _of_unfold() -> Iterator[tuple[Text, str]]:
 
 @cache
 def _known() -> frozenset[str]:
-    """Return the texts that Django itself has in German."""
+    """Return the texts that Django has in German."""
     catalogues = Path(django.__file__).parent.glob("**/locale/de/LC_MESSAGES/django.mo")
     return frozenset(entry.msgid for path in catalogues for entry in polib.mofile(str(path)))
 
@@ -234,7 +234,7 @@ def _is_known(text: str) -> bool:
 
 
 def catalogue(language: str) -> polib.POFile:
-    """Return the catalogue of a language, an empty one if there is none."""
+    """Return the catalogue of a language, an empty one if it does not exist."""
     path = LOCALE / language / "LC_MESSAGES" / "django.po"
     if path.exists():
         return polib.pofile(str(path), wrapwidth=100)
@@ -250,7 +250,7 @@ def catalogue(language: str) -> polib.POFile:
 
 
 def write() -> None:
-    """Bring all catalogues up to date."""
+    """Update all catalogues."""
     texts = marked_texts()
     for language in LANGUAGES:
         old = {(entry.msgid, entry.msgid_plural): entry for entry in catalogue(language)}

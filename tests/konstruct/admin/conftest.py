@@ -1,4 +1,4 @@
-"""Fixtures of the admin: clients that are logged in, and a tenant with rows of each kind."""
+"""Fixtures of the admin: logged-in clients, and a tenant with rows of each kind."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -91,7 +91,7 @@ def send_message() -> Callable[..., Message]:
 
 @pytest.fixture(scope="session")
 def fail() -> Callable[[Program, UUID], None]:
-    """Let the reply to a message fail."""
+    """Make the reply to a message fail."""
 
     def give_up(program: Program, message_id: UUID) -> None:
         with tenant_scope(program.tenant.id):

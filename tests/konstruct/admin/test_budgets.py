@@ -1,4 +1,4 @@
-"""What each page of a tenant's admin may ask of Postgres: the same however much there is."""
+"""Query budgets of each page of a tenant's admin, independent of the number of rows."""
 
 from collections.abc import Callable
 from typing import Any
@@ -62,7 +62,7 @@ PAGES = {
     "thread_window": ("conversations/{shared}/window/", 12),
     "search_page": ("search/?q=sister", 40),
 }
-# What is not committed has no session: their budgets are in memory/test_sessions.py.
+# Uncommitted rows have no session: their budgets are in memory/test_sessions.py.
 OF_SESSIONS = {"session", "clear_session"}
 WITHOUT_A_GET = {
     "ask_questions",
@@ -101,7 +101,7 @@ def cost(client: Client, address: str) -> int:
 
 
 def more(program: Program, send_message: Callable[..., Message]) -> None:
-    """Much more of everything that pages list."""
+    """Create many more rows of all lists."""
     tenant_id, agent_id = program.tenant.id, program.agent.id
     for number in range(60):
         user = f"u{number}"
@@ -123,7 +123,7 @@ def more(program: Program, send_message: Callable[..., Message]) -> None:
 
 @pytest.fixture
 def known(pending_a: Program) -> dict[str, Any]:
-    """What addresses name."""
+    """Return the values of the parameters of addresses."""
     with tenant_scope(pending_a.tenant.id):
         update_agent(Agent.objects.get(pk=pending_a.agent.pk), persona="Curt.")
         reply = Message.objects.filter(in_reply_to__isnull=False).earliest("number")
@@ -185,14 +185,14 @@ def test_pages_keep_their_query_budgets_with_any_number_of_rows(
         f"{model._meta.app_label}/{model._meta.model_name}/" for model in tenant_site._registry
     ]
     budgets |= dict.fromkeys(lists, LIST)
-    cost(client, "")  # with what a process reads once
-    cost(client, PAGES["window"][0].format(**known))  # with the copy from before it was cleared
+    cost(client, "")  # with values that a process reads once
+    cost(client, PAGES["window"][0].format(**known))  # with the copy from before the clear
     few = {address: cost(client, address) for address in budgets}
     more(pending_a, send_message)
     many = {address: cost(client, address) for address in budgets}
     over = {address: many[address] for address in budgets if many[address] > budgets[address]}
     assert over == {}
-    # A random reply: it may have memories that were left out, whose texts take a query.
+    # A random reply: its trace may have excluded memories, whose texts take a query.
     del budgets["replies/review/"]
     assert {address: (few[address], many[address]) for address in budgets} == {
         address: (few[address], few[address]) for address in budgets

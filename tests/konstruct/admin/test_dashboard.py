@@ -1,4 +1,4 @@
-"""Today: what waits, with the ways to settle it; charts whose numbers lead to their rows."""
+"""Today: open items with links to them; charts whose numbers link to their rows."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Pages that refuse: of one look, with the right status, and with nothing of another tenant."""
+"""Error pages: one layout, the right status, and no data of another tenant."""
 
 from collections.abc import Callable
 from typing import Any

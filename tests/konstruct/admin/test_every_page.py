@@ -1,4 +1,4 @@
-"""Every page of both sites opens, in German, whatever its address; none changes what may not be."""
+"""Every page of both sites opens in German with any parameters. None changes append-only tables."""
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -40,7 +40,7 @@ def populated_a(module_populated: Program) -> Program:
     return module_populated
 
 
-# Tables that konstruct_app may only add to.
+# Tables in which konstruct_app may only insert.
 APPEND_ONLY = {
     *(Message, ConversationEmbedding, RecallEvent, Scope, WindowClear),
     *(AccessEvent, ErasureRequest, MessageErasure),
@@ -59,19 +59,19 @@ ODD_QUERIES = (
     "?_popup=1",
 )
 TURNS = cycle(ODD_QUERIES)
-# Keys that no row has: a number, a UUID, a text that is neither, one with a NUL.
+# Keys without a row: a number, a UUID, another text, and one with a NUL.
 ODD_KEYS = ("0", "999999999999999999999", "00000000-0000-4000-8000-000000000000", "x", "_00")
 
 
 def page(model: type[Model], name: str, *arguments: Any) -> str:
-    """Return the address of a page of a model's, which both sites have under the same name."""
+    """Return the address of a model's page, which has the same name on both sites."""
     urlconf = tenant if tenant_site.is_registered(model) else public
     view = f"admin:{model._meta.app_label}_{model._meta.model_name}_{name}"
     return reverse(view, urlconf=urlconf, args=arguments)
 
 
 def statuses(client: Client, addresses: Iterator[str]) -> dict[str, int]:
-    """Open the addresses, each once; what is in their way raises."""
+    """Open each address once. Errors on the way raise."""
     seen = {}
     for address in dict.fromkeys(addresses):
         answer = client.get(address, headers={"Accept-Language": "de"})
@@ -85,7 +85,7 @@ def statuses(client: Client, addresses: Iterator[str]) -> dict[str, int]:
 def list_addresses(
     model: type[Model], site_admin: Any, client: Client, *, each: bool
 ) -> Iterator[str]:
-    """The list of a model in every order, narrowed by every filter, and with odd parameters.
+    """Yield the list of a model in every order, with every filter, and with odd parameters.
 
     Args:
         each: order by each column by itself, with every choice of a filter and every odd parameter;
@@ -108,7 +108,7 @@ def list_addresses(
 
 
 def row_addresses(model: type[Model], keys: list[Any], *, each: bool) -> Iterator[str]:
-    """The pages of some rows, of rows that do not exist, and of one to be added.
+    """Yield the pages of some rows, of missing rows, and of a new one.
 
     Args:
         each: ask every page for every key that no row has; else for two of them.
@@ -121,7 +121,7 @@ def row_addresses(model: type[Model], keys: list[Any], *, each: bool) -> Iterato
 
 
 def site_addresses(site: Any) -> Iterator[str]:
-    """The pages that belong to no model."""
+    """Yield the pages that belong to no model."""
     yield "/admin/"
     yield from ("/admin/palette/", "/admin/palette/?s=a", "/admin/palette/?s=a&extended=1")
     yield from ("/admin/password_change/", "/admin/password_change/done/", "/admin/jsi18n/")
@@ -132,7 +132,7 @@ def site_addresses(site: Any) -> Iterator[str]:
 def open_everything(
     site: Any, client: Client, tenant: Tenant | None, *, each: bool
 ) -> dict[str, int]:
-    """Open every page of a site; return each address with its status."""
+    """Open every page of a site. Return each address with its status."""
     seen = statuses(client, site_addresses(site))
     for model, site_admin in site._registry.items():
         with tenant_scope(tenant.id) if tenant else nullcontext():
@@ -146,7 +146,7 @@ def open_everything(
 
 
 def own_addresses(program: Program) -> Iterator[str]:
-    """The pages that are not a model's, with addresses that name something, nothing or nonsense."""
+    """Yield pages without a model, with valid, unknown and invalid values in their addresses."""
     with tenant_scope(program.tenant.id):
         messages = list(Message.objects.values_list("pk", flat=True))
         fact = MemoryEntry.objects.as_of().get().pk
@@ -253,7 +253,7 @@ def test_an_append_only_row_is_changed_by_no_address_form_action_or_inline(
     for key in keys:
         assert client.post(page(model, "change", key), form).status_code == 403
         assert client.post(page(model, "delete", key), form).status_code == 403
-    # Every action that any list has, those that this one lacks too, and an editable list's form.
+    # Every action of any list, including those of other lists, and an editable list's form.
     actions = {name for each in tenant_site._registry.values() for name in each.actions or ()}
     for action in {"delete_selected", *(name for name in actions if isinstance(name, str))}:
         chosen = {"action": action, "_selected_action": keys, "post": "yes", "select_across": "1"}
@@ -263,7 +263,7 @@ def test_an_append_only_row_is_changed_by_no_address_form_action_or_inline(
     client.post(page(model, "changelist"), {**editable, "form-0-id": keys[0], "_save": "Save"})
     with tenant_scope(populated_a.tenant.id):
         rows = {row[model._meta.pk.attname]: row for row in model._default_manager.values()}
-    # An action may add rows, as clearing a window does; what stood stands unchanged.
+    # An action may add rows, as clearing a window does. Existing rows stay unchanged.
     assert [rows[row[model._meta.pk.attname]] for row in before] == before
 
 

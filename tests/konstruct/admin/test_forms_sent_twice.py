@@ -1,4 +1,4 @@
-"""A form that is sent twice, by a double click or again after an outage, makes one row."""
+"""A form that is sent twice, by a double click or again after an outage, creates one row."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +32,7 @@ FORMS: list[tuple[type[Model], str, dict[str, Any], int]] = [
 
 
 def made(program: Program, model: type[Model]) -> int:
-    """How many rows there are, but the key of the program itself."""
+    """Count the rows, except the key of the program itself."""
     with tenant_scope(program.tenant.id):
         return model._default_manager.count() - (model is ApiKey)
 

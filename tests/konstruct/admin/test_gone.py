@@ -1,4 +1,4 @@
-"""Rows that were deleted or erased while somebody had their page, their list or a link to them."""
+"""Rows that are deleted or erased while a page, a list or a link to them is open."""
 
 from collections.abc import Callable
 from typing import Any
@@ -144,7 +144,7 @@ def test_an_action_that_is_interrupted_changes_nothing(
 def test_a_page_from_before_a_restart_with_another_version_saves(
     program_a: Program, browser: Callable[..., Client]
 ) -> None:
-    """It names a field that the form does not have any more, and lacks one that it has."""
+    """It names a field that the form no longer has, and lacks a new one."""
     client = browser(program_a.tenant)
     with tenant_scope(program_a.tenant.id):
         group = Group.objects.create(name="leads")

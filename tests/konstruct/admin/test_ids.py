@@ -1,4 +1,4 @@
-"""The admin shows which of two ids that look alike is meant, and finds each exactly."""
+"""The admin distinguishes two ids that look alike, and finds each exactly."""
 
 from collections.abc import Callable
 from urllib.parse import urlencode

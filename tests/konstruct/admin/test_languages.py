@@ -1,4 +1,4 @@
-"""Pages are in the language of their reader, with each text translated; the APIs are English."""
+"""Pages use the language of their reader, with each text translated. The APIs are English."""
 
 import re
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def test_translations_have_the_placeholders_of_their_texts() -> None:
                 source = entry.msgid_plural if number else entry.msgid
                 found = sorted(PLACEHOLDER.findall(form)), sorted(PLACEHOLDER.findall(source))
                 assert found[0] == found[1], entry.msgid
-                # It stands in attributes too.
+                # It is in attributes too.
                 assert '"' in source or '"' not in form, entry.msgid
 
 
@@ -90,7 +90,7 @@ def test_api_is_english_with_any_accept_language(program_a: Program) -> None:
     assert "This field is required." in wrong.text
 
 
-# Words of templates that are the same in every language: names, units, keys, types.
+# Words of templates that are equal in every language: names, units, keys, types.
 UNTRANSLATED = {"Konstruct", "kbd", "ms", "UTC", "JSON", "manage_search", "Ctrl"}
 NO_TEXT = re.compile(
     r"\{% (?:blocktranslate|comment).*?%\}.*?\{% end(?:blocktranslate|comment) %\}"
@@ -166,7 +166,7 @@ def test_access_log_subjects_are_stored_in_english_and_shown_translated(
     assert {"everything", "access"} <= subjects
 
 
-# Words for which the catalogues have one translation, and another one that must not be used.
+# Words with one correct translation in the catalogues, and a wrong one.
 WRONG_WORDS = {
     "de": re.compile(r"\bIds?\b|(?<![-\w])Mail(adresse)?\b|Workspace|\bGrenzen?\b"),
     "es": re.compile(r"[Pp]ertinente|escalado|escalamiento"),

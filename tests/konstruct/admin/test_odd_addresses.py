@@ -1,4 +1,4 @@
-"""Addresses of the admin that nobody links to."""
+"""Addresses of the admin without a link to them."""
 
 from collections.abc import Callable
 from itertools import cycle

@@ -33,7 +33,7 @@ DAY = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 @pytest.fixture
 def spoken(program_a: Program) -> Program:
-    """Tenant A, where three people wrote on three days, one of them formulas."""
+    """Tenant A, with messages of three people on three days. One of them writes formulas."""
     for days, user in enumerate(("ann", "=bob()", "carl")):
         add(program_a, user, "=1+1 my sister lives in Lisbon", DAY + timedelta(days=days))
     return program_a

@@ -1,4 +1,4 @@
-"""Two people with the same form: the second save is refused once, and says what would be lost."""
+"""Two people with the same form: the second save is refused once, and lists the lost changes."""
 
 import re
 from collections.abc import Callable

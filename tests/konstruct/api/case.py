@@ -1,4 +1,4 @@
-"""What a route is tried with: a real request, and what becomes of it for those whose it is not."""
+"""A test case of a route: a real request, and its status for other callers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from tests.konstruct.api.said import Said
 
 @dataclass(frozen=True)
 class Case:
-    """A request that concerns what a tenant has.
+    """A request for objects of a tenant.
 
-    `foreign` is the status if the ids of it are another tenant's: there is no such thing; or 200,
-    where the request names nothing that a tenant could own alone, and shows the caller's own.
-    `messages` is how many it costs to Postgres, the same for any number of rows.
+    `foreign` is the status if its ids belong to another tenant: not found; or 200, if the request
+    names no object of one tenant and returns the caller's own. `messages` is the number of messages
+    to Postgres, equal for any number of rows.
     """
 
     path: Callable[[Said], str]
     foreign: int
     messages: int
     body: Callable[[Said], Any] | None = None
-    # What a key of the same tenant that is bound to an unknown user is told.
+    # The status for a key of the same tenant that is bound to an unknown user.
     stranger: int = 403
 
 

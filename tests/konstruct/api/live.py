@@ -1,4 +1,4 @@
-"""The production server on the tests' database: gunicorn as it is deployed, as konstruct_app."""
+"""The production server on the tests' database: gunicorn as deployed, as konstruct_app."""
 
 import contextlib
 import signal
@@ -20,7 +20,7 @@ WORKER = ["django", "worker", *WORKERS]
 
 @contextlib.contextmanager
 def serving(environment: Mapping[str, str], log: Path, *, worker: bool = False) -> Iterator[str]:
-    """Serve as long as the block lasts, with a worker if asked for; yield the address."""
+    """Serve during the block, with a worker if requested. Yield the address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -37,7 +37,7 @@ def serving(environment: Mapping[str, str], log: Path, *, worker: bool = False) 
 def running(
     command: list[str], environment: Mapping[str, str], log: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Let a process run as long as the block lasts."""
+    """Run a process during the block."""
     with log.open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", *command],

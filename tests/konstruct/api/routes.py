@@ -1,6 +1,6 @@
 """Every route of the API with one real request for each of its methods.
 
-What must hold of every route is tested with these: a route that is not here fails the suite.
+Tests of all routes use these cases. A route without a case fails the suite.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ V1 = "/api/v1/"
 
 
 def at(path: str, **query: Callable[[Said], Any]) -> Callable[[Said], str]:
-    """Return how to make the address from what there is."""
+    """Return a function that formats the address with ids of the fixture."""
 
     def address(said: Said) -> str:
         parameters = {name: value(said) for name, value in query.items()}
@@ -33,7 +33,7 @@ def maria(said: Said) -> str:
 
 
 def graph(said: Said) -> str:
-    """The thread of a LangGraph graph; its name is the tenant's own."""
+    """Return the thread of a LangGraph graph. Its name is the tenant's own."""
     return f"graph-{ada(said)}"
 
 
@@ -105,7 +105,7 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("import", "POST"): Case(
         at("messages/import/"),
-        # Each line is answered for by itself: 200, and this one is invalid.
+        # Each line has its own result: 200, and this one is invalid.
         foreign=200,
         messages=5,
         body=lambda said: {"messages": [line(said)]},
@@ -330,7 +330,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("identities", "POST"): Case(
         at("identities/"),
         foreign=200,
-        # One to see what it was before.
+        # One with a state before it.
         messages=8,
         body=lambda said: {"channel": "slack", "native_id": f"U{uuid4()}"},
     ),
@@ -341,7 +341,7 @@ CASES: dict[tuple[str, str], Case] = {
         lambda said: f"{V1}identities/{said.identity}/link/",
         foreign=404,
         messages=14,
-        # Not theo: while his erasure is open, nobody becomes one person with him.
+        # Not theo: a person with an open erasure cannot be merged.
         body=lambda said: {"user_id": "vera"},
     ),
     ("identity-link", "DELETE"): Case(
@@ -352,7 +352,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("session", "DELETE"): Case(
         lambda said: f"{V1}sessions/{graph(said)}/", foreign=404, messages=2
     ),
-    # They name a thread, which is the caller's own in whatever tenant.
+    # They name a thread, which belongs to the caller in any tenant.
     ("checkpoints", "GET"): Case(at("checkpoints/", thread_id=graph), foreign=200, messages=2),
     ("checkpoints", "POST"): Case(at("checkpoints/"), foreign=204, messages=2, body=checkpoint),
     ("checkpoint-writes", "POST"): Case(
@@ -447,7 +447,7 @@ CASES: dict[tuple[str, str], Case] = {
 }
 
 
-# The lists, so that there are two rows or more in each.
+# The lists, so that each has two rows or more.
 LONG: dict[str, Callable[[Said], str]] = {
     "messages": at("messages/"),
     "agents": at("agents/"),
@@ -479,7 +479,7 @@ LONG: dict[str, Callable[[Said], str]] = {
 def routes() -> set[tuple[str, str]]:
     """Return every route below /api/v1/ and of the interfaces, with each method.
 
-    But for /mcp, which has a tool for each thing that can be done there: cases of tools are in
+    Except /mcp, which has a tool for each operation: cases of tools are in
     tests/konstruct/interfaces/mcp/test_every_tool.py.
     """
     configured = ("konstruct.urls.api", "konstruct.urls.interfaces")
@@ -516,6 +516,6 @@ def patterns(resolver: URLResolver, prefix: str = "") -> Iterator[tuple[str, URL
 def _methods(pattern: URLPattern) -> list[str]:
     view = getattr(pattern.callback, "view_class", None)
     if view is None or not issubclass(view, ApiView):
-        return []  # it tells the same to anybody, and asks nothing of a tenant
+        return []  # it answers all callers alike, and reads no tenant
     methods = (name for name in view.http_method_names if name != "options")
     return [name.upper() for name in methods if hasattr(view, name)]

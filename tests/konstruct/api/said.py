@@ -1,4 +1,4 @@
-"""Something to read: a tenant with two agents, three users and what they said."""
+"""Create a tenant with two agents, three users and their messages."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -54,7 +54,7 @@ TRACE: dict[str, Any] = {
 
 
 def answer(program: Program, message_id: str | UUID, content: str = "Hi there") -> Message:
-    """Let a message be answered, as a worker does."""
+    """Answer a message as a worker does."""
     with tenant_scope(program.tenant.id):
         message = Message.objects.get(pk=message_id)
         reply, _ = record_message(
@@ -77,7 +77,7 @@ def answer(program: Program, message_id: str | UUID, content: str = "Hi there") 
 
 @dataclass
 class Said:
-    """What there is to read."""
+    """Ids of the created rows."""
 
     program: Program
     other: Agent
@@ -101,11 +101,11 @@ class Said:
 
 
 def said_something(program: Program, *, secret: str = "") -> Said:
-    """Let maria talk with ada and with bo, and have a history of theo, and a fact about vera.
+    """Create talks of maria with ada and bo, a history of theo, and a fact about vera.
 
-    That theo be forgotten is asked for.
+    An erasure of theo is requested.
 
-    `secret` is in everything that was said.
+    `secret` is in every text.
     """
     other = create_agent(tenant_id=program.tenant.id, name="bo", system_prompt="You are Bo.")
     with tenant_scope(program.tenant.id):
@@ -154,7 +154,7 @@ def said_something(program: Program, *, secret: str = "") -> Said:
             channel_identities.identity_of("slack", "T1", f"U{number}{secret}") for number in (1, 2)
         ]
         channel_identities.link(identity, "maria", by="tests")
-        # Of maria, whom the erasure that is open is not of.
+        # Of maria: the open erasure is not hers.
         for number in (1, 2):
             add_items(
                 program.agent.id, "maria", "t1", [({"n": number, "said": f"Tea.{secret}"}, None)]
@@ -180,7 +180,7 @@ def said_something(program: Program, *, secret: str = "") -> Said:
 
 
 def _asked(agent: Agent, content: str) -> UUID:
-    """Save a question with its answer; nothing waits to be asked."""
+    """Save a question with its answer; no question is waiting."""
     question = save_question(agent, content=content, user_id="maria", expected=["tea"])
     QuestionAnswer.objects.create(
         question=question,
@@ -194,14 +194,14 @@ def _asked(agent: Agent, content: str) -> UUID:
 
 
 def _used(program: Program, fact: UUID, secret: str) -> None:
-    """Store the trace of a reply to vera that had a fact in its prompt."""
+    """Store the trace of a reply to vera whose prompt had the fact."""
     used = [{"memory_id": str(fact), "content": "Vera likes tea.", "score": 0.9, "reason": ""}]
     values = {**TRACE, "query": f"What does Vera like?{secret}", "facts": used}
     RecallEvent.objects.create(agent_id=program.agent.id, user_id="vera", **values)
 
 
 def _extracted(message: Message, thread_id: str) -> UUID:
-    """Store up to where a conversation of maria's is processed; what came then has failed."""
+    """Store the progress of a conversation of maria's, with a failed extraction after it."""
     cursor = ExtractionCursor.objects.create(
         agent_id=message.agent_id,
         user_id=message.user_id,
@@ -242,9 +242,9 @@ def _asked_for(message: Message | None, secret: str, position: int) -> ToolCall:
 
 
 def talk(program: Program, thread_id: str, *messages: str) -> None:
-    """Let a LangGraph graph of the program's tenant end with these messages of a user.
+    """Run a LangGraph graph of the program's tenant that ends with these messages of a user.
 
-    LangGraph saves on connections of its own: for tests that commit.
+    LangGraph has its own connections, so this is for tests that commit.
     """
     graph = (
         StateGraph(MessagesState)

@@ -1,4 +1,4 @@
-"""Every route and method against a program of another tenant, and against narrow keys."""
+"""Every route and method with a program of another tenant, and with narrow keys."""
 
 import json
 from collections.abc import Iterator
@@ -33,12 +33,12 @@ ROUTES = sorted(CASES)
 
 @dataclass
 class World:
-    """Two tenants in which the same was said, but for the secret, and a browser of the second."""
+    """Two tenants with the same messages except the secret, and a browser of the second."""
 
     victim: Said
     attacker: Said
     browser: Client
-    # Of the victim's tenant, bound to an agent and to a user to whom nothing was said.
+    # Keys of the victim's tenant, bound to an agent and to a user without messages.
     strangers: dict[str, Program]
 
     @property
@@ -48,7 +48,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
-    """Made once and committed, for nothing here changes what is the victim's, which is asserted."""
+    """Created once and committed. The tests check that the victim's rows do not change."""
     with django_db_blocker.unblock():
         victim = _said("tenant-a", SECRET)
         attacker = _said("tenant-b", "")
@@ -59,7 +59,7 @@ def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
         strangers = _strangers(victim)
         before = state_of(victim)
         yield World(victim, attacker, browser, strangers)
-        # Of all routes at once: to look after each of them took half of the time.
+        # Of all routes at once: a check after each took half of the time.
         after = state_of(victim)
         database.remove_committed_rows()
         assert after == before
@@ -73,7 +73,7 @@ def _said(slug: str, secret: str) -> Said:
     said = said_something(Program(tenant, agent, str(key)), secret=secret)
     talk(said.program, graph(said), f"Hello{secret}")
     talk(said.program, "another", "Hello")
-    # Two rows at least in every list.
+    # At least two rows in every list.
     answer(said.program, said.program.send(f"And then?{secret}").json()["id"])
     facts = LongTermMemory()
     facts.store(MemoryEntry(tenant_id=tenant.id, user_id="vera", content=f"Vera is tall.{secret}"))
@@ -97,7 +97,7 @@ def _strangers(said: Said) -> dict[str, Program]:
 
 
 def state_of(said: Said) -> dict[str, Any]:
-    """Return a digest of every table of the tenant, and what the cache has of its window."""
+    """Return a digest of every table of the tenant, and of its cached window."""
     tenant_id = said.program.tenant.id
     get_recent_messages(tenant_id, said.program.agent.id, "maria")
     cache = get_redis_connection()
@@ -105,12 +105,12 @@ def state_of(said: Said) -> dict[str, Any]:
     windows = {key: cache.lrange(key, 0, -1) for key in keys}
     with tenant_scope(tenant_id), connection.cursor() as cursor:
         cursor.execute(
-            # That somebody asked is written down whatever they see.
+            # Each request is logged, whatever its result.
             "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
             " AND tablename <> 'audit_accessevent'"
         )
         tables = [name for (name,) in cursor.fetchall()]
-        # But for when a key was last used: the tenant's own is used here.
+        # Except the last use of a key: the tenant's own is used here.
         digest = (
             "SELECT '{0}', md5(string_agg(row, ' ' ORDER BY row)) FROM"
             " (SELECT (to_jsonb(t) - 'last_used_at')::text AS row FROM \"{0}\" AS t) AS rows"
@@ -121,7 +121,7 @@ def state_of(said: Said) -> dict[str, Any]:
 
 
 def secrets_of(said: Said, request: str) -> list[str]:
-    """Return what names the tenant or is known to it alone, without what the request says."""
+    """Return names and secrets of the tenant that the request does not contain."""
     tenant = said.program.tenant
     known = [
         SECRET.strip(), "heliotrope", tenant.slug, str(tenant.id), tenant.id.hex, tenant.name,
@@ -133,7 +133,7 @@ def secrets_of(said: Said, request: str) -> list[str]:
 
 
 def ask(case: Case, method: str, whose: Said, program: Program, **options: Any) -> Any:
-    """Send the case's request, with the ids of one tenant, as a program of perhaps another."""
+    """Send the case's request with the ids of one tenant, as a program of this or another."""
     if case.body is not None:
         options |= {"data": json_bytes(case.body(whose)), "content_type": "application/json"}
     return program.request(method, case.path(whose), **options)
@@ -206,7 +206,7 @@ def test_a_place_in_another_tenants_list_is_no_place(world: World, route: str) -
 
 
 def next_page(program: Program, address: str) -> str:
-    """Return the address of the second page, of one row each."""
+    """Return the address of the second page, with one row a page."""
     joint = "&" if "?" in address else "?"
     following: str | None = program.get(f"{address}{joint}limit=1").json()["next"]
     assert following is not None

@@ -1,4 +1,4 @@
-"""Health."""
+"""The health endpoints."""
 
 import threading
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def _model_is_loaded() -> None:
 
 
 def all_is_well() -> dict[str, str]:
-    """The checks of a ready process; one more where tenants are on several servers."""
+    """Return the checks of a ready process; one more with tenants on several servers."""
     names = (*CHECKS, "tenant_databases") if settings.TENANT_DATABASES else CHECKS
     return dict.fromkeys(names, "ok")
 
@@ -120,7 +120,7 @@ def test_not_ready_names_the_missing_part(
 
 @contextmanager
 def behind(as_owner: Any, *slugs: str) -> Iterator[None]:
-    """Let tenants be of an earlier version during the block."""
+    """Mark tenants as migrated by an earlier version during the block."""
     with as_owner():
         before = Tenant.objects.get(slug="tenant-a").migrated_to
         Tenant.objects.filter(slug__in=slugs).update(migrated_to="earlier")

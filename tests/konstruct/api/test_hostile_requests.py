@@ -1,4 +1,4 @@
-"""Requests that are made to cost much, or to be answered with much."""
+"""Requests that try to cause expensive work or large answers."""
 
 from typing import Any
 

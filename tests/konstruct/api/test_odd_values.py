@@ -1,6 +1,6 @@
-"""Whatever a field holds, it is the caller's mistake and never ours: no request is a 500.
+"""Any value of a field is accepted or an error of the client: no request is a 500.
 
-Fields come from the description, so that a new endpoint or field is covered when it is described.
+Fields come from the description, so that new endpoints and fields are covered.
 """
 
 import itertools
@@ -39,7 +39,7 @@ ODD: tuple[Any, ...] = (
     ["\ud800"],
     {"\ud800": {"\udfff": "\ud800"}},
 )
-# Half a surrogate pair is what most readers of JSON let through: every field has it.
+# Most JSON parsers accept an unpaired surrogate: every field gets one.
 HALF_A_PAIR = ODD[0]
 ODD_ADDRESSES = ("%00", "%ED%A0%80", "%FF", "x" * 3000, "1e999", "-1", "%F0%9F%A6%8A", "9" * 40)
 
@@ -62,7 +62,7 @@ def _no_limits(settings: Any) -> None:
 
 
 def ask(said: Said, method: str, path: str, **options: Any) -> Any:
-    """Send a request, and undo what it changes."""
+    """Send a request, and undo its changes."""
     server = said.program.tenant.server
     with transaction.atomic(using=server):
         response = said.program.request(method, path, **options)
@@ -77,7 +77,7 @@ def resolved(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def operation(path: str, method: str) -> dict[str, Any]:
-    """What the description says of a request."""
+    """Return the described operation of a request."""
     for template, operations in DESCRIBED["paths"].items():
         pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
         if re.fullmatch(pattern, path.partition("?")[0]) and method.lower() in operations:
@@ -87,7 +87,7 @@ def operation(path: str, method: str) -> dict[str, Any]:
 
 
 def fields_of(schema: dict[str, Any]) -> dict[str, Any]:
-    """Every field of an object, with those of the alternatives that it may be."""
+    """Return every field of an object, including those of its alternatives."""
     schema = resolved(schema)
     fields = dict(schema.get("properties", {}))
     for part in (*schema.get("allOf", ()), *schema.get("oneOf", ()), *schema.get("anyOf", ())):
@@ -96,7 +96,7 @@ def fields_of(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def odd_bodies(body: Any, schema: dict[str, Any], *, each: bool) -> Iterator[Any]:
-    """The body with one thing in it odd.
+    """Yield the body with one odd value.
 
     Args:
         each: try every field with each value; else with half a pair, and one more by turns.

@@ -37,7 +37,7 @@ KINDS = (
 
 @dataclass
 class Caller:
-    """A tenant's program, with a word that only its users say."""
+    """A tenant's program, with a word that only its users write."""
 
     program: Program
     word: str
@@ -46,7 +46,7 @@ class Caller:
 
 @dataclass
 class Outcome:
-    """What became of all calls: statuses, and answers that were not right."""
+    """The outcome of all calls: statuses, and wrong answers."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     crossed: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Outcome:
 def call(
     client: httpx.Client, caller: Caller, other: Caller, random: Random, seen: Outcome
 ) -> None:
-    """Do one of what programs do, and look at the answer."""
+    """Send a random request of a program, and check the answer."""
     about = {"agent": "ada", "user_id": "maria"}
     text = f"My {caller.word} is number {random.randrange(1000)}."
     kind = random.choice(KINDS)
@@ -99,7 +99,7 @@ def call(
 
 
 def call_at_random(url: str, callers: list[Caller], calls: int, seed: int) -> Outcome:
-    """Calls of all tenants, one after the other."""
+    """Call for all tenants, one after the other."""
     random, seen = Random(seed), Outcome()
     with httpx.Client(base_url=url, timeout=60) as client:
         for _ in range(calls):
@@ -111,7 +111,7 @@ def call_at_random(url: str, callers: list[Caller], calls: int, seed: int) -> Ou
 
 @contextmanager
 def killing(every: float) -> Iterator[None]:
-    """End one of the application's sessions now and then, during the block."""
+    """Terminate a session of the application now and then during the block."""
     done = threading.Event()
 
     def kill() -> None:
@@ -151,7 +151,7 @@ def called(
         found.statuses += outcome.statuses
         found.crossed += outcome.crossed
         found.wrong += outcome.wrong
-    # Shown with -s, or where the test fails.
+    # Shown with -s, or if the test fails.
     print(f"{calls} calls of {len(callers)} tenants: {dict(found.statuses)}")  # noqa: T201
     return found
 
@@ -167,7 +167,7 @@ def callers(
     make_tenant: Callable[..., Tenant],
     make_program: Callable[[Tenant], Program],
 ) -> tuple[list[Caller], int]:
-    """Programs of so many tenants, and how often they are to call."""
+    """Return programs of so many tenants, and the number of calls."""
     number, calls = request.param
     tenants = [tenant_a, tenant_b, *(make_tenant() for _ in range(number - 2))]
     return [Caller(make_program(each), f"zz{n}word{n}") for n, each in enumerate(tenants)], calls

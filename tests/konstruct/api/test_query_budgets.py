@@ -1,4 +1,4 @@
-"""Messages to Postgres of every request: a number that is written down, whatever there is."""
+"""Messages to Postgres of every request: a fixed number for any number of rows."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ from tests.messages import messages_to_postgres
 
 
 def clears_last(case: tuple[str, str]) -> tuple[bool, str]:
-    """Order the cases so that sessions, which are no part of a test's transaction, are read."""
+    """Order the cases so that sessions, which are outside of a test's transaction, are read."""
     return case[1] == "DELETE", case[0]
 
 
 def messages_of(said: Said, method: str, address: str, body: Any = None) -> list[list[str]]:
-    """Return the statements of each message of a request, which is undone.
+    """Return the statements of each message of a request. Its changes are undone.
 
-    The one entry of the access log is among them.
+    This includes the entry of the access log.
     """
     options: dict[str, Any] = {}
     if body is not None:
@@ -41,7 +41,7 @@ def test_a_request_keeps_its_budget(committed_said: Said, route: str, method: st
     case, said = CASES[route, method], committed_said
     body = None if case.body is None else case.body(said)
     messages = messages_of(said, method, case.path(said), body)
-    # Of another server's tenant the list is asked first.
+    # For a tenant of another server the list is read first.
     of_the_list = said.program.tenant.server != MAIN
     assert len(messages) == case.messages + of_the_list, "\n\n".join(map("\n".join, messages))
 

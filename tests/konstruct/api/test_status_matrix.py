@@ -32,7 +32,7 @@ Send = Callable[..., Any]
 
 
 def statuses(callers: dict[str, Send], said: Said, route: str, method: str) -> dict[str, int]:
-    """Send the request of the operation as each caller, and undo what it changes."""
+    """Send the request of the operation as each caller, and undo its changes."""
     case = CASES[route, method]
     options: dict[str, Any] = {"content_type": "application/json"}
     found = {}
@@ -49,7 +49,7 @@ def statuses(callers: dict[str, Send], said: Said, route: str, method: str) -> d
 def callers(
     said: Said, module_transaction: Callable[[], AbstractContextManager[None]]
 ) -> dict[str, Send]:
-    """Return how each kind of caller sends a request."""
+    """Return a function for each kind of caller that sends a request."""
     with module_transaction():
         tenant, every = said.program.tenant, KeyScope.values
         with public_scope():

@@ -1,4 +1,4 @@
-"""A deployment of a test's own: a home with Postgres and Valkey, and commands in processes."""
+"""A deployment of a test: a home with Postgres and Valkey, and commands in processes."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from konstruct.local import embedded
 from konstruct.local.embedded.postgres import binaries
 from tests.konstruct.running import PROJECT
 
-# Each process of a test run has deployments of its own.
+# Each process of a test run has separate deployments.
 _WORKER = os.environ.get("PYTEST_XDIST_WORKER", "main")
 SECRET_KEY = "of-two-deployments-of-one-operator" * 2
 # A user of the services at that home, until its standard input ends.
@@ -23,7 +23,7 @@ _USE = (
     "from konstruct.local import embedded; embedded.ensure_postgres(); embedded.ensure_valkey();"
     " print('up'); open(0).read()"
 )
-# Makes tenants in each of which anna and ben have said something.
+# Creates tenants with messages of anna and ben.
 _TALK = """
 import sys
 import django
@@ -44,7 +44,7 @@ for slug in slugs:
 
 
 class Deployment:
-    """Services at a home, which processes of this code use."""
+    """Services at a home, for processes of this code."""
 
     def __init__(self, name: str, journal: Path) -> None:
         self.home = embedded.home().with_name(f"backups-{name}-{_WORKER}")
@@ -78,7 +78,7 @@ class Deployment:
             self._user.communicate("")
 
     def begin(self, *arguments: object) -> subprocess.Popen[str]:
-        """Begin a command of manage.py."""
+        """Start a command of manage.py."""
         return subprocess.Popen(
             [sys.executable, "manage.py", *map(str, arguments)],
             cwd=PROJECT,
@@ -89,14 +89,14 @@ class Deployment:
         )
 
     def manage(self, *arguments: object, status: int = 0) -> str:
-        """Run a command of manage.py, and return what it prints."""
+        """Run a command of manage.py. Return its output."""
         process = self.begin(*arguments)
         said, _ = process.communicate()
         assert process.returncode == status, said
         return said
 
     def talk(self, words: str, *slugs: str) -> None:
-        """Let anna and ben say something in each of the tenants, which are made if missing."""
+        """Send messages of anna and ben in each of the tenants, which are created if missing."""
         subprocess.run(
             [sys.executable, "-c", _TALK, words, *slugs],
             cwd=PROJECT,
@@ -115,12 +115,12 @@ class Deployment:
             return embedded.database_url(role)
 
     def ask(self, statement: str) -> list[tuple[object, ...]]:
-        """Ask Postgres as a superuser."""
+        """Run a query as a superuser."""
         with psycopg.connect(self.url(), autocommit=True) as connection:
             return connection.execute(statement.encode()).fetchall()
 
     def dumped(self) -> str:
-        """Return all that Postgres has, as text."""
+        """Return the whole database as text."""
         command = [str(binaries() / "pg_dump"), "--dbname", self.url()]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
@@ -131,7 +131,7 @@ class Deployment:
 
 @contextmanager
 def deployment(name: str, journal: Path) -> Iterator[Deployment]:
-    """Have a deployment that is migrated, and nothing of it afterwards."""
+    """Run a migrated deployment during the block, and remove it."""
     made = Deployment(name, journal)
     shutil.rmtree(made.home, ignore_errors=True)
     made.start()

@@ -1,4 +1,4 @@
-"""A backup is whole or not there; one that is not, or was changed, is refused before anything."""
+"""A backup is complete or absent. An incomplete or changed one is refused before any change."""
 
 import json
 import re
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 def fingerprint(tenant: Tenant) -> list[Any]:
-    """What a tenant has, with the transactions that wrote it."""
+    """Return a tenant's rows with the transactions that wrote them."""
     with database._cleaner("default").cursor() as cursor:
         cursor.execute(f"SET app.current_tenant = '{tenant.id}'")
         cursor.execute(
@@ -280,7 +280,7 @@ def test_a_tenant_that_fails_does_not_stop_the_others(
 
 @pytest.fixture
 def during_the_dump(monkeypatch: Any) -> Callable[[Callable[[], object]], None]:
-    """Have something done once, before pg_dump reads a table."""
+    """Run a function once, before pg_dump reads a table."""
     real = postgres.dump_schema
 
     def do(act: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""All tenants of a deployment are restored into another one, also by commands that are killed."""
+"""Restoring all tenants of a deployment into another one, including killed commands."""
 
 import random
 import time
@@ -66,7 +66,7 @@ def test_all_tenants_are_restored_into_an_empty_deployment(
         assert "Later" not in left
         new.manage("verify_memory")
         new.talk("Goes on", slugs[0])
-        # Run again, it has nothing to do, and loses nothing.
+        # A second run has nothing to do, and loses no row.
         said = new.manage("restore", made, "--all", "--public", "--yes")
         assert "the operators are restored already" in said
         assert said.count("left out, for an earlier run restored it") == number - 1
@@ -89,7 +89,7 @@ def test_killed_commands_leave_complete_backups_and_tenants(
         _kill(lost, chance.uniform(0.4, 1.0) * whole_takes, *back_up)
         for each in directory.glob("konstruct-*Z"):
             lost.manage("verify_backup", each)
-        time.sleep(1)  # a name has a second
+        time.sleep(1)  # a name has a precision of a second
         newest = Path(lost.manage(*back_up).partition(":")[0])
         assert f"is whole: {number} tenants" in lost.manage("verify_backup", newest)
         assert list(directory.glob("*.unfinished")) == []
@@ -120,7 +120,7 @@ def test_killed_commands_leave_complete_backups_and_tenants(
 
 
 def _kill(of: Deployment, after: float, *arguments: object) -> None:
-    """Begin a command, and kill it after some seconds."""
+    """Start a command, and kill it after some seconds."""
     killed = of.begin(*arguments)
     time.sleep(after)
     killed.kill()
@@ -128,7 +128,7 @@ def _kill(of: Deployment, after: float, *arguments: object) -> None:
 
 
 def _programs_of(of: Deployment) -> list[str]:
-    """Return the names of Postgres' programs that still work on the databases."""
+    """Return the names of Postgres' programs that still use the databases."""
     return [
         process.info["name"]
         for process in psutil.process_iter(["name", "cmdline"])
@@ -138,13 +138,13 @@ def _programs_of(of: Deployment) -> list[str]:
 
 
 def _seconds(of: Deployment, *arguments: object) -> float:
-    """Run a command, and return how long it took."""
+    """Run a command. Return its duration."""
     began = time.monotonic()
     of.manage(*arguments)
     return time.monotonic() - began
 
 
 def _rows(of: Deployment, slug: str) -> list[tuple[object, ...]]:
-    """Return a tenant's messages, with the transactions that wrote them."""
+    """Return a tenant's messages with the transactions that wrote them."""
     ((schema,),) = of.ask(f"SELECT schema_name FROM tenants_tenant WHERE slug = '{slug}'")
     return of.ask(f"SELECT id, content, xmin::text FROM {schema}.memory_message ORDER BY number")

@@ -1,4 +1,4 @@
-"""A disk that is full at any moment of a backup: an error, and nothing that looks like a backup."""
+"""A full disk at any moment of a backup: an error, and no incomplete backup."""
 
 import os
 import subprocess
@@ -16,9 +16,9 @@ from tests.konstruct.running import PROJECT
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
-# Runs a program with mounts of its own. Root stays root, who may use the socket of Postgres.
+# Runs a program with its own mounts. Root stays root, who may use the socket of Postgres.
 APART = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
-# Mounts a disk of so many kB for this process alone, backs up there, and lists what is left.
+# Mounts a disk of so many kB for this process only, backs up there, and lists the files.
 _ON_A_SMALL_DISK = """
 mount -t tmpfs -o size=$1k tmpfs "$2" || exit 99
 "$3" manage.py backup "$2"
@@ -30,7 +30,7 @@ exit $status
 
 
 def mounts() -> bool:
-    """Whether this account may mount a disk for a process of its own."""
+    """Return whether this account may mount a disk for a process."""
     command = ["mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     try:
         return subprocess.run([*APART, *command], capture_output=True, check=False).returncode == 0
@@ -73,7 +73,7 @@ def test_a_backup_onto_a_disk_that_is_full_at_any_moment_is_not_there(
             check=False,
         )
 
-    # In the first dump, in the second, and in the last file but the manifest.
+    # In the first dump, in the second, and in the last file before the manifest.
     for part in (0.25, 0.75, 0.98):
         ran = on_a_disk_of(int(pages * part) * 4)
         assert ran.returncode == 1, ran

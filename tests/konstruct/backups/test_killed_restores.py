@@ -1,4 +1,4 @@
-"""A restore that is killed before a step of it: the next one ends right, or changes nothing."""
+"""A restore that is killed before any step: the next one succeeds, or changes nothing."""
 
 import os
 import signal
@@ -61,7 +61,7 @@ def killed(monkeypatch: Any, step: str, *arguments: object, of: UUID | None = No
 
     child = os.fork()
     if child == 0:
-        # What the parent is connected to must be neither used nor closed.
+        # The connections of the parent must be neither used nor closed.
         inherited = [(each, each.connection) for each in connections.all(initialized_only=True)]
         for each, _ in inherited:
             each.connection = None
@@ -75,7 +75,7 @@ def killed(monkeypatch: Any, step: str, *arguments: object, of: UUID | None = No
 
 
 def settled(tenant: Tenant) -> bool:
-    """Whether nothing is left of a restore, and nothing of anna."""
+    """Check that nothing of a restore and nothing of anna is left."""
     left = dumped(tenant)
     replaced = fetch_value("SELECT count(*) FROM pg_namespace WHERE nspname ~ '^replaced_'")
     with database.as_owner():
@@ -150,11 +150,11 @@ def test_program_of_a_killed_restore_ends_before_the_next_restore(
 ) -> None:
     made = backup("--tenant", "tenant-a")
     killed(monkeypatch, "restoring._load", "restore", made, "--tenant", "tenant-a", "--yes")
-    # As pg_restore, of which the parent was killed: it makes the schema, and commits later.
+    # As pg_restore, whose parent was killed: it creates the schema, and commits later.
     url = database.url_of("owner")
     name = name_of_restore(tenant_a.schema_name)
     orphan = psycopg.connect(url, application_name=name)
-    # Such as a staging deployment on the same server, which has the same tenants.
+    # Such as a staging deployment on the same server with the same tenants.
     elsewhere = psycopg.connect(url, dbname="postgres", application_name=name)
     orphan.execute(f"CREATE SCHEMA {tenant_a.schema_name}".encode())
     run("restore", str(made), "--tenant", "tenant-a", "--yes")
@@ -204,7 +204,7 @@ def test_killed_restore_of_all_continues_with_the_remaining_tenants(
     assert "After the backup." not in texts(tenant_b)
     assert run(*command).count("left out") == 2
     assert texts(tenant_a) == kept
-    # Who names a tenant, or says it, wants it once more.
+    # A named tenant, or --again, means one more restore.
     run("restore", command[1], "--tenant", "tenant-b", "--yes")
     assert "left out" not in run(*command, "--again")
     assert "After it was restored." not in texts(tenant_a)
@@ -229,7 +229,7 @@ def test_a_restore_of_all_is_the_only_one(
     second: tuple[str, ...],
     is_refused: bool,
 ) -> None:
-    """Two at once would each restore all: what a tenant got between them would be lost."""
+    """Two at once would each restore all tenants, and lose new messages of restored ones."""
     for tenant in (tenant_a, tenant_b):
         send_message(tenant, "Before the backup.")
     made, real, outcomes = str(backup()), restoring._load, list[str]()
@@ -253,7 +253,7 @@ def test_a_restore_of_all_is_the_only_one(
     assert "tenant-b is as of" in run("restore", made, *first, "--yes")
     assert ("another restore is at work (Postgres backend " in outcomes[0]) == is_refused
     assert ("tenant-a is as of" in outcomes[0]) != is_refused
-    # The lock is free again, and what a killed one has held goes with its session.
+    # The lock is free again, and a killed process releases it with its session.
     assert "left out" in run("restore", made, "--all", "--yes") or first[0] != "--all"
 
 

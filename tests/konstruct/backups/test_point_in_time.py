@@ -1,4 +1,4 @@
-"""Postgres is recovered to a moment; what was erased after it is erased again before it serves."""
+"""Recovery of Postgres to a moment: later erasures are repeated before it serves."""
 
 import os
 import shutil
@@ -73,7 +73,7 @@ def _base_backup(made: Deployment, tmp_path: Path) -> Path:
 
 
 def _recover(made: Deployment, base: Path, archive: Path, moment: str) -> None:
-    """Do what docs/backup.md says: Postgres' own recovery."""
+    """Follow docs/backup.md: Postgres' own recovery."""
     data = made.home / "postgres"
     owner, mode = data.stat(), data.stat().st_mode
     shutil.rmtree(data)

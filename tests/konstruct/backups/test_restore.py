@@ -1,4 +1,4 @@
-"""A tenant is backed up, people are erased in it, and the backup is restored: they stay erased."""
+"""A backup is restored after erasures: the people stay erased."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -176,13 +176,13 @@ def test_retention_and_open_requests_are_carried_out_before_the_tenant_serves(
         cursor.execute("RESET app.current_tenant")
     with tenant_scope(tenant_a.id):
         agent = Agent.objects.get()
-        request_erasure("anna", by=BY)  # the owner's worker has not begun
+        request_erasure("anna", by=BY)  # the owner worker has not started
     made = backup()
     with tenant_scope(tenant_a.id):
         rule = RetentionRule.objects.create(agent_id=agent.id, days=5)
     owner_works()
     with tenant_scope(tenant_a.id):
-        rule.delete()  # only the journal knows of it
+        rule.delete()  # only the journal has it
     (entry,) = [each for each in journal.read() if each["kind"] == "retention"]
     assert entry["agent"] == str(agent.id)
     run("restore", made, "--tenant", "tenant-a", "--yes")
@@ -232,7 +232,7 @@ def test_deleted_tenant_is_restored_only_on_request(
     run("restore", made, "--tenant", "gone", "--undelete", "--yes")
     assert texts(tenant)[0] == "My dog is called Rex."
     assert Tenant.objects.get(pk=tenant.pk).quotas == quotas
-    # The journal knows that it is back.
+    # The journal knows that it is restored.
     run("restore", made, "--tenant", "gone", "--yes")
 
 
@@ -291,7 +291,7 @@ def test_an_erasure_without_its_line_in_the_journal_is_not_done(
     owner_works()
     with tenant_scope(tenant_a.id):
         found = ErasureRequest.objects.get(pk=request.pk)
-        # Their rows are gone all the same.
+        # Their rows are deleted nevertheless.
         assert not Message.objects.exists()
     assert found.done_at is None
     assert "journal of erasures cannot be written" in found.last_error

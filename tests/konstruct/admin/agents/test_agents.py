@@ -12,7 +12,7 @@ from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 
 AGENTS = "/admin/orchestrator/agent/"
-# What the form of any agent sends of facts.
+# Fields of facts in the form of any agent.
 FACT_FIELDS = {
     "extraction_idle_seconds": "600",
     "extraction_batch_size": "40",

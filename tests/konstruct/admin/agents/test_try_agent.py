@@ -1,4 +1,4 @@
-"""Trying an agent: dry runs in the admin, beside a draft. Nothing but the log is stored."""
+"""Trying an agent: dry runs in the admin, beside a draft. Only the log is stored."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 from tests.stored import row_counts
 
-# The log keeps who tries, the session who is logged in, the meter what the calls take.
+# The log stores the user, the session the login, and the meter the calls.
 MAY_CHANGE = (
     *("audit_accessevent", "orchestrator_modelcall", "orchestrator_dailyusage"),
     *("auth_user", "auth_user_user_permissions", "django_session"),
@@ -84,7 +84,7 @@ def test_turns_of_a_trial_are_stored_only_in_the_form(
     assert len(second.context["sides"][0]["thread"].exchanges) == 2
     assert "the message would wait for them" in second.text
     assert counts(populated_a) == before
-    # Another person's form is not theirs, nor is one that was changed.
+    # The form of another person, or a changed one, is refused.
     for state_of_another in (state, state[:-1] + "x", "", "\0"):
         stranger = browser(populated_a.tenant)
         answer = stranger.post(address, {"content": "Hello", "state": state_of_another})

@@ -1,4 +1,4 @@
-"""Versions of agents in the admin: each change with its difference, and rolling back."""
+"""Versions of agents in the admin: the difference of each change, and the rollback."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Conversations in the admin: read as a chat, with what became of each message, and why."""
+"""Conversations in the admin as a chat, with the state and the sources of each message."""
 
 from collections.abc import Callable
 
@@ -120,7 +120,7 @@ def test_reply_shows_its_sources(populated_a: Program, browser: Callable[..., Cl
     assert why["tokens"] == sum(section["tokens"] for section in why["sections"])
     assert "The prompt, as it was sent" in answer.text
     assert f"{why['tokens']} of {why['budget']} tokens" in answer.text
-    # The window held what was said before; it was found all the same, and left out for that.
+    # The window contained the earlier messages: they were found, and excluded for that reason.
     assert {cut["reason"] for cut in why["cut"]} >= {"excluded"}
     assert any("Lisbon" in cut["content"] for cut in why["cut"])
 

@@ -20,7 +20,7 @@ REVIEW = "/admin/facts/review/"
 
 @pytest.fixture
 def home(program_a: Program, send_message: Callable[..., Message]) -> Callable[..., UUID]:
-    """Let a run propose where maria lives."""
+    """Create a run that proposes maria's home."""
 
     def make(city: str, *, program: Program = program_a, **fields: Any) -> UUID:
         message = send_message(program, f"I live in {city} <now>.", answered=False)
@@ -72,7 +72,7 @@ def test_a_fact_is_edited_and_then_approved(
         known = MemoryEntry.objects.get(pk=fact)
     assert (known.content, known.value, known.state) == ("Maria lives in Ås.", "Ås", "active")
     page = client.get(f"/admin/memory/memoryentry/{fact}/change/").text
-    assert "<mark>Oslo</mark>" in page  # the evidence of the version before
+    assert "<mark>Oslo</mark>" in page  # the evidence of the previous version
     assert "<bdi>extraction</bdi> (extraction run)" in page
 
 

@@ -1,4 +1,4 @@
-"""Facts in the admin: edited by the service with a history, ended, merged; old versions stay."""
+"""Facts in the admin: edited by the service with a history, ended, merged. Old versions stay."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +31,7 @@ def know(program_a: Program) -> Callable[..., UUID]:
 
 
 def form_of(client: Client, fact: UUID, **changes: str) -> dict[str, str]:
-    """The change form as a browser would send it, with some fields changed."""
+    """Return the form data of the change form with some changed fields."""
     form = client.get(f"{FACTS}{fact}/change/").context["adminform"].form
     sent: dict[str, str] = {}
     for name, field in form.fields.items():
@@ -179,7 +179,7 @@ def test_a_fact_is_deleted_with_its_versions_and_that_is_written_down(
 ) -> None:
     fact = know("Lives in Porto.")
     LongTermMemory().update(fact, program_a.tenant.id, content="Lives in Lisbon.")
-    # The events of a fact are deleted with it, without a permission of their own.
+    # The events of a fact are deleted with it, without a separate permission.
     client = browser(program_a.tenant, "view_memoryentry", "delete_memoryentry")
     asked = client.get(f"{FACTS}{fact}/delete/", headers={"Accept-Language": language})
     assert (asked.status_code, asked.context["perms_lacking"]) == (200, set())
@@ -187,7 +187,7 @@ def test_a_fact_is_deleted_with_its_versions_and_that_is_written_down(
     assert history(program_a, fact) == []
     with tenant_scope(program_a.tenant.id):
         event = AccessEvent.objects.get(action="delete")
-    # The log is in English whatever the page is in.
+    # The log is in English on pages in any language.
     assert (event.subject, event.subject_id) == ("fact", str(fact))
 
 

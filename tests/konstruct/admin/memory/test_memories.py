@@ -1,4 +1,4 @@
-"""Searching memories as an agent would, and what lies beside one."""
+"""Search of memories like an agent's, and the details of one."""
 
 import json
 import shlex

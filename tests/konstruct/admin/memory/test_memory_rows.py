@@ -1,4 +1,4 @@
-"""The tables of memory in the admin: this tenant's and no other's, searched, cleared, retried."""
+"""The tables of memory in the admin: rows of this tenant only; searched, cleared, retried."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,7 +31,7 @@ from tests.jobs import claimed
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
 
-# Parts of an index, of no use to a person; the page of people shows names.
+# Parts of an index, without use for a person; the page of people shows names.
 NOT_SHOWN = {Posting, IndexedMessage, MemoryAttribute, MessageAttribute, PersonName}
 SHOWN = [model for model in apps.get_app_config("memory").get_models() if model not in NOT_SHOWN]
 MESSAGES = "/admin/memory/message/"
@@ -111,7 +111,7 @@ def test_agents_have_names_where_they_are_known(
 
 
 def record(tenant: Tenant, **fields: Any) -> Message:
-    """Write a turn down, without its being sent or embedded."""
+    """Record a turn without sending or embedding it."""
     turn = {"agent_id": uuid4(), "user_id": "maria", "thread_id": "t", "channel": "rest"}
     return record_message(tenant_id=tenant.id, **{**turn, "role": "user", **fields})[0]
 

@@ -23,10 +23,10 @@ SEARCH = "/api/v1/memories/search/"
 
 @pytest.fixture
 def event(program_a: Program, send_message: Callable[..., Message]) -> RecallEvent:
-    """The recall for a reply that found one message."""
+    """The recall for a reply, with one message."""
     send_message(program_a, "My sister lives in Lisbon and visits in May.")
     embedding_jobs.drain(program_a.tenant.id)
-    # The prompt has what is in the window anyway.
+    # The prompt contains the window in any case.
     clear_window(program_a.tenant.id, program_a.agent.id, "maria")
     asked = send_message(program_a, "Where does my sister live?", thread_id="t2")
     embedding_jobs.drain(program_a.tenant.id)

@@ -1,4 +1,4 @@
-"""The review of replies in the admin: a random reply, its mark, and who may set one."""
+"""The review of replies in the admin: a random reply, its mark, and permissions."""
 
 from collections.abc import Callable
 from typing import Any

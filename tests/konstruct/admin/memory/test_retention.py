@@ -1,4 +1,4 @@
-"""Retention: rules are set, changed and removed in the admin, once for each agent, and logged."""
+"""Retention: rules are set, changed and removed in the admin, one for each agent, and logged."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -26,7 +26,7 @@ def rules(program: Program) -> list[tuple[str, int]]:
 
 
 def take_effect(program: Program) -> None:
-    """A day passes, and the owner's process looks."""
+    """Advance a day, and run the owner worker."""
     with tenant_scope(program.tenant.id):
         RetentionRule.objects.filter(effective_at__isnull=False).update(effective_at=Now())
         make_due_changes(timezone.now(), by=RETENTION)
@@ -41,7 +41,7 @@ def test_shorter_retention_shows_its_effect_and_starts_after_a_day(
     page = client.post(f"{RULES}add/", {"agent_id": "", "days": "1"}, follow=True)
     assert "A change waits" in page.text
     found = page.context["preview"]
-    # In a day all that was said until now is a day old.
+    # In a day all current messages are a day old.
     assert (found.messages, found.users, found.is_bounded) == (before, 2, False)
     assert found.rows["recall events"] == 3
     assert page.context["waiting"].next_days == 1

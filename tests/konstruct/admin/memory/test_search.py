@@ -105,7 +105,7 @@ def test_an_id_opens_its_object(
     ):
         assert client.get(SEARCH, {"q": f" {row.pk} "})["Location"] == page
     assert client.get(SEARCH, {"q": str(uuid4())}).status_code == 200
-    # Who may not view facts learns of none.
+    # A user without the permission to view facts gets none.
     assert browser(program_a.tenant, *READS).get(SEARCH, {"q": str(fact.pk)}).status_code == 200
 
 

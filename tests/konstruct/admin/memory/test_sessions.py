@@ -1,4 +1,4 @@
-"""Sessions of graphs, and windows of shared threads: read, cleared, and kept apart."""
+"""Sessions of graphs, and windows of shared threads: read, cleared, and separate."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ from tests.konstruct.api.said import talk
 from tests.konstruct.conftest import Program
 from tests.messages import statements
 
-# LangGraph saves on connections of its own, which do not see what a test has not committed.
+# LangGraph has its own connections, which do not see uncommitted rows of a test.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 LIST = "/admin/sessions/"
@@ -28,7 +28,7 @@ HOSTILE = '"><script>\u202e/?#%' + "x" * 150
 
 @pytest.fixture(autouse=True)
 def without_earlier_sessions(transactional_db: None) -> None:
-    """Remove what LangGraph's connections have committed in tests that were rolled back."""
+    """Remove rows that LangGraph's connections committed in earlier tests."""
     database.remove_committed_rows()
 
 

@@ -1,4 +1,4 @@
-"""Why a reply was said: its sources, each once, what changed since, and asking again."""
+"""The sources of a reply: each once, later changes of them, and asking again."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ LISBON = "My sister lives in Lisbon and visits in May."
 
 @pytest.fixture
 def reply_to(send_message: Callable[..., Message]) -> Callable[..., Message]:
-    """Send a message and return the reply to it."""
+    """Send a message. Return the reply."""
 
     def answered(program: Program, content: str, **fields: Any) -> Message:
         message = send_message(program, content, **fields)
@@ -46,7 +46,7 @@ def test_each_source_is_listed_once_with_its_place(
     populated_a: Program, browser: Callable[..., Client], reply_to: Callable[..., Message]
 ) -> None:
     client = browser(populated_a.tenant)
-    # The window was cleared: what was said before is recalled.
+    # The window was cleared: earlier messages are recalled.
     reply = reply_to(populated_a, "Where does my sister live, and do I like green tea?")
     shown = why(client, reply)
     sources = shown.context["why"]
@@ -240,7 +240,7 @@ def test_a_quoted_fact_is_linked_to_its_message(
     shown = why(browser(populated_a.tenant), reply)
     facts = [fact["content"] for fact in shown.context["why"]["facts_given"]]
     assert facts.count("Maria's sister lives in Lisbon.") == 1
-    # Once: as the fact that rests on it, and not as a message beside it.
+    # It appears once, as the fact, and not also as its message.
     hits = {hit["message_id"] for hit in shown.context["why"]["hits"]}
     assert str(message.pk) not in hits
     assert f"/admin/conversations/{message.pk}/#m{message.pk}" in shown.text

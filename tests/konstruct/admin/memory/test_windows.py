@@ -1,4 +1,4 @@
-"""A window in the admin: what the agent sees, and emptying it, confirmed and written down."""
+"""A window in the admin: the turns that the agent sees, and a confirmed, logged clear."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A person answers, resolves, and takes a conversation over; identities are linked."""
+"""A person answers, resolves, and takes over a conversation. Identities are linked."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Extraction in a tenant's admin: how far conversations are processed, failed jobs, and tokens."""
+"""Extraction in a tenant's admin: progress of conversations, failed jobs, and tokens."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ CALLS = "/admin/orchestrator/modelcall/"
 
 @pytest.fixture
 def cursors(program_a: Program, send_message: Callable[..., Message]) -> dict[str, UUID]:
-    """Conversations whose extraction was processed, is queued, and was given up, by thread."""
+    """Conversations with a done, a queued and a given-up extraction, by thread."""
     with tenant_scope(program_a.tenant.id):
         program_a.agent.extracts_facts = True
         program_a.agent.save()

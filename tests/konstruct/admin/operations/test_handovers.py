@@ -1,4 +1,4 @@
-"""Handing a conversation to another agent in the admin, and seeing who answers."""
+"""Handing a conversation to another agent in the admin, and the answering agent."""
 
 from collections.abc import Callable
 from uuid import uuid4

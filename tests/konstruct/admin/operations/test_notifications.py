@@ -39,7 +39,7 @@ SLACK = {"destination": "slack", "email": "", "workspace": "T1", "slack_channel"
 
 @pytest.fixture
 def mail(settings: Any) -> Iterator[MailServer]:
-    """A mail server, as this process has it configured."""
+    """A mail server that the settings point at."""
     with mail_server() as server:
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", server.port
@@ -163,7 +163,7 @@ def test_a_member_without_an_address_is_refused(program_a: Program, browser: Bro
         User.objects.filter(pk=eva.pk).update(email="eva@example.com")
     client.post(f"{RECIPIENTS}add/", changed)
     (row,) = recipients(program_a)
-    # What was typed for another destination is not kept.
+    # Input for another destination is not stored.
     assert (row.member_id, row.email) == (eva.pk, "")
 
 

@@ -1,4 +1,4 @@
-"""Replies that wait in a tenant's admin: seen with their reason, and retried."""
+"""Waiting replies in a tenant's admin: listed with their reason, and retried."""
 
 from collections.abc import Callable
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""The page of a person: what waits, what was known when, and the timeline."""
+"""The page of a person: open items, facts as of a moment, and the timeline."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -90,7 +90,7 @@ def test_each_kind_needs_its_permission(pending_a: Program, browser: Callable[..
     reader = browser(pending_a.tenant, "view_scope", "view_memoryentry")
     page = reader.get(PERSON, {"user": "maria"})
     assert {entry["kind"] for entry in page.context["entries"]} == {EntryKind.FACT}
-    # A kind that the reader may not see is no filter.
+    # A kind without a permission for it is no filter.
     page = reader.get(PERSON, {"user": "maria", "kind": "message"})
     assert {entry["kind"] for entry in page.context["entries"]} == {EntryKind.FACT}
     assert "Lisbon and visits" not in page.text

@@ -1,4 +1,4 @@
-"""The receipt of an erasure: a page in plain words, and a file that a command verifies."""
+"""The receipt of an erasure: a readable page, and a file that a command verifies."""
 
 import json
 from collections.abc import Callable
@@ -153,7 +153,7 @@ def test_a_downloaded_receipt_is_verified_by_the_command(
     file.write_bytes(answer.content)
     call_command("verify_receipt", str(file))
     assert capsys.readouterr().out.startswith(f"unchanged: erasure {request.pk} of tenant tenant-a")
-    # Another order and other blanks are the same receipt; a rotated key still verifies it.
+    # Another order and other spaces are the same receipt; a rotated key still verifies it.
     document = json.loads(answer.content)
     file.write_text(json.dumps(dict(reversed(document.items()))))
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]

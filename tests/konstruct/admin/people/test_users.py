@@ -1,4 +1,4 @@
-"""A person in the admin: known by whom, exported whole, and asked to be forgotten."""
+"""A person in the admin: agents that know them, export, and the request of an erasure."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def test_people_are_listed_and_found(
 ) -> None:
     client = browser(populated_a.tenant)
     listed = [person.user_id for person, _ in client.get(PEOPLE).context["people"]]
-    # Of bob nothing is embedded yet.
+    # No message of bob is embedded yet.
     assert listed == ["bob", "maria"]
     for part, found in (("ARI", ["maria"]), ("%", []), ("_", []), ("bob", ["bob"])):
         page = client.get(PEOPLE, {"q": part})
@@ -45,7 +45,7 @@ def test_people_are_found_by_name_and_account_and_shown_by_name(
         page = client.get(PEOPLE, {"q": text})
         assert [person.user_id for person, _ in page.context["people"]] == ["u-17"]
         assert page.text.index("Łucja Nowak") < page.text.index("<bdi>u-17</bdi>")
-    # Who may not see identities does not find people by them.
+    # A user without the permission to view identities does not find people by them.
     looker = browser(populated_a.tenant, "view_scope")
     assert "No person matches" in looker.get(PEOPLE, {"q": "U024"}).text
 
@@ -59,7 +59,7 @@ def test_a_person_is_shown_across_agents_with_the_ways_on(
     counts = (known["messages"], known["recalls"], known["facts"])
     assert (agent, *counts) == (populated_a.agent, 8, 3, 1)
     assert "likes green tea" in page.text
-    # Not embedded yet, and known all the same.
+    # Not embedded yet, but listed.
     assert client.get(PERSON, {"user": "bob"}).status_code == 200
     assert "Nothing is known" in client.get(PERSON, {"user": "eve"}, follow=True).text
 
@@ -107,7 +107,7 @@ def test_an_erasure_is_asked_for_once_the_id_was_typed(
     with tenant_scope(populated_a.tenant.id):
         request = ErasureRequest.objects.get()
         event = AccessEvent.objects.get(action="erase")
-        # Until the owner's process has done it, everything is there.
+        # Until the owner worker has run, all rows exist.
         assert Message.objects.filter(user_id="maria").exists()
     assert (request.user_id, request.reason, request.done_at) == ("maria", "Her own wish.", None)
     assert (event.user_id, event.subject_id) == ("maria", str(request.pk))
@@ -196,7 +196,7 @@ def test_page_of_an_erased_person_shows_the_receipt(
     assert "erasure requested" in client.get(PERSON, {"user": "maria"}).text
     with database.as_owner():
         assert jobs.ERASE.do_all() == 1
-    # The id that is typed leads to the receipt, and is not written down again.
+    # The typed id leads to the receipt, and is not stored again.
     assert client.get(PEOPLE, {"q": "maria"})["Location"] == f"{PERSON}?user=maria"
     page = client.get(PERSON, {"user": "maria"})
     assert "Her own wish." in page.text
@@ -206,7 +206,7 @@ def test_page_of_an_erased_person_shows_the_receipt(
     assert "The receipt" not in looker.get(PERSON, {"user": "maria"}).text
     with tenant_scope(populated_a.tenant.id):
         name = pseudonym("maria")
-        # Looking has not written the id down again, and who looked before is still told.
+        # The view did not store the id again, and earlier viewers are still listed.
         assert not AccessEvent.objects.filter(user_id="maria").exists()
         assert AccessEvent.objects.filter(user_id=name, action="view").count() >= 3
     listed = client.get("/admin/audit/erasurerequest/").text

@@ -1,4 +1,4 @@
-"""The access log: what is done is written down, and what is written down stays."""
+"""The access log: actions are recorded, and entries are permanent."""
 
 from collections.abc import Callable
 

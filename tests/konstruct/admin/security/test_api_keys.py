@@ -86,7 +86,7 @@ def test_a_key_is_rolled_once_and_the_old_one_works_for_a_while(
         old.refresh_from_db()
     version = str(old.expires_at)
     assert admin.post(page, {"grace": "0", "version": version}).status_code == 200
-    # A request would look with the time at which the test's transaction began.
+    # A request would compare with the start time of the test's transaction.
     with tenant_scope(program_a.tenant.id):
         assert not ApiKey.objects.valid().filter(pk=old.pk).exists()
     assert found[0] not in admin.get(KEYS).text

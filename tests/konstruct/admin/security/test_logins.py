@@ -1,4 +1,4 @@
-"""Logins of both admins: how often they may fail, and what is recorded of them."""
+"""Logins of both admins: limits of failures, and records."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +25,7 @@ RIGHT = "correct horse battery"
 def _fresh(settings: Any) -> Iterator[None]:
     settings.LOGIN_ATTEMPTS, settings.LOGIN_LOCK_SECONDS = 5, 900
     settings.LOGIN_ATTEMPTS_PER_ADDRESS, settings.LOGIN_ATTEMPTS_PER_USER = 20, 30
-    # Half a second for each is what is to be spared.
+    # The default hasher takes half a second for each attempt.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     cache.clear()
     yield
@@ -181,7 +181,7 @@ def test_failed_logins_of_one_tenant_do_not_lock_accounts_of_another(
 def test_usernames_that_are_equal_for_the_form_are_counted_together(
     tenant_a: Tenant, eva: User, as_owner: Callable[..., Any], host: str, typed: str
 ) -> None:
-    """Blanks around a name and full-width letters; on the tenant's site and the operators'."""
+    """Spaces around a name and full-width letters; on the tenant's site and the operators'."""
     User.objects.create_superuser("eva", password=RIGHT)
     assert log_in(RIGHT, username=typed, host=host).status_code == 302
     for _ in range(5):
@@ -193,7 +193,7 @@ def test_usernames_that_are_equal_for_the_form_are_counted_together(
 def test_usernames_that_differ_for_the_form_are_counted_separately(
     tenant_a: Tenant, eva: User
 ) -> None:
-    """The backend compares exactly: a name in capitals is nobody's, and locks nobody out."""
+    """The backend compares exactly: a name in capitals has no user, and locks no user out."""
     for typed in ("Eva", "EVA", "e va", "eva\u200b", "eva\0"):
         assert log_in(RIGHT, username=typed).status_code == 200
     assert log_in(RIGHT).status_code == 302
@@ -267,7 +267,7 @@ def test_the_old_password_cannot_be_guessed_by_a_session(
         given = {"old_password": old, "new_password1": new, "new_password2": again}
         return client.post("/admin/password_change/", given, REMOTE_ADDR="198.51.100.7").status_code
 
-    # What is wrong with the new one is no guess.
+    # An invalid new password is no guess.
     assert [change(RIGHT, "other") for _ in range(7)] == [200] * 7
     assert [change("wrong") for _ in range(5)] == [200] * 5
     hashed = count_hashes(monkeypatch)

@@ -1,4 +1,4 @@
-"""Whatever people do in a tenant's admin: by whom, with what before and after, and what not."""
+"""Records of all changes in a tenant's admin: user, values before and after, and exceptions."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Auditor, curator, admin: what each may open and do, on every page."""
+"""Auditor, curator, admin: allowed pages and actions of each role."""
 
 from collections.abc import Callable
 from uuid import uuid4
@@ -30,7 +30,7 @@ NOBODY = uuid4()
 
 @pytest.fixture
 def person(populated_a: Program) -> Person:
-    """Log in somebody who has one role."""
+    """Log in a user with one role."""
 
     def log_in(role: str) -> Client:
         client = Client(headers={"Host": "tenant-a.localhost"})
@@ -62,7 +62,7 @@ def test_migration_restores_the_permissions_of_a_role(tenant_a: Tenant) -> None:
 
 
 EVERY_ROLE = "auditor curator admin"
-# Page, and the roles that may open it. A GET, for what follows from a POST is tested below.
+# Pages, and the roles that may open them by GET. POST requests are tested below.
 PAGES = {
     "/admin/": EVERY_ROLE,
     "/admin/conversations/": EVERY_ROLE,
@@ -131,7 +131,7 @@ def test_a_role_opens_its_pages_and_no_others(
             "message": Message.objects.get(content="Answer me!").pk,
         }
     for address, roles in PAGES.items():
-        # The auditor has the fewest permissions of those who may open it.
+        # The auditor has the fewest permissions of the allowed roles.
         if roles == EVERY_ROLE and role != "auditor":
             continue
         opened = client.get(address.format(**named)).status_code

@@ -39,7 +39,7 @@ def mails(settings: Any) -> Iterator[MailServer]:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
-    """What is given to the worker, which does it at once."""
+    """Tasks for the worker, which run at once."""
     tasks: list[list[Any]] = []
 
     def send(name: str, arguments: list[Any]) -> None:

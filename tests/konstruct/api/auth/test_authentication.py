@@ -1,4 +1,4 @@
-"""Who may use the API, on which host, and as whom."""
+"""Authentication of the API: keys, hosts, and sessions."""
 
 from datetime import timedelta
 from typing import Any
@@ -86,7 +86,7 @@ def test_a_suspended_tenants_key_is_refused(program_a: Program, as_owner: Any) -
 
 
 def test_tenant_without_its_schema_is_unavailable(program_a: Program, as_owner: Any) -> None:
-    """Its keys are not wrong: when it is restored, they open it again."""
+    """Its keys are not invalid: they work again after a restore."""
     with as_owner():
         lost = Tenant.objects.create(slug="lost", name="Lost", state="active")
     try:
@@ -143,7 +143,7 @@ def test_a_key_needs_a_name(tenant_a: Tenant, name: str) -> None:
 
 
 def admin(program: Program, *permissions: str, is_staff: bool = True, csrf: bool = False) -> Client:
-    """Return a browser with a superuser of the tenant, or a user with these permissions alone."""
+    """Return a browser with a superuser of the tenant, or a user with these permissions only."""
     client = Client(enforce_csrf_checks=csrf, headers={"Host": f"{program.tenant.slug}.localhost"})
     with tenant_scope(program.tenant.id):
         user = get_user_model().objects.create_user(

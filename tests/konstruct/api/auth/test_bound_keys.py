@@ -1,7 +1,7 @@
-"""Every route against a key that is bound to one user, who names others' things as their own.
+"""Every route with a key that is bound to one user and names things of other users.
 
-In test_every_route.py such a key asks for what is another user's. Here it says its own user's id
-wherever one is asked for, and the ids of others' threads, messages and rows beside it.
+In test_every_route.py such a key requests data of another user. Here it sends its own user id in
+every field for one, together with ids of threads, messages and rows of other users.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def mallory(said: Said) -> Program:
 
 
 def rows_of(said: Said) -> dict[str, set[str]]:
-    """All rows by table, without times of keys and sums of usage, and the cache's windows."""
+    """Return all rows by table, without times of keys and sums of usage, and the cached windows."""
     tenant_id = said.program.tenant.id
     get_recent_messages(tenant_id, said.program.agent.id, "maria")
     with tenant_scope(tenant_id), connection.cursor() as cursor:
@@ -74,7 +74,7 @@ def rows_of(said: Said) -> dict[str, set[str]]:
 
 
 def as_own(address: str, body: Any, thread_id: str) -> tuple[str, Any]:
-    """The request with the key's own user and another's thread, wherever there is a place."""
+    """Return the request with the key's own user and another user's thread in every place."""
     parts = urlsplit(address)
     query = dict(parse_qsl(parts.query))
     if "user_id" in query:
@@ -144,7 +144,7 @@ def test_linked_user_needs_a_key_of_the_tenant(said: Said, mallory: Program) -> 
 
 def test_agent_key_cannot_erase_data_of_other_agents(said: Said) -> None:
     bo = with_key(said.program, scopes=list(KeyScope.values), agent_id=said.other.pk)
-    # Maria said "t1" to ada, and "t2" to bo.
+    # Maria wrote "t1" to ada, and "t2" to bo.
     refusal(bo.post(ERASURES, {"user_id": "maria", "threads": ["t1"]}), 403)
     assert bo.post(ERASURES, {"user_id": "maria", "threads": ["t2"]}).status_code == 202
 

@@ -1,4 +1,4 @@
-"""What is changed here holds for the next request of a web process that has served before."""
+"""A change here applies to the next request of another running web process."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a person may do by the API: what the admin lets them do, on every route."""
+"""Permissions of a person in the API: those of the admin, on every route."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ VIEWS = {
     for path, pattern in patterns(get_resolver("konstruct.urls.api"))
     if path.startswith("v1/")
 }
-# For which the admin has no page: no role holds them, only a superuser does.
+# Without a page in the admin: no role has them, only a superuser.
 OF_NO_ROLE = {
     "memory.delete_message",
     "memory.add_message",
@@ -36,14 +36,14 @@ OF_NO_ROLE = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _without_the_stored_checkpoint(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Storing a checkpoint commits it, outside of the test's transaction."""
+    """Storing a checkpoint commits it outside of the test's transaction."""
     yield
     with django_db_blocker.unblock():
         database.remove_committed_rows()
 
 
 def person(said: Said, permissions: set[str]) -> Client:
-    """Log in somebody who has these permissions alone."""
+    """Log in a user with these permissions only."""
     client = Client(headers={"Host": f"{said.program.tenant.slug}.localhost"})
     with tenant_scope(said.program.tenant.id):
         user = User.objects.create_user(f"p{uuid4()}", is_staff=True)
@@ -58,7 +58,7 @@ def person(said: Said, permissions: set[str]) -> Client:
     return client
 
 
-# What a case asks for beyond what its route always needs.
+# Further permissions of a case, beyond those of its route.
 FOR_THE_CASE = {"search-memories": {"memory.view_memoryentry"}}
 
 
@@ -98,7 +98,7 @@ def test_a_person_without_one_of_the_permissions_is_refused(
         assert refused.status_code == 403
         assert missing in refused.json()["detail"]
     allowed = ask(person(said, needed | FOR_THE_CASE.get(route, set())), said, case, method)
-    # There is no session of a graph here: LangGraph would save one outside of the test.
+    # No session of a graph exists here: LangGraph would save one outside of the test.
     assert allowed.status_code == 404 if route == "session" else allowed.status_code < 300
 
 
@@ -115,7 +115,7 @@ def test_options_describe_the_address_to_every_logged_in_user(said: Said) -> Non
 
 
 def test_admin_and_api_refuse_the_same_users(said: Said) -> None:
-    """The pages of the same things, for somebody who may read messages alone."""
+    """The pages of the same objects, for a user who may only read messages."""
     client = person(said, {"memory.view_message"})
     for address, page in {
         "agents/": "orchestrator/agent/",

@@ -1,4 +1,4 @@
-"""What a key may do: scopes, a binding to one agent or user, and what is known of its use."""
+"""The rights of a key: scopes, a binding to one agent or user, and its last use."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ USAGE = "/api/v1/usage/"
 
 
 def with_key(program: Program, **options: Any) -> Program:
-    """Return a program of the same tenant with a key of its own."""
+    """Return a program of the same tenant with another key."""
     _, text = issue_key(tenant_id=program.tenant.id, name="narrow", **options)
     return Program(program.tenant, program.agent, str(text))
 
@@ -61,7 +61,7 @@ def test_unknown_method_is_405_with_any_scope(program_a: Program) -> None:
 
 
 def sent_by_all(program: Program, other_agent: Any) -> dict[tuple[str, str], str]:
-    """Send one message of each of two users to each of two agents; return their ids."""
+    """Send one message of each of two users to each of two agents. Return their ids."""
     return {
         (agent, user): program.send(f"{user} to {agent}", agent=agent, user_id=user).json()["id"]
         for agent in ("ada", "bo")

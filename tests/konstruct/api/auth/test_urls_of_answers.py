@@ -1,4 +1,4 @@
-"""A URL that an answer gives can be read with the scope that the request needed."""
+"""A URL in an answer can be read with the scope of the request."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -23,7 +23,7 @@ ROUTES = sorted(CASES.keys() - mem0_routes.CASES.keys())
 def by_scope(
     module_transaction: Callable[[], AbstractContextManager[None]], said: Said
 ) -> list[Program]:
-    """A program for each scope, with a key that has that scope alone."""
+    """Return a program for each scope, whose key has only that scope."""
     tenant, agent = said.program.tenant, said.program.agent
     with module_transaction():
         keys = [issue_key(tenant_id=tenant.id, name=s, scopes=[s])[1] for s in KeyScope.values]

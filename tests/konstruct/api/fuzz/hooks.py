@@ -1,6 +1,6 @@
-"""What schemathesis is told of the API that a description cannot say.
+"""Hooks of schemathesis for rules that the description of the API cannot express.
 
-KONSTRUCT_FUZZ_IDS: a JSON object of path parameters and of ids that are there.
+KONSTRUCT_FUZZ_IDS: a JSON object of path parameters and existing ids.
 """
 
 import json
@@ -10,20 +10,20 @@ from typing import Any
 import schemathesis
 from schemathesis.generation.meta import TestPhase
 
-# Who is there to be asked: made-up names would be refused, and nothing behind them be reached.
+# An existing agent: an unknown one would be refused before the code behind it.
 AGENT = "ada"
-# Which operators and values go together is more than a schema can say.
+# A schema cannot express the valid combinations of operators and values.
 FILTERS = {"topic": {"in": ["food", "drink"]}}
-# So is that no key of an object in an object may be empty.
+# Nor that keys of nested objects are not empty.
 METADATA = {"topic": "food", "source": {"page": 7}}
-# So is which moment must be before which.
+# Nor the order of two times.
 NEVER = "2999-12-31T00:00:00Z"
 IDS: dict[str, str] = json.loads(os.environ.get("KONSTRUCT_FUZZ_IDS", "{}"))
 
 
 @schemathesis.hook
 def map_case(context: Any, case: Any) -> Any:
-    """Where any valid value would do, give one that is there, and do not wait for replies."""
+    """Use existing values where any valid value is allowed, and do not wait for replies."""
     meta = case.meta
     if meta is None or not meta.generation.mode.is_positive:
         return case
@@ -39,7 +39,7 @@ def map_case(context: Any, case: Any) -> Any:
         case.body = {"persona": "Brief."} | {
             name: value for name, value in case.body.items() if name not in ("name", "is_active")
         }
-    # Stateful testing follows what it made itself; what is deleted is there for nobody else.
+    # Stateful tests use their own objects; other tests do not find deleted ones.
     if meta.phase.name != TestPhase.STATEFUL and case.method != "DELETE":
         parameters = case.path_parameters or {}
         parameters.update({name: IDS[name] for name in parameters if name in IDS})

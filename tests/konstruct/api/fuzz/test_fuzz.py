@@ -1,7 +1,7 @@
-"""schemathesis against the production server, by the committed description, with all its checks.
+"""schemathesis against the production server with the committed description and all checks.
 
-Valid data must be accepted and invalid data refused, with statuses, headers and bodies as they are
-described. `make fuzz` makes more than 5,000 requests, `make test` an example for each operation.
+Valid data must be accepted and invalid data refused, with the described statuses, headers and
+bodies. `make fuzz` sends more than 5,000 requests, `make test` one example for each operation.
 """
 
 import json
@@ -25,7 +25,7 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.running import PROJECT
 
 EXAMPLES = int(os.environ.get("KONSTRUCT_FUZZ_EXAMPLES", "0"))
-# The systematic phase alone makes thousands of requests.
+# The systematic phase alone sends thousands of requests.
 PHASES = "examples,coverage,fuzzing,stateful" if EXAMPLES else "examples,fuzzing"
 # Invalid data is in test_odd_values.py too.
 MODE = "all" if EXAMPLES else "positive"
@@ -34,7 +34,7 @@ SEED = os.environ.get("KONSTRUCT_FUZZ_SEED", "1")
 
 @pytest.fixture
 def said(transactional_db: None, tenant_a: Tenant) -> Said:
-    """A tenant with something in every list."""
+    """A tenant with a row in every list."""
     agent = create_agent(tenant_id=tenant_a.id, name="ada", system_prompt="You are Ada.")
     _, key = issue_key(tenant_id=tenant_a.id, name="fuzz", scopes=KeyScope.values)
     said = said_something(Program(tenant_a, agent, str(key)))
@@ -43,10 +43,10 @@ def said(transactional_db: None, tenant_a: Tenant) -> Said:
 
 
 def attack(url: str, said: Said, folder: Path, *options: str) -> int:
-    """Let schemathesis work; return how many requests it made. What it finds is an error."""
+    """Run schemathesis. Return the number of requests. A finding is an error."""
     there = {
         "message_id": said.sent["id"],
-        # Not ada: whatever is done to it, she must stay who she is.
+        # Not ada, who must not change.
         "agent_id": str(said.other.id),
         "memory_id": str(said.fact),
         "event_id": str(said.event.id),
@@ -60,7 +60,7 @@ def attack(url: str, said: Said, folder: Path, *options: str) -> int:
             *("--checks", "all", "--mode", MODE, "--phases", PHASES, "--seed", SEED),
             *("--max-examples", str(EXAMPLES or 1), "--request-timeout", "60"),
             *("--generation-database", "none", "--continue-on-failure", "--no-color"),
-            # A machine that is busy generates slowly, which is no fault of the API's.
+            # Generation is slow on a busy machine, which is no fault of the API.
             "--suppress-health-check=too_slow",
             *options,
         ],
@@ -94,7 +94,7 @@ def test_the_api_is_as_it_is_described(
     log = tmp_path / "log"
     with serving(environment, log) as url:
         made = attack(url, said, tmp_path, "-H", f"Authorization: Bearer {said.program.key}")
-        if EXAMPLES:  # test_every_route.py asks every route without a key
+        if EXAMPLES:  # test_every_route.py sends every request without a key
             made += attack(url, said, tmp_path)
     record_property("requests", made)
     assert made >= (5000 if EXAMPLES >= 60 else 60)

@@ -1,4 +1,4 @@
-"""What the API writes into the access log: every request, as what became of it."""
+"""Entries of the API in the access log: every request with its outcome."""
 
 from collections.abc import Callable
 from typing import Any
@@ -134,7 +134,7 @@ def test_reading_by_a_method_that_is_not_there_is_refused(program_a: Program) ->
     assert program_a.request("OPTIONS", MESSAGES).status_code == 200
     (event,) = events(program_a)
     assert (event.action, event.detail["attempted"]) == ("refuse", "DELETE")
-    # What an address names may be a user, and may be no text that Postgres stores.
+    # An id in an address may be a user, and may be no text that Postgres can store.
     assert program_a.post("/mem0/v2/entities/user/a%00b/", {}).status_code == 405
     (event,) = events(program_a)[1:]
     assert (event.subject, event.detail["attempted"]) == ("mem0-entity", "POST")
@@ -155,7 +155,7 @@ def strangers(send: Callable[[], Any], times: int) -> list[int]:
 
 
 def test_invalid_keys_are_recorded_within_a_limit(program_a: Program) -> None:
-    """Each is another key, of this tenant, from one address; a good key from there still works."""
+    """Different keys of this tenant from one address. A valid key from there still works."""
     cache.clear()
 
     def guess() -> Any:

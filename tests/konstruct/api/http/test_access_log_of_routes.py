@@ -1,4 +1,4 @@
-"""What every route writes into the access log, of a tenant with something of everything."""
+"""Entries of every route in the access log, for a tenant with rows of every kind."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def narrow(program: Program, **options: Any) -> Program:
 def test_request_has_one_record_of_its_action(said: Said, route: str, method: str) -> None:
     case = CASES[route, method]
     if route == "session":
-        return  # LangGraph's connection is no part of this transaction: test_sessions.py
+        return  # LangGraph's connection is outside of this transaction: test_sessions.py
     before = len(events(said.program))
     body = None if case.body is None else json_bytes(case.body(said))
     answer = said.program.request(
@@ -59,7 +59,7 @@ def test_refused_request_is_recorded_once_as_refused(said: Said, route: str, met
     refused = key.request(
         method, case.path(said), data=body or b"", content_type="application/json"
     )
-    # To a key that is bound to another agent, this one does not exist.
+    # For a key that is bound to another agent, this one does not exist.
     erases = {
         ("erasures", "POST"): 422, ("erasure", "GET"): 404,
         ("transcript", "DELETE"): 422, ("message", "DELETE"): 404,

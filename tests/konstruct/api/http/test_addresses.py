@@ -1,4 +1,4 @@
-"""Which addresses API keys are for, and in which form errors are told there."""
+"""Addresses that accept API keys, and the format of their errors."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What holds for every request: gzip, CORS, strict JSON, methods, media types."""
+"""Conventions of all requests: gzip, CORS, strict JSON, methods, media types."""
 
 import gzip
 import json
@@ -71,7 +71,7 @@ def test_allowed_origins_can_use_only_the_api(settings: Any) -> None:
         (b'{"name": "\xff"}', "JSON parse error"),
         (b'{"name": 1' + b"0" * 5000 + b"}", "A number has more than 4,300 digits."),
         (b"[" * 65 + b"]" * 65, "The JSON is nested too deeply: deeper than 64 levels."),
-        # Python could read it, and could not write it.
+        # Python can read it, but not write it.
         (b'{"name": ' + b"[" * 900 + b"]" * 900 + b"}", "The JSON is nested too deeply"),
         (b'{"a": ' * 100_000, "The JSON is nested too deeply"),
         (b'{"' + b"k" * 5000 + b'": 1, "' + b"k" * 5000 + b'": 1}', "The name 'kkk"),

@@ -26,7 +26,7 @@ KEY = {"Idempotency-Key": "1"}
 
 @pytest.fixture
 def another(program_a: Program) -> Callable[..., Program]:
-    """Make another key of tenant A, bound to whom it says."""
+    """Create another key of tenant A with these bindings."""
 
     def make(**binding: Any) -> Program:
         _, key = issue_key(
@@ -59,7 +59,7 @@ def test_two_users_keys_keep_a_fact_each(another: Callable[..., Program]) -> Non
 
 @pytest.mark.parametrize("name", ["maria", "bob"])
 def test_two_keys_send_a_message_each(another: Callable[..., Program], name: str) -> None:
-    """Whether the second one says the same or not, of the same user or another."""
+    """The second request may be equal or not, of the same user or another."""
     first, second = another(user_id="maria"), another(user_id=name)
     sent = [first.send(headers=KEY), second.send(user_id=name, headers=KEY)]
     assert [each.status_code for each in sent] == [202, 202]
@@ -134,7 +134,7 @@ def test_refusal_does_not_reveal_the_stored_response(program_a: Program) -> None
 
 
 def test_a_program_cannot_take_a_key_of_slack(program_a: Program) -> None:
-    """What Slack says is accepted, whatever keys programs have sent."""
+    """Messages of Slack are accepted, whatever keys programs have used."""
     slack = "slack/T1/C1/1700000000.000100"
     assert program_a.send(headers={"Idempotency-Key": slack}).status_code == 202
     incoming = Incoming(
@@ -179,7 +179,7 @@ def test_import_accepts_no_idempotency_key(program_a: Program) -> None:
 def test_the_same_request_while_the_first_is_at_work_is_refused_at_once(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits neither in Postgres nor in a thread of the web with a transaction."""
+    """It waits neither in Postgres nor in a web thread with a transaction."""
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
     is_at_work, go_on = threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""Pages: complete, stable, in any order, and closed to cursors from elsewhere."""
+"""Pages: complete, stable, in any order, without cursors of other lists."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ TRANSCRIPT = "/api/v1/conversations/transcript/"
 
 
 def walk(program: Program, address: str, key: str, link: str = "next") -> list[list[Any]]:
-    """Follow a list to its end; return what each page holds."""
+    """Follow a list to its end. Return the content of each page."""
     pages = []
     following: str | None = address
     while following is not None:
@@ -26,7 +26,7 @@ def walk(program: Program, address: str, key: str, link: str = "next") -> list[l
 
 
 def import_turns(program: Program, count: int) -> None:
-    """Import turns of one moment: only their number tells which is first."""
+    """Import turns with the same time: only their number gives the order."""
     messages = [
         {
             "external_id": f"e{number}",

@@ -1,4 +1,4 @@
-"""Without its database each interface answers 503 with Retry-After, and the log has one line."""
+"""Without its database each interface answers 503 with Retry-After, and logs one line."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ KEYED = [
 
 @pytest.fixture
 def database_down(transactional_db: None) -> Iterator[None]:
-    """Let no connection to Postgres be made."""
+    """Refuse all connections to Postgres."""
     connection = connections["default"]
     connection.close()
     host = connection.settings_dict["HOST"]

@@ -1,4 +1,4 @@
-"""Every error below /api/ is a problem document, wherever it comes from."""
+"""Every error below /api/ is a problem document, from any source."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ from tests.konstruct.conftest import MESSAGES, Program
 
 
 def problem(response: Any, status: int, kind: str) -> dict[str, Any]:
-    """Return the document, checked for what all have in common."""
+    """Return the document after checks of the common fields."""
     assert response.status_code == status
     assert response.headers["Content-Type"] == "application/problem+json"
     document: dict[str, Any] = response.json()
@@ -136,7 +136,7 @@ def test_only_short_plain_values_are_sent_back(value: Any, shown: bool) -> None:
 
 
 def error_of(error_class: type, text: str) -> Exception:
-    """Return an error with this text, whatever its own constructor takes."""
+    """Return an error with this text, whatever arguments its constructor has."""
     error: Exception = error_class.__new__(error_class)
     error.args = (text,)
     return error

@@ -25,7 +25,7 @@ COMMITTED = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
 
 @pytest.fixture(scope="module")
 def schema(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The description of the code as it is; warnings of the generator are errors."""
+    """Return the description of the current code. Warnings of the generator are errors."""
     file = tmp_path_factory.mktemp("schema") / "openapi.yaml"
     call_command("spectacular", file=str(file), validate=True, fail_on_warn=True)
     return file.read_text()
@@ -43,7 +43,7 @@ def test_it_is_openapi_3_1(schema: str) -> None:
 
 
 def paths_of_the_api() -> set[str]:
-    """Return the addresses of the URL configuration as a description writes them."""
+    """Return the paths of the URL configuration in the format of the description."""
     addresses = {f"/api/{path}" for path, _ in patterns(get_resolver("konstruct.urls.api"))}
     return {
         re.sub(r"<\w+:(\w+)>", r"{\1}", address)
@@ -72,7 +72,7 @@ def test_every_operation_documents_its_errors_and_has_an_example(schema: str) ->
 
 
 def test_generated_types_require_exactly_the_required_fields(schema: str) -> None:
-    """Generators of types take a field with a default for one that is always there."""
+    """Generators of types treat a field with a default as always present."""
     described = yaml.load(schema, yaml.CSafeLoader)
     assert described["servers"]
     schemas = described["components"]["schemas"]
@@ -105,7 +105,7 @@ def test_every_example_keeps_to_its_schema(schema: str) -> None:
 
 @pytest.fixture
 def not_made_yet() -> Iterator[None]:
-    """A process that has not served the description."""
+    """A process that has not served the description yet."""
     _descriptions.cache_clear()
     yield
     _descriptions.cache_clear()
@@ -179,7 +179,7 @@ def test_the_description_and_its_page_are_served_on_every_host(db: None, host: s
     page = client.get("/api/docs/")
     assert page.status_code == 200
     sources = re.findall(rb'(?:src|href)="([^"]+)"', page.content)
-    # The policy for content lets no script stand in the page itself.
+    # The content security policy allows no inline script.
     settings_of_page = b"/api/docs/?script="
     assert settings_of_page in sources
     assert all(source.startswith((b"/static/", settings_of_page)) for source in sources)

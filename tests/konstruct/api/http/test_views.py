@@ -1,4 +1,4 @@
-"""Each method of a view declares its operation, or the class cannot be made."""
+"""Each method of a view declares its operation, or the class cannot be defined."""
 
 from typing import Any
 

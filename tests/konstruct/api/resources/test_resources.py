@@ -1,4 +1,4 @@
-"""Conversations, windows, users, recall events, usage: what there is to read."""
+"""Read-only resources: conversations, windows, users, recall events, usage."""
 
 from typing import Any
 from urllib.parse import urlencode

@@ -1,4 +1,4 @@
-"""Agents by REST: made once, changed by who saw their state."""
+"""Agents by REST: created once, and changed with their ETag."""
 
 import threading
 from typing import Any
@@ -148,7 +148,7 @@ def test_of_several_at_once_with_one_key_one_makes_the_agent(
 
     def send() -> None:
         while (response := make(program_a, key="k1")).status_code == 409:
-            assert response.headers["Retry-After"] == "1"  # the first is still at work
+            assert response.headers["Retry-After"] == "1"  # the first request is still running
         responses.append(response)
         connections.close_all()
 

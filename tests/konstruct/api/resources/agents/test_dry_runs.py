@@ -1,4 +1,4 @@
-"""Dry runs by REST: a channel's decisions, a draft beside the agent, and nothing stored."""
+"""Dry runs by REST: decisions of a channel, a draft beside the agent, and nothing stored."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pages of checkpoints by REST: bounded by what is in them, and complete for earlier clients."""
+"""Pages of checkpoints by REST: limited by their size, and complete for earlier clients."""
 
 import base64
 from typing import Any
@@ -23,7 +23,7 @@ def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def save(program: Program, name: str, size: int = LARGE, thread: str = "t", **channels: str) -> str:
-    """Save a checkpoint with a value of so many bytes, which may be pressed to far less."""
+    """Save a checkpoint with a value of so many bytes, which may be compressible."""
     value = {"channel": "a", "type": "bytes", "value": base64.b64encode(bytes(size)).decode()}
     state = {"v": 4, "id": name, "ts": "2026-03-14T09:30:00Z", "versions_seen": {}}
     state["channel_versions"] = {"a": name, **channels}
@@ -47,7 +47,7 @@ def ids(page: dict[str, Any]) -> list[str]:
 
 
 def followed(program: Program, **query: Any) -> list[list[str]]:
-    """The ids of all pages."""
+    """Return the ids of all pages."""
     pages = [page(program, **query)]
     while pages[-1]["next"]:
         pages.append(beside(program, pages[-1]["next"]))
@@ -76,7 +76,7 @@ def test_a_page_ends_before_it_is_too_large(program_a: Program, program_b: Progr
 
 @pytest.mark.usefixtures("bounds")
 def test_page_has_the_requested_number_or_an_error(program_a: Program) -> None:
-    """A client from before there was `next` takes a page that is not full for the last."""
+    """A client of a version without `next` treats an incomplete page as the last one."""
     for number in range(5):
         save(program_a, f"1f{number}", LARGE)
     assert [len(one) for one in followed(program_a, limit=4)] == [4, 1]
@@ -85,7 +85,7 @@ def test_page_has_the_requested_number_or_an_error(program_a: Program) -> None:
     assert refused.status_code == 422
     assert "4 checkpoints have 14," in refused.json()["detail"]
     assert "leave `limit` out, and follow `next`" in refused.json()["detail"]
-    # One that is made of the values of many requests.
+    # One checkpoint with values of many requests.
     save(program_a, "1f6", 3 * LARGE, channel="1f6")
     writes = [{"channel": "b", "type": "bytes", "value": "QUJD" * LARGE}]
     told = {"thread_id": "t", "checkpoint_id": "1f6", "task_id": "1", "writes": writes}

@@ -1,4 +1,4 @@
-"""The context of a prompt by REST: what the pipeline would give a model, within the budget."""
+"""The context of a prompt by REST: as in the pipeline, within the budget."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -37,7 +37,7 @@ def test_a_context_is_facts_recalled_turns_and_the_window(program_a: Program) ->
     remember(program_a, "I am allergic to walnuts, so never order the cake.")
     fact = keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
     keep(program_a, "The car is red.", user_id="maria")
-    # More than the window holds, so that what was imported has left it.
+    # More than the window holds, so that the imported turns have left it.
     for number in range(20):
         role = ("user", "assistant")[number % 2]
         append_message(program_a.tenant.id, program_a.agent.id, "maria", role, f"turn {number}")
@@ -184,7 +184,7 @@ def test_agents_and_users_of_one_tenant_are_separate(program_a: Program) -> None
 
 
 def test_an_agents_key_compiles_for_it_alone_and_a_users_not_at_all(program_a: Program) -> None:
-    """A user's could read the agent's prompt, and what the agent is told of others' affairs."""
+    """A user's key could read the agent's prompt, and facts about other users."""
     create_agent(tenant_id=program_a.tenant.id, name="bo")
     keep(program_a, "Maria is allergic to penicillin.", user_id="maria")
 

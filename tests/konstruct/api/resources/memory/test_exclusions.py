@@ -40,7 +40,7 @@ def test_message_is_excluded_listed_and_included(program_a: Program, sent: str) 
         "program",
     )
     assert found(program_a, "Where do I live?") == []
-    # The same again is the same exclusion.
+    # A repeated request returns the same exclusion.
     assert program_a.post(sent, {"reason": "Other."}).json() == document
     assert program_a.get(sent).json()["results"] == [document]
     assert program_a.request("DELETE", f"{sent}{document['id']}/").status_code == 204

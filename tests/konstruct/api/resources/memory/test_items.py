@@ -1,4 +1,4 @@
-"""Items of conversations by REST: kept as they are, in order, taken back at once, remembered."""
+"""Items of conversations by REST: stored unchanged, ordered, removed at once, remembered."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +15,7 @@ from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 
 ITEMS = "/api/v1/conversations/items/"
-# What a page of JSON, a column of jsonb or UTF-8 would not bring back.
+# Values that JSON, jsonb or UTF-8 would not return unchanged.
 ODD: list[dict[str, Any]] = [
     {"z": 1, "a": {"": [None, True, 1.0, 10**30, "é😀"]}},
     {"type": "function_call_output", "output": "NUL \x00 and half \ud83d of a pair, \\u0000"},
@@ -35,7 +35,7 @@ def add(program: Program, *items: dict[str, Any], key: str = "", **whose: str) -
 
 
 def rows(program: Program, **whose: str) -> list[dict[str, Any]]:
-    """Return what is kept, the newest first, page by page."""
+    """Return the stored items, the newest first, page by page."""
     address: str | None = f"{ITEMS}?{urlencode({**place(program, **whose), 'limit': '3'})}"
     found: list[dict[str, Any]] = []
     while address:
@@ -105,7 +105,7 @@ def test_repeated_request_adds_and_removes_nothing(program_a: Program) -> None:
         answer = program_a.request("DELETE", address, headers={"Idempotency-Key": key})
         assert answer.status_code == status
     assert [each["id"] for each in rows(program_a)] == [oldest["id"]]
-    # It was said twice with nothing in between: an agent that takes back and adds again does so.
+    # The same message twice in a row: an agent that removes and adds again does so.
     assert said(program_a) == ["Yes."]
 
 

@@ -1,4 +1,4 @@
-"""Searching memories by REST, and the tenant in numbers."""
+"""Search of memories by REST, and the statistics of a tenant."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ SAID = (
 
 
 def remember(program: Program, *texts: str, user_id: str = "maria") -> None:
-    """Let the program's agent know what the user said."""
+    """Send a message to the program's agent, and embed it."""
     lines = [
         {
             "external_id": f"{user_id}-{number}",
@@ -42,7 +42,7 @@ def remember(program: Program, *texts: str, user_id: str = "maria") -> None:
 
 
 def search(program: Program, query: str, **fields: Any) -> Any:
-    """Ask the program's agent."""
+    """Search the memory of the program's agent."""
     body = {"agent": program.agent.name, "user_id": "maria", "query": query, **fields}
     return program.post(SEARCH, body)
 
@@ -160,7 +160,7 @@ def test_usage_counts_to_a_limit_and_reports_it(
     with statements() as sent:
         counts = program_a.get(USAGE).json()
     assert counts["not_exact"] == ["messages", "embeddings"]
-    # Postgres has no estimate of so few: they are counted.
+    # Postgres has no estimate for so few rows: they are counted.
     assert (counts["users"], counts["messages"], counts["embeddings"]) == (1, 4, 4)
     counting = [sql for sql in sent if "COUNT(" in sql]
     assert len(counting) >= 8

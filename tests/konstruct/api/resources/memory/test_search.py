@@ -1,4 +1,4 @@
-"""Searching the messages of all people by REST, and what bound keys and people may search."""
+"""Search in the messages of all people by REST, and the limits of bound keys and people."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sessions of graphs by REST: listed, read and cleared by their tenant alone."""
+"""Sessions of graphs by REST: listed, read and cleared by their tenant only."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests import database
 from tests.konstruct.conftest import Program
 from tests.memory.context.checkpoints.attacks import msgpack_attacks
 
-# LangGraph saves on connections of its own, which do not see what a test has not committed.
+# LangGraph has its own connections, which do not see uncommitted rows of a test.
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SESSIONS = "/api/v1/sessions/"
@@ -25,18 +25,18 @@ SESSIONS = "/api/v1/sessions/"
 
 @pytest.fixture(autouse=True)
 def without_earlier_sessions(transactional_db: None) -> None:
-    """Remove what LangGraph's connections have committed in tests that were rolled back."""
+    """Remove rows that LangGraph's connections committed in earlier tests."""
     database.remove_committed_rows()
 
 
 class Odd(TypedDict):
-    """A graph's state whose messages are none."""
+    """The state of a graph whose messages are not messages."""
 
     messages: str
 
 
 def converse(program: Program, thread_id: str, *messages: Any) -> None:
-    """Let a graph of the program's tenant end with these messages."""
+    """Run a graph of the program's tenant that ends with these messages."""
     graph = (
         StateGraph(MessagesState)
         .add_node("end", lambda state: {"messages": []})

@@ -1,4 +1,4 @@
-"""Handing threads to another agent by the API: what a program sees, and what it may not do."""
+"""Handing threads over by the API: documents and permissions of a program."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ def bert(program_a: Program) -> Agent:
 
 
 def say(program: Program, content: str, **fields: Any) -> Any:
-    """Send a message to ada, let a worker answer it, and return its document."""
+    """Send a message to ada, answer it, and return its document."""
     sent = program.send(content, thread_id="t1", **fields).json()
     with tenant_scope(program.tenant.id):
         message = Message.objects.get(pk=sent["id"])
@@ -101,7 +101,7 @@ def test_agent_key_cannot_hand_over_to_or_read_another_agent(
     assert hand(of_bert, "bert").status_code == 422
     case = hand(program_a, "bert").json()
     message = say(program_a, "Where is my invoice?")
-    # What was sent to ada and answered there is ada's; what bert was told for it is bert's.
+    # Messages to ada with her answers belong to ada; those copied for bert belong to bert.
     assert of_ada.get(f"{V1}messages/{message['id']}/").json()["answered_by"] == "bert"
     assert of_bert.get(f"{V1}messages/{message['id']}/").status_code == 404
     assert of_bert.get(case["url"]).status_code == 404

@@ -1,4 +1,4 @@
-"""How far conversations are processed, the retry of failed extractions, and usage of models."""
+"""Progress of extractions, the retry of failed ones, and usage of models by REST."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -18,7 +18,7 @@ USAGE = "/api/v1/usage/models/"
 
 @pytest.fixture
 def cursors(program_a: Program) -> dict[str, UUID]:
-    """The cursors of three conversations, by the states of their jobs."""
+    """Create cursors of three conversations. Return them by the states of their jobs."""
     keys = {}
     with tenant_scope(program_a.tenant.id):
         for thread in ("processed", "queued", "failed"):

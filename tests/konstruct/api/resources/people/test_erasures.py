@@ -1,4 +1,4 @@
-"""Erasures by REST: asked for by a program, done by the owner's process, seen with the receipt."""
+"""Erasures by REST: requested by a program, run by the owner worker, read with the receipt."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The timeline of a user by REST: kinds, pages, and what bound keys and members of the team see."""
+"""The timeline of a user by REST: kinds, pages, bound keys and members of the team."""
 
 from collections.abc import Callable
 from typing import Any
@@ -41,7 +41,7 @@ def kinds(program: Program, query: str = "") -> set[str]:
 
 @pytest.fixture
 def lived(program_a: Program) -> Program:
-    """Tenant A, where maria wrote, was escalated, linked and looked at, and wrote to bert."""
+    """Tenant A, with maria's messages, escalation, link, views, and messages to bert."""
     create_agent(tenant_id=program_a.tenant.id, name="bert")
     for number in range(3):
         program_a.send(f"Message {number}", thread_id="t1")
@@ -77,7 +77,7 @@ def test_timeline_is_paged_newest_first(lived: Program) -> None:
     assert paged == texts
     assert entries(lived, "?kind=message&agent=bert")[0]["text"] == "To bert"
     assert entries(lived, "?until=2020-01-01T00:00:00Z") == []
-    # Ids that are linked are the same person's.
+    # Linked ids belong to the same person.
     assert {each["text"] for each in entries(lived, "?kind=message", "U1")} == set(texts)
 
 
@@ -92,9 +92,9 @@ def test_a_bound_key_gets_its_part_of_the_timeline(lived: Program, program_b: Pr
     assert of_ada.get(address(query="?agent=bert")).status_code == 422
     assert of_maria.get(address("theo")).status_code == 403
     assert of_maria.get(address("U1")).status_code == 403
-    # Who looks is in the timeline, too.
+    # Views of the timeline are in it, too.
     assert kinds(program_b) == {"access"}
-    # The cursor of another tenant, or of another user, is none of this list.
+    # A cursor of another tenant, or of another user, is invalid here.
     cursor = lived.get(address(query="?limit=1")).json()["next"].split("?")[1]
     assert program_b.get(address(query=f"?{cursor}")).status_code == 404
     assert lived.get(address("theo", f"?{cursor}")).status_code == 404

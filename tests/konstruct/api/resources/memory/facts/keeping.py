@@ -1,4 +1,4 @@
-"""Keeping, listing, finding and changing facts by REST in tests."""
+"""Requests of facts by REST in tests: store, list, search and change."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -12,7 +12,7 @@ SEARCH = "/api/v1/facts/search/"
 
 
 def keep(program: Program, content: str, **fields: Any) -> dict[str, Any]:
-    """Keep a fact of the program's agent; return what the API says of it."""
+    """Store a fact of the program's agent. Return the document of the API."""
     response = program.post(FACTS, {"agent": program.agent.name, "content": content, **fields})
     assert response.status_code in (200, 201), response.content
     return dict(response.json())

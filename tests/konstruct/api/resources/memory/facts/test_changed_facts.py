@@ -1,4 +1,4 @@
-"""Facts by REST: changed with their history, deleted, and nobody else's."""
+"""Facts by REST: changed with their history, deleted, and isolated."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -66,7 +66,7 @@ def test_a_fact_that_ends_or_expires_is_not_found_any_more(program_a: Program) -
         assert program_a.get(path_of(fact)).status_code == 404
         versions = program_a.get(path_of(fact, "history/")).json()["results"]
         assert len(versions) == 2
-        # It can be so again.
+        # It can become true again.
         assert change(program_a, fact, **{name: None}).status_code == 200
         assert program_a.get(path_of(fact)).status_code == 200
         program_a.request("DELETE", path_of(fact))

@@ -23,14 +23,14 @@ SAID = "By the way, I live in Oslo now."
 
 
 def said(program: Program, content: str = SAID, user_id: str = "maria") -> Message:
-    """Send a message; return its row."""
+    """Send a message. Return its row."""
     sent = program.send(content, user_id=user_id).json()
     with tenant_scope(program.tenant.id):
         return Message.objects.get(pk=sent["id"])
 
 
 def home(program: Program, city: str, **fields: Any) -> Recorded:
-    """Let a run propose where maria lives."""
+    """Create a run that proposes maria's home."""
     return propose(
         said(program, f"By the way, I live in {city} now."),
         city,
@@ -171,7 +171,7 @@ def test_key_cannot_confirm_a_proposal_of_the_same_person(
     by_herself = browser.post(address, json_bytes({}), content_type="application/json")
     for answer in (hers.post(address, {}), also_hers.post(address, {}), by_herself):
         assert (answer.status_code, answer.json()["type"]) == (409, own)
-    # Anyone may reject it, and a key of another person may confirm it.
+    # Any key may reject it, and a key of another person may confirm it.
     assert decide(other_key(program_a), memory_id, "confirm").status_code == 200
 
 

@@ -1,4 +1,4 @@
-"""Facts by REST: kept, listed and found."""
+"""Facts by REST: stored, listed and found."""
 
 import json
 from datetime import datetime
