@@ -84,7 +84,7 @@ def make_program() -> Callable[[Tenant], Program]:
     """Create the agent ada and an API key in a tenant."""
 
     def make(tenant: Tenant) -> Program:
-        # Rows alone: what services ask Postgres before is thirty statements, a thousand times.
+        # Only rows: the services would send thirty statements, a thousand times.
         key = new_key(tenant.id)
         with tenant_scope(tenant.id):
             agent = Agent.objects.create(name="ada", system_prompt="You are Ada.")

@@ -1,4 +1,4 @@
-"""Calls of language models as the meter has them."""
+"""Calls of language models in the meter."""
 
 from datetime import datetime
 from decimal import Decimal

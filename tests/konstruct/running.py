@@ -1,4 +1,4 @@
-"""What tests of real processes share: waiting, killing, and seeing what is left."""
+"""Helpers of tests with real processes: waiting, killing, and listing processes."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    """Wait for it. Nothing takes two minutes but a failure, however busy the cores are."""
+    """Wait for the condition. Two minutes without it are a failure on any machine."""
     deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline, "it did not come about in two minutes"
@@ -22,7 +22,7 @@ def eventually(condition: Callable[[], bool]) -> None:
 
 
 def forget_heartbeats() -> None:
-    """Let workers, beat and owner worker have no heartbeat until they write the next one."""
+    """Remove the heartbeats of workers, beat and owner worker until their next ones."""
     names = (*QUEUES, BEAT, OWNER)
     get_redis_connection().delete(*(f"public:heartbeat:{name}" for name in names))
 
@@ -34,7 +34,7 @@ def kill(process: psutil.Process) -> None:
 
 
 def processes_in(home: Path) -> list[str]:
-    """Names of the server processes that work in the home, and of its supervisord."""
+    """Return names of the server processes of the home, and of its supervisord."""
     servers = [
         process.info["name"]
         for process in psutil.process_iter(["name", "cwd"])

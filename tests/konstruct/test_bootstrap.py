@@ -1,4 +1,4 @@
-"""deploy/bootstrap.sql: it refuses a server that will not do, and never stops what serves."""
+"""deploy/bootstrap.sql: it refuses unsuitable servers, and does not stop running processes."""
 
 import os
 import shutil
@@ -18,9 +18,9 @@ from tests import database
 pytestmark = pytest.mark.slow
 
 NAME = f"bootstrapped_{database.WORKER}"
-# What would let SQL enter a tenant.
+# Privileges that would allow SQL to enter a tenant.
 ENTERS = "SELECT set_config('app.current_tenant', '', false)"
-# The newest release that is too old; Debian 12 has it.
+# The newest unsupported release; Debian 12 has it.
 TOO_OLD = Path("/usr/lib/postgresql/15/bin")
 
 
@@ -46,7 +46,7 @@ def ask(role: str, query: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def created() -> Iterator[None]:
-    """A database in which the script has never run."""
+    """A database without a run of the script."""
     embedded.ensure_postgres()
     with psycopg.connect(
         embedded.database_url("superuser", "postgres"), autocommit=True
@@ -58,7 +58,7 @@ def created() -> Iterator[None]:
 
 
 def state() -> list[tuple[object, ...]]:
-    """What the script changes first, in between and last."""
+    """Return the first, middle and last changes of the script."""
     return ask(
         "superuser",
         "SELECT datacl::text, pg_get_userbyid(datdba), to_regnamespace('extensions')::text,"
@@ -85,7 +85,7 @@ def test_bootstrap_without_pgvector_changes_nothing(created: None) -> None:
 
 
 def test_a_database_in_another_encoding_is_refused_first(created: None) -> None:
-    """As Debian's cluster is where the machine has no locale."""
+    """Such as Debian's cluster on a machine without a locale."""
     with psycopg.connect(
         embedded.database_url("superuser", "postgres"), autocommit=True
     ) as superuser:
@@ -103,7 +103,7 @@ def test_a_database_in_another_encoding_is_refused_first(created: None) -> None:
 
 def test_failure_during_bootstrap_changes_nothing(created: None) -> None:
     ask("superuser", "CREATE SCHEMA extensions")
-    # The last but one thing that the script makes, in the way of it.
+    # An object that conflicts with the second to last one of the script.
     ask(
         "superuser",
         "CREATE FUNCTION extensions.konstruct_keep_grants() RETURNS int LANGUAGE sql RETURN 1",
@@ -116,7 +116,7 @@ def test_failure_during_bootstrap_changes_nothing(created: None) -> None:
 
 @pytest.fixture
 def old_server() -> Iterator[str]:
-    """A new server of the newest release that is too old: the URL of its superuser."""
+    """Run a new server of the newest unsupported release. Yield the URL of its superuser."""
     user = {"user": "nobody"} if os.geteuid() == 0 else {}  # Postgres refuses to be root
     with tempfile.TemporaryDirectory(prefix="konstruct-old-", dir="/tmp") as folder:
         if user:

@@ -1,4 +1,4 @@
-"""A worker survives the loss of its broker, whatever it still has to say on the lost connection."""
+"""A worker survives the loss of its broker with any state on the lost connection."""
 
 import logging
 import os
@@ -46,7 +46,7 @@ def take(connection: Connection) -> Any:
 def test_closing_a_lost_connection_with_a_message_in_hand_is_an_error_that_celery_ignores(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Celery closes a lost connection twice; the first time kombu removes what the second needs."""
+    """Celery closes a lost connection twice. The first time kombu removes what the second needs."""
     take(connection)
     monkeypatch.setattr(connection.default_channel, "_pool", None)
     connection.transport.client = None
@@ -104,7 +104,7 @@ for connect in (get_redis_connection, lambda: app.connection_for_write().default
 
 @pytest.mark.slow
 def test_tls_to_cache_and_broker_verifies_the_certificate(tmp_path: Path) -> None:
-    """Without options of TLS in the URL kombu would accept each certificate."""
+    """Without TLS options in the URL kombu would accept each certificate."""
 
     def connect(url: str) -> list[str]:
         environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "konstruct.settings"}

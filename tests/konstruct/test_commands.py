@@ -1,4 +1,4 @@
-"""Commands, as an operator runs them: what they print, create_agent and create_api_key."""
+"""Commands as an operator runs them: their output, create_agent and create_api_key."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ from tests.konstruct.running import PROJECT
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Run a command; return what it wrote on standard output."""
+    """Run a command. Return its standard output."""
 
     def run(*arguments: str) -> str:
         call_command(*arguments)
@@ -36,7 +36,7 @@ def test_output_of_a_command_is_in_its_log_at_once(
     environment_of_processes: dict[str, str],
 ) -> None:
     environment = {**environment_of_processes, "PYTHONUNBUFFERED": ""}
-    code = "import os; print('up'); os._exit(0)"  # what is still in a buffer then is lost
+    code = "import os; print('up'); os._exit(0)"  # buffered output would be lost
     command = [sys.executable, "manage.py", "shell", "--no-imports", "--command", code]
     said = subprocess.run(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, check=True)
     assert said.stdout == b"up\n"

@@ -1,4 +1,4 @@
-"""docker-compose.yml: complete, checked for health, and without a secret of its own."""
+"""docker-compose.yml: complete, with health checks, and without a secret."""
 
 import ast
 import json
@@ -17,7 +17,7 @@ SETTINGS = [str(each) for each in (PROJECT / "konstruct" / "settings").glob("*.p
 TEXT = (PROJECT / "docker-compose.yml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
 OURS = ("migrate", "web", *WORKERS, "beat", "owner")
-# What the image sets, or the command decides, or has no meaning in a container.
+# Settings of the image or of the command, and those without a meaning in a container.
 OWNERS = {"DATABASE_OWNER_URL", "TENANT_DATABASES_OWNER"}
 NOT_PASSED = {
     *OWNERS,
@@ -26,7 +26,7 @@ NOT_PASSED = {
     "KONSTRUCT_HOST",
     "PORT",
 }
-# What compose makes of passwords, and what no container may be.
+# Settings that compose composes from passwords, and those that no container may have.
 MADE = {
     *("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DEBUG", "HEARTBEAT_FILE"),
     *("METRICS_ADDRESS", "METRICS_DIR"),
@@ -78,7 +78,7 @@ def test_a_backup_is_made_by_the_image_that_has_postgresqls_programs() -> None:
     dockerfile = (PROJECT / "Dockerfile").read_text()
     assert f"ENV POSTGRES_BIN={backup['environment']['POSTGRES_BIN']}\n" in dockerfile
     assert "install -d -o 10001 -g 10001 /journal /backups" in dockerfile
-    # The link of the image leads to the programs of the package that the tests have.
+    # The link of the image leads to the programs of the package that the tests use.
     (inside,) = re.findall(r"ln -s /opt/konstruct/lib/python3\*/site-packages/(\S+)", dockerfile)
     assert (Path(sysconfig.get_path("purelib")) / inside / "pg_dump").is_file()
 
@@ -93,7 +93,7 @@ def test_serving_containers_have_no_owner_password(name: str) -> None:
 def test_without_a_secret_it_does_not_start_and_the_example_names_each() -> None:
     required = set(re.findall(r"\$\{(\w+):\?", TEXT))
     secrets = set(re.findall(r"\$\{(\w*(?:PASSWORD|SECRET_KEY))\b", TEXT))
-    secrets -= {"EMAIL_HOST_PASSWORD"}  # a deployment may do without mails
+    secrets -= {"EMAIL_HOST_PASSWORD"}  # mails are optional in a deployment
     assert secrets == {
         "POSTGRES_PASSWORD",
         "KONSTRUCT_OWNER_PASSWORD",
@@ -109,7 +109,7 @@ def test_without_a_secret_it_does_not_start_and_the_example_names_each() -> None
 
 
 def test_settings_documentation_compose_and_example_name_the_same() -> None:
-    """Complete: a later setting is documented, reaches the containers, and can be set."""
+    """Includes later settings: documented, passed to the containers, and configurable."""
     read = names_read_by("konstruct/local/embedded/paths.py", *SETTINGS)
     read |= names_read_by("deploy/gunicorn.conf.py") | {"GUNICORN_CMD_ARGS"}
     documented = set(re.findall(r"^\| `(\w+)`", (PROJECT / "docs/settings.md").read_text(), re.M))
@@ -137,7 +137,7 @@ def test_the_chart_takes_each_documented_setting_as_a_value_or_from_a_secret() -
 
 
 def test_images_of_others_have_a_full_version() -> None:
-    """A rebuild installs what was tested; docs/operations.md says how to renew them."""
+    """A rebuild installs the tested versions; docs/operations.md describes updates."""
     files = ("Dockerfile", "docker-compose.yml", "deploy/compose.servers.yml")
     text = "".join((PROJECT / name).read_text() for name in files)
     images = re.findall(r"^ *image: (?!konstruct)(\S+)|^ARG \w+_IMAGE=(\S+)", text, re.MULTILINE)
@@ -150,7 +150,7 @@ def test_images_of_others_have_a_full_version() -> None:
 
 
 def test_environment_beside_compose_reaches_the_containers() -> None:
-    """No setting is passed under another's name, and none has a default of compose's own."""
+    """No setting is passed under another name, and none has a default of compose's own."""
     for name, value in SERVICES["web"]["environment"].items():
         assert name in MADE or value == f"${{{name}:-}}" or f"${{{name}:?" in value, name
 
@@ -165,7 +165,7 @@ def test_cache_requires_a_password_and_its_health_check_has_it() -> None:
 
 
 def names_read_by(*paths: str) -> set[str]:
-    """The environment variables that the files read: by os.environ, or by the settings' readers."""
+    """Return the environment variables that the files read by os.environ or settings readers."""
     readers = {
         "address",
         "choice",

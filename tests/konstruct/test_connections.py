@@ -1,4 +1,4 @@
-"""Connections to Postgres: as many for each process as docs/scaling.md says, whatever the load."""
+"""Connections to Postgres: the number of each process in docs/scaling.md, under any load."""
 
 import re
 from collections import Counter
@@ -28,7 +28,7 @@ WORKER = "worker of replies, deliveries, embeddings or sweeps, each process"
 
 
 def documented() -> dict[str, list[str]]:
-    """The table of docs/scaling.md: by process, what it says of each kind of connection."""
+    """Return the table of docs/scaling.md: by process, the cell of each kind of connection."""
     text = (settings.BASE_DIR / "docs" / "scaling.md").read_text()
     rows = re.findall(r"^\| (.+) \| (.+) \| (\d+) \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
     return {process: rest for process, *rest in rows}
@@ -46,7 +46,7 @@ def test_the_documented_numbers_are_those_of_the_code() -> None:
 
 @contextmanager
 def counting() -> Iterator[Counter[str]]:
-    """Count the application's connections all the time; yield the most of each kind."""
+    """Count the application's connections continuously. Yield the maximum of each kind."""
     most: Counter[str] = Counter()
     done = Event()
 

@@ -1,4 +1,4 @@
-"""What pages may run, and that unfold's Alpine is replaced by one that keeps to it."""
+"""The content security policy of pages, and the replacement of unfold's Alpine."""
 
 from pathlib import Path
 

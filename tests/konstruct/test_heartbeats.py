@@ -14,7 +14,7 @@ from konstruct.web.handler import Handler
 
 @pytest.fixture
 def full_cache() -> Iterator[None]:
-    """A cache that can be read, and refuses each write, as one does that has no room left."""
+    """A readable cache that refuses each write, like one without free memory."""
     cache = get_redis_connection()
     cache.delete(f"public:heartbeat:{OWNER}")
     limit = cache.config_get("maxmemory")["maxmemory"]

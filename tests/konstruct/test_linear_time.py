@@ -1,4 +1,4 @@
-"""What outsiders write is read in linear time: tests/attacks/growing.py says how that is told."""
+"""Untrusted text is parsed in linear time. tests/attacks/growing.py describes the check."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 from tests.attacks.growing import run_child
 from tests.attacks.on_patterns import calls_in, sources
 
-# No divisor of how many texts there are of a kind, so that each kind has its turn.
+# No divisor of the numbers of texts of a kind, so that each kind has its turn.
 EVERY = pytest.mark.parametrize(
     "every", [13, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"]
 )

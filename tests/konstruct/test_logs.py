@@ -1,4 +1,4 @@
-"""What structlog is told goes the way of all log lines."""
+"""Events of structlog go through the handlers of all log lines."""
 
 import asyncio
 import io
@@ -47,7 +47,7 @@ Lines = Callable[[], list[dict[str, Any]]]
 
 @pytest.fixture
 def json_lines() -> Iterator[Lines]:
-    """What is logged from now on, each line as the object that LOG_FORMAT=json makes of it."""
+    """Collect log lines from now on, each as the object of LOG_FORMAT=json."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter())
@@ -67,7 +67,7 @@ ESCAPED = (
 
 
 def lines_of(message: str, *arguments: object, error: BaseException | None = None) -> list[str]:
-    """The lines of a record, as the settings format it."""
+    """Return the lines of a record in the format of the settings."""
     exc_info = None if error is None else (type(error), error, error.__traceback__)
     record = logging.LogRecord("a", logging.ERROR, "", 0, message, arguments, exc_info)
     formatter = RedactingFormatter(settings.LOGGING["formatters"]["text"]["format"])
@@ -176,7 +176,7 @@ def test_repeated_configuration_keeps_loggers_in_use(
 def test_a_json_line_has_the_event_its_fields_and_the_ids(
     json_lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # pytest keeps what reaches the root logger, and its workers cannot send half a surrogate pair.
+    # pytest stores records of the root logger, and its workers cannot send unpaired surrogates.
     root, ours = logging.getLogger(), logging.getLogger("konstruct.test")
     json_handlers = [each for each in root.handlers if isinstance(each.formatter, JsonFormatter)]
     monkeypatch.setattr(ours, "handlers", json_handlers)

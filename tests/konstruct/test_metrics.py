@@ -1,4 +1,4 @@
-"""Metrics: bounded whatever callers and tenants do, without content, and as documented."""
+"""Metrics: bounded for any callers and tenants, without content, and as documented."""
 
 import ast
 import importlib
@@ -31,7 +31,7 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.running import PROJECT
 from tests.servers.llm import LLMServer
 
-# Of all processes of one container, whatever their tenants do.
+# Of all processes of one container, with any tenants.
 MAX_SERIES = 2_000
 
 

@@ -1,4 +1,4 @@
-"""deploy/prometheus and deploy/grafana: each query asks for what /metrics gives."""
+"""deploy/prometheus and deploy/grafana: each query uses series of /metrics."""
 
 import json
 import re
@@ -32,7 +32,7 @@ SUFFIXES = re.compile("_(bucket|sum|count)$")
 
 
 def selectors(node: Any) -> Iterator[Any]:
-    """The selectors of a parsed query, and the labels by which it groups them."""
+    """Return the selectors of a parsed query, and the labels of its groups."""
     if isinstance(node, promql_parser.VectorSelector):
         yield node
     elif isinstance(node, promql_parser.MatrixSelector):
@@ -70,7 +70,7 @@ def test_queries_use_existing_metrics(of: str, query: str) -> None:
 
 
 def test_counters_with_alerts_on_increase_begin_with_all_series() -> None:
-    """In Prometheus a series that begins at 1 and stays there has no increase."""
+    """In Prometheus a series that begins at 1 and does not change has no increase."""
     declare_all()
     given = generate_latest(registry()).decode()
     names = {

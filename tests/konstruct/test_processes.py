@@ -1,4 +1,4 @@
-"""Processes that die with their parent, and the ending of those that will not."""
+"""Processes that die with their parent, and stopping unresponsive ones."""
 
 import ctypes
 import fcntl
@@ -20,7 +20,7 @@ needs_glibc = pytest.mark.skipif(
 )
 
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
-# Written without a buffer: the signal may come while "up" is still being printed.
+# Written without a buffer: the signal may arrive while "up" is still being printed.
 ENDS_IN_ORDER = """
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b"in order\\n"), sys.exit()))
@@ -76,7 +76,7 @@ print(before - anonymous())
 
 
 def started(code: str) -> subprocess.Popen[str]:
-    """Run Python code, its output to be read."""
+    """Start Python code with readable output."""
     return subprocess.Popen(
         [sys.executable, "-c", code], cwd=PROJECT, stdout=subprocess.PIPE, text=True
     )
@@ -137,7 +137,7 @@ def test_a_zombie_is_not_alive() -> None:
 def test_process_waits_for_the_migrations_of_serve(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wait_for_migrations()  # where nobody serves
+    wait_for_migrations()  # without a server there
     monkeypatch.setenv("KONSTRUCT_MIGRATING", str(tmp_path / "lock"))
     with (tmp_path / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

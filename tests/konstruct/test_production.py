@@ -1,4 +1,4 @@
-"""A production with guessable secrets or hosts that are everybody's does not start."""
+"""A production with guessable secrets or wildcard hosts does not start."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from konstruct.content_security import POLICIES
 from konstruct.settings import weak_values
 from tests.konstruct.running import PROJECT
 
-# The same in all of the tests' processes, which must collect the same tests.
+# The same in all processes of the tests, which must collect the same tests.
 RANDOM = "f1d9c5287e0b4a63d8f2916c7ae5340b92e84f6d1c7350a8be6f92d40173c58e"
 GOOD = {
     "DATABASE_URL": "postgresql://konstruct_app:8c1f0d7be1a94f9d@db.example.com/konstruct",
@@ -27,7 +27,7 @@ GOOD = {
 
 
 def start(*arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
-    """Start Python with a production's settings, and with these changes."""
+    """Start Python with a production's settings and these changes."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.run(
         [sys.executable, *arguments],
@@ -138,7 +138,7 @@ def test_secure_cookies_and_hsts_are_on_unless_plain_http_is_set() -> None:
     assert settings_of(*names, SECURE_HSTS_SECONDS="86400") == [True, True, 86400, False]
     assert settings_of(*names, BEHIND_TLS_PROXY="true") == [True, True, 3600, False]
     assert settings_of(*names, PLAIN_HTTP="true") == [False, False, 0, False]
-    # On one's own machine, without a database elsewhere, a browser comes by HTTP.
+    # On a local machine without a remote database, a browser uses HTTP.
     assert settings_of(*names, DATABASE_URL="", DATABASE_OWNER_URL="") == [False, False, 0, False]
 
 
@@ -169,7 +169,7 @@ def test_content_security_policy_of_the_api_documentation(db: None) -> None:
     policy = dict(part.split(" ", 1) for part in POLICIES["/api/docs/"].split("; "))
     assert (policy["default-src"], policy["script-src"]) == ("'none'", "'self'")
     html = page.content.decode()
-    # Nothing that the policy would stop: each script is a file of this host, and none is inline.
+    # The policy blocks nothing: each script is a file of this host, and none is inline.
     scripts = html.split("<script")[1:]
     assert len(scripts) == 3
     for script in scripts:

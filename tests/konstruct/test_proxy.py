@@ -1,4 +1,4 @@
-"""Behind a real nginx with deploy/nginx.conf: TLS, hosts, addresses, streams, new processes."""
+"""A real nginx with deploy/nginx.conf: TLS, hosts, addresses, streams, new processes."""
 
 import http.client
 import os
@@ -37,7 +37,7 @@ pytestmark = [
 
 
 class Deployment:
-    """nginx and the web processes behind it, each with an environment of its own."""
+    """nginx and the web processes behind it, each with a separate environment."""
 
     def __init__(self, environment: dict[str, str], folder: Path, ends: ExitStack) -> None:
         self.environment = {**environment, "BEHIND_TLS_PROXY": "true", "TRUSTED_PROXIES": "1"}
@@ -49,7 +49,7 @@ class Deployment:
         self.replace({}, {})
 
     def replace(self, *changes: dict[str, str]) -> None:
-        """Replace the web processes one by one, each by one with these changes of environment."""
+        """Replace the web processes one by one, each by one with these environment changes."""
         for port, change in zip(self.ports, changes, strict=True):
             if port in self._webs:
                 self.nginx.send_nothing_to(port)
@@ -61,12 +61,12 @@ class Deployment:
             self.nginx.send_nothing_to(None)
 
     def stop(self) -> None:
-        """Stop the web processes, without a word to nginx; `replace` starts them again."""
+        """Stop the web processes without a notice to nginx; `replace` restarts them."""
         while self._webs:
             self._webs.popitem()[1].close()
 
     def client(self, host: str = "localhost") -> httpx.Client:
-        """A client of one of the hosts, which trusts the certificate."""
+        """Return a client of one of the hosts that trusts the certificate."""
         return httpx.Client(
             base_url=f"https://localhost:{self.nginx.https}",
             headers={"Host": f"{host}:{self.nginx.https}"},
@@ -142,7 +142,7 @@ def test_forwarded_address_of_a_client_is_ignored(
 
 
 def test_a_stream_arrives_while_it_is_written(deployment: Deployment, program_a: Program) -> None:
-    """No worker answers: a proxy that collects the response would send nothing for a minute."""
+    """No worker answers: a proxy that buffers the response would send nothing for a minute."""
     body = {"agent": "ada", "user_id": "maria", "content": "Hello"}
     asking = key(program_a, Accept="text/event-stream")
     with (
@@ -212,7 +212,7 @@ SECOND_LOGIN = "konstruct_app_2"
 
 @pytest.fixture
 def second_login() -> Iterator[str]:
-    """The URL of a second login of the application; it is removed when the webs are the first's."""
+    """Yield the URL of a second login of the application, which is dropped after the test."""
     password = "of-the-second-login"
     psql = [postgres.binaries() / "psql", "-Xq", "-d", database.url_of("superuser")]
     ran = subprocess.run(

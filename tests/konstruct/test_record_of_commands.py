@@ -1,4 +1,4 @@
-"""What operators' commands leave in the access log of the tenant that they were run for."""
+"""Entries of operators' commands in the access log of their tenant."""
 
 import getpass
 import json

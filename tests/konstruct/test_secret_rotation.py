@@ -1,6 +1,6 @@
-"""The steps of docs/operations.md by which secrets are rotated while processes serve.
+"""The steps of docs/operations.md that rotate secrets while processes serve.
 
-Old and new processes serve side by side in each step: a request may meet either.
+Old and new processes serve side by side in each step: a request may reach either.
 """
 
 import secrets
@@ -34,7 +34,7 @@ def process(step: tuple[str, list[str]]) -> Iterator[None]:
 
 @pytest.fixture
 def person(tenant_a: Tenant) -> Client:
-    """A person who is logged in by the old key."""
+    """A person who logged in with the old key."""
     client = Client(headers={"Host": "tenant-a.localhost"})
     with tenant_scope(tenant_a.id), process(STEPS[0]):
         client.force_login(User.objects.create_superuser("nora"))
@@ -43,7 +43,7 @@ def person(tenant_a: Tenant) -> Client:
 
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_a_login_lasts_while_the_secret_key_is_rotated(person: Client, at: int) -> None:
-    """Each step meets the processes of the step before."""
+    """Each step is tested with the processes of the step before."""
     before, after = STEPS[at - 1], STEPS[at]
     if at == 3:  # the sessions were renewed while both keys were known
         with process(before):
@@ -98,7 +98,7 @@ def test_the_cache_takes_the_old_and_the_new_password_until_the_old_one_is_remov
             assert (lets_in(OLD), lets_in(NEW)) == (True, True)
             connected.execute_command("ACL", "SETUSER", "default", f"<{OLD}")
             assert (lets_in(OLD), lets_in(NEW)) == (False, True)
-            assert connected.ping()  # connections that are open stay
+            assert connected.ping()  # open connections stay
     finally:
         server.terminate()
         server.wait(30)

@@ -1,4 +1,4 @@
-"""Cache, broker and login sessions carry data: whoever can write there runs no code here."""
+"""Cache, broker and login sessions contain data: writing there runs no code here."""
 
 import os
 import pickle
@@ -19,7 +19,7 @@ from konstruct.celery import app
 
 
 class Runs:
-    """Makes a folder when it is unpickled."""
+    """Creates a folder when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

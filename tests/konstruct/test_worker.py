@@ -1,4 +1,4 @@
-"""The gate of a worker: it takes tasks while its database can be used, and only then."""
+"""The gate of a worker: it takes tasks only while its database is usable."""
 
 import os
 import time
@@ -23,7 +23,7 @@ NAMES = ["test-of-the-gate-1", "test-of-the-gate-2"]
 
 @pytest.fixture(autouse=True)
 def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Note when this process would register itself as a worker, and begin no thread for it."""
+    """Record when this process would register itself as a worker, and start no thread for it."""
     calls: list[str] = []
     monkeypatch.setattr(worker, "start", lambda: calls.append("started"))
     return calls
@@ -39,7 +39,7 @@ def broker() -> Iterator[Connection]:
 
 @pytest.fixture
 def consumer(broker: Connection) -> SimpleNamespace:
-    """What the gate needs of Celery's consumer: real queues of a real broker."""
+    """The part of Celery's consumer that the gate needs: real queues of a real broker."""
     tasks = Consumer(broker, [Queue(name, routing_key=name) for name in NAMES], on_message=print)
     timer = SimpleNamespace(call_repeatedly=lambda *given: SimpleNamespace(cancel=lambda: None))
     return SimpleNamespace(task_consumer=tasks, timer=timer)
@@ -58,7 +58,7 @@ def test_worker_takes_no_task_without_the_database(
     given["HOST"] = "/nonexistent"
     try:
         gate.start(consumer)
-        tasks.consume()  # as Celery does once all is started
+        tasks.consume()  # as Celery does after the start
         assert [tasks.consuming_from(name) for name in NAMES] == [False, False]
         gate._look(consumer)
         assert not any(map(has_heartbeat, NAMES))

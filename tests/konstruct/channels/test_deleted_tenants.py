@@ -1,4 +1,4 @@
-"""A deleted tenant in its grace period: every way in is closed, and no job is lost."""
+"""A deleted tenant in its grace period: every channel is closed, and no job is lost."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,12 +44,12 @@ def test_a_deleted_tenant_is_refused_everywhere_and_loses_no_job(
         messages = Message.objects.count()
     provisioning.ask_to_delete(tenant)
 
-    # The neutral host does not say why a key opens nothing; the tenant's own host does.
+    # The neutral host does not give the reason of an invalid key; the tenant's own host does.
     assert set(statuses(connected, host="localhost").values()) == {401}
     assert set(statuses(connected, host="tenant-a.localhost").values()) == {403}
     theirs = Client(headers={"Host": "tenant-a.localhost"})
     assert theirs.get("/admin/login/").status_code == 403
-    assert post(mention("T1", "Hello")).status_code == 200  # Slack would only send it again
+    assert post(mention("T1", "Hello")).status_code == 200  # Slack would repeat an error
     assert program_b.send().status_code == 202
 
     assert len(claimed(REPLIES)) == 1

@@ -1,4 +1,4 @@
-"""Fixtures of consistency: the tenant of the tests of privacy, with conversations of two people."""
+"""Fixtures of consistency, shared with the tests of privacy."""
 
 from tests.konstruct.privacy.conftest import agent, at_once, send_message
 

@@ -1,4 +1,4 @@
-"""verify_memory: a whole memory has no findings; whatever is broken is found, and put right."""
+"""verify_memory: a consistent memory has no findings; each inconsistency is found and repaired."""
 
 import json
 from collections.abc import Callable
@@ -44,7 +44,7 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
 def kinds(tenant: Tenant, *, repair: bool = False) -> list[str]:
-    """What is wrong now."""
+    """Return the kinds of current findings."""
     return [finding.kind for finding in verify(tenant.id, "a", repair=repair).findings]
 
 
@@ -77,7 +77,7 @@ def test_consistent_memory_has_no_findings(
 def test_the_transcript_is_read_in_batches(
     tenant_a: Tenant, send_message: Callable[..., Message]
 ) -> None:
-    """However much a tenant has, the process that verifies holds few rows."""
+    """The verifying process holds few rows, whatever the size of the tenant."""
     send_message("My dog Rex was born in May.")
     with messages_to_postgres() as sent:
         assert kinds(tenant_a) == []
@@ -129,7 +129,7 @@ def test_failed_message_without_an_error_is_reported(tenant_a: Tenant, agent: Ag
 
 
 def let_wait(tenant: Tenant, agent: Agent) -> None:
-    """A message with a reply, an embedding and a delivery to come, an event, and owner's work."""
+    """Create a message with a reply, an embedding, a delivery, an event, and an owner job due."""
     accept(Incoming(agent.id, "maria", "t", "rest", "Hello?"), tenant_id=tenant.id)
     with tenant_scope(tenant.id), transaction.atomic():
         deliveries.enqueue(Message.objects.get(), channel="slack", address={})
@@ -147,7 +147,7 @@ KINDS = [
 
 
 def test_rows_without_a_job_get_one(tenant_a: Tenant, agent: Agent) -> None:
-    """As after a restore of one tenant's schema. Each kind of row that waits for work."""
+    """As after a restore of one tenant's schema. Includes each kind of row that has a job."""
     let_wait(tenant_a, agent)
     assert kinds(tenant_a) == []
     with tenant_scope(tenant_a.id):
@@ -225,7 +225,7 @@ def test_a_window_that_differs_is_rebuilt(
     cache.ltrim(key, 0, 1)
     assert kinds(tenant_a, repair=True) == []
     assert cache.lrange(key, 0, -1) == whole
-    # A clear that the transcript does not have, as a version before this one marked it.
+    # A clear without an entry in the transcript, as an earlier version stored it.
     cache.delete(key)
     cache.rpush(key, '{"cleared":1000000000}')
     assert kinds(tenant_a) == [windows.NOT_THE_TAIL]

@@ -15,7 +15,7 @@ from konstruct.heartbeats import BEAT, OWNER, QUEUES, write_heartbeat
 from tests import database
 from tests.konstruct.running import forget_heartbeats
 
-# A busy machine must not change the answers.
+# A busy machine must not change the results.
 PATIENT = 120
 
 
@@ -39,7 +39,7 @@ Examine = Callable[..., list[dict[str, str]]]
 
 @pytest.fixture
 def examine(capsys: pytest.CaptureFixture[str]) -> Examine:
-    """Run the command with --json; return the answers of a status, by default those not ok."""
+    """Run the command with --json. Return the answers with a status, by default those not ok."""
 
     def run(*options: str, status: str = "") -> list[dict[str, str]]:
         capsys.readouterr()
@@ -67,7 +67,7 @@ def told(answers: list[dict[str, str]], check: str) -> list[str]:
 
 @contextmanager
 def silent_server() -> Iterator[int]:
-    """Run a server that takes connections and never answers; yield its port."""
+    """Run a server that accepts connections and never answers. Yield its port."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listening:
         kept: list[socket.socket] = []
 

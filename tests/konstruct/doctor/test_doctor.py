@@ -1,4 +1,4 @@
-"""The doctor: a sound deployment, the command, and what is missing in settings and stores."""
+"""The doctor: a healthy deployment, the command, and problems of settings and stores."""
 
 import os
 import re
@@ -118,7 +118,7 @@ def test_a_process_without_a_heartbeat(examine: Examine) -> None:
     [(100.0, "ok"), (98.5, "ok"), (97.0, "warning"), (105.0, "warning"), (200.0, "wrong")],
 )
 def test_clocks_are_compared(theirs: float, status: str) -> None:
-    """The stub of a clock: that of this machine cannot be set."""
+    """The clock is replaced, because that of this machine cannot be set."""
     assert stores.compare_clocks(99.9, theirs, 100.1).status == status
 
 
@@ -196,7 +196,7 @@ def test_an_embedding_model_whose_files_are_missing_or_damaged(
     content: bytes | None,
     reason: str,
 ) -> None:
-    """The remedy, to copy the files again, is enough."""
+    """The remedy, to copy the files again, is sufficient."""
     sound = model_files("").path
     folder = shutil.copytree(sound, tmp_path / "model")
     (folder / name).unlink()

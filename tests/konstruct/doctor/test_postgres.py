@@ -1,4 +1,4 @@
-"""The doctor and Postgres: each fault is made in the tests' database, and taken back."""
+"""The doctor and Postgres: each fault is made in the tests' database, and undone."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -82,7 +82,7 @@ def test_a_privilege_too_many(
 def test_a_privilege_that_was_revoked(
     tenant_a: Tenant, tenant_b: Tenant, examine: Examine, table: str, privileges: str
 ) -> None:
-    """The statement of the remedy, run by the owner, gives it back."""
+    """The statement of the remedy, run by the owner, restores it."""
     table = table.format(schema=tenant_a.schema_name)
     grant = f"GRANT {privileges} ON {table} TO konstruct_app;"
     with altered(f"REVOKE {privileges} ON {table} FROM konstruct_app", grant):
@@ -232,7 +232,7 @@ def test_sessions_that_hold_and_wait_for_locks(
         holding, other = holder.info.backend_pid, waiting.info.backend_pid
         holder.execute("LOCK TABLE tenants_tenant IN ACCESS EXCLUSIVE MODE")
         waiting.pgconn.send_query(b"SELECT FROM tenants_tenant")
-        # This examination waits for the lock itself, too, so the other session has waited by then.
+        # This check waits for the lock itself, too, so the other session has waited by then.
         examine()
         answers = examine()
         holder.rollback()

@@ -34,7 +34,7 @@ CASES = {
     ("mem0-add", "POST"): Case(at("v3/memories/add/"), foreign=422, messages=10, body=tall_vera),
     ("mem0-list", "POST"): Case(
         at("v3/memories/"),
-        # An agent that there is not has no memories.
+        # An unknown agent has no memories.
         foreign=200,
         messages=6,
         body=lambda said: {"filters": of_vera(said)},

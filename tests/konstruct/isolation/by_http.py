@@ -1,6 +1,6 @@
-"""The long list of attacks by HTTP: with the attacker's key by REST and MCP, and with its cookie.
+"""Attacks by HTTP: with the attacker's key by REST and MCP, and with its cookie.
 
-Each at the attacker's own host, the victim's and the neutral one.
+Each runs at the attacker's own host, the victim's and the neutral one.
 """
 
 import json
@@ -21,12 +21,12 @@ from tests.konstruct.isolation.more_rows import items, workspaces
 NO_LOGIN = f"{NOT_TRIED}the log-in failed (is the host in ALLOWED_HOSTS?)"
 MORE_LISTS = ("checkpoints", "sessions", "recall-events", "usage")
 
-# Of the admin's index, the addresses of its lists.
+# Addresses of lists in the admin's index.
 _LIST_LINK = re.compile(r'href="(/admin/[a-z_]+/[a-z_]+/)"')
 
 
 def attack(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
-    """All attacks by HTTP that the command does not make."""
+    """Run all attacks by HTTP that the command does not run."""
     with public_scope():
         yield from _by_key(attacker, victim)
         yield from _by_cookie(attacker, victim)
@@ -91,7 +91,7 @@ def _by_key(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]
 
 
 def _session_of_the_same_name(browser: "Browser", victim: TenantFixture) -> Iterator[Attempt]:
-    """Write and clear a thread that is called as the victim's: it is our own that is changed."""
+    """Write and clear a thread with the name of the victim's: only our own may change."""
     theirs = SessionStore(victim.tenant.id)
     state = {"v": 4, "id": "0", "ts": "2026-03-14T09:30:00Z", "channel_versions": {"messages": "1"}}
     value = {"channel": "messages", "type": "null", "value": ""}
@@ -136,7 +136,7 @@ def _by_cookie(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attem
 
 
 class Browser:
-    """A client of the web in this process, with an API key or with cookies."""
+    """A client of the web process, with an API key or with cookies."""
 
     def __init__(self, attacker: TenantFixture, host: str, key: str = "") -> None:
         self.attacker = attacker
@@ -146,7 +146,7 @@ class Browser:
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     def fetch(self, path: str, method: str = "GET", **options: Any) -> Any:
-        """Send a request and return the response, with its body in `text_of_body`."""
+        """Send a request. Return the response, with its body in `text_of_body`."""
         response: Any = self._client.generic(
             method, path, headers={"Host": self.host, **self._headers}, secure=True, **options
         )
@@ -155,7 +155,7 @@ class Browser:
         return response
 
     def get(self, path: str, victim: TenantFixture, what: str) -> Attempt:
-        """Read a page. The attempt gets through if the page holds the victim's secret."""
+        """Read a page. The attempt succeeds if the page contains the victim's secret."""
         response = self.fetch(path)
         found = victim.secret in response.text_of_body
         return Attempt(Layer.HTTP, self.via, what, found, f"HTTP {response.status_code}")
@@ -178,7 +178,7 @@ class Browser:
     def change(
         self, method: str, path: str, victim: TenantFixture, what: str, body: Any
     ) -> Attempt:
-        """Send a request that gets through if it is carried out."""
+        """Send a request. The attempt succeeds if the request is carried out."""
         response = self.send(method, path, body)
         through = response.status_code < 300 or victim.secret in response.text_of_body
         return Attempt(Layer.HTTP, self.via, what, through, f"HTTP {response.status_code}")
@@ -186,7 +186,7 @@ class Browser:
     def call(
         self, tool: str, arguments: dict[str, str], victim: TenantFixture, what: str
     ) -> Attempt:
-        """Call a tool of MCP. Gets through if it changes the victim's rows or shows the secret."""
+        """Call a tool of MCP. Succeeds if it changes the victim's rows or returns the secret."""
         params = {"name": tool, "arguments": arguments}
         response = self.send(
             "POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}

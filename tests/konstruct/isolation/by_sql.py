@@ -1,4 +1,4 @@
-"""The long list of attacks in SQL: with the application's role, inside of the attacker."""
+"""Attacks in SQL with the application's role, inside the attacker's tenant."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -39,7 +39,7 @@ def attack(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
 
 
 def _by_named_schema(victim: TenantFixture) -> Iterator[Attempt]:
-    """Name the victim's schema: only the policies are left."""
+    """Name the victim's schema: only the policies protect it."""
     schema = victim.tenant.schema_name
     assert len(tables_of(schema)) > 40
     insert = (
@@ -56,7 +56,7 @@ def _by_named_schema(victim: TenantFixture) -> Iterator[Attempt]:
 
 
 def _by_claims(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
-    """Attack a public table that tenants write to: the owners of channels' workspaces."""
+    """Attack a public table that tenants write to: the claims of workspaces."""
     table, theirs = "tenants_workspaceclaim", f"tenant_id = '{victim.tenant.id}'"
     yield attempt_rows("SELECT the victim's claims", f"SELECT count(*) FROM {table} WHERE {theirs}")
     yield attempt_rows("DELETE the victim's claims", f"DELETE FROM {table} WHERE {theirs}")
@@ -133,7 +133,7 @@ def _by_settings(victim: TenantFixture) -> Iterator[Attempt]:
 
 
 def _by_statements(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
-    """One statement each, by our cursors and, of what Postgres alone refuses, by the driver's."""
+    """Run one statement each, with our cursors, or the driver's if only Postgres refuses it."""
     names = {
         "schema": victim.tenant.schema_name,
         "victim": victim.tenant.id,
@@ -162,7 +162,7 @@ def _by_statements(attacker: TenantFixture, victim: TenantFixture) -> Iterator[A
 
 
 def _on_own_records() -> Iterator[Attempt]:
-    """What is append-only cannot be changed by its own tenant either."""
+    """Append-only rows cannot be changed by their own tenant either."""
     for table in APPEND_ONLY:
         for statement in (f"UPDATE {table} SET tenant_id = tenant_id", f"DELETE FROM {table}"):
             done, outcome = try_sql(statement)
@@ -206,7 +206,7 @@ def _try_with(settings: Mapping[str, str], sql: str) -> tuple[bool, Any]:
                 driver.execute(statement)
             for name, value in settings.items():
                 driver.execute(f"SET LOCAL {name} = '{value}'")
-            # One statement in a message, of which nothing stays in the session.
+            # One statement in a message, which leaves no state in the session.
             cursor = driver.execute(sql, binary=True)
             outcome = cursor.fetchall() if cursor.description else cursor.rowcount
             transaction.set_rollback(True)

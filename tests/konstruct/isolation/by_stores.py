@@ -1,4 +1,4 @@
-"""The long list of attacks on cache, broker and checkpointer, and by the functions of memory."""
+"""Attacks on cache, broker and checkpointer, and by the functions of memory."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,10 +21,10 @@ from tenants.redis_keys import all_keys_pattern
 
 
 def attack(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
-    """Attack with ids of the victim, which a leak may have given away."""
+    """Attack with leaked ids of the victim."""
     ours, theirs = attacker.tenant.id, victim.tenant.id
     facts = LongTermMemory()
-    # The victim's ids under our own tenant: what a mistaken parameter could do.
+    # The victim's ids in our own tenant, as a wrong parameter could do.
     yield _reads(
         Layer.SCHEMA, "recall", "search the victim's user and agent", victim,
         lambda: retrieve_relevant(ours, victim.agent_id, USER, VECTOR, 100, -1.0),
@@ -54,7 +54,7 @@ def attack(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
 
 
 def _out_of_a_pin(victim: TenantFixture) -> Iterator[Attempt]:
-    """Every public function of memory, called for the victim by code that serves another."""
+    """Call every public function of memory for the victim in code of another tenant."""
     theirs = victim.tenant.id
     calls: dict[str, Callable[[], Any]] = {
         "window": lambda: get_recent_messages(theirs, victim.agent_id, USER),
@@ -68,7 +68,7 @@ def _out_of_a_pin(victim: TenantFixture) -> Iterator[Attempt]:
 
 
 def _by_tasks(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
-    """Tasks that name us and the victim's message, or nobody."""
+    """Run tasks with our tenant and the victim's message, or without a tenant."""
     with tenant_scope(victim.tenant.id):
         before = PendingEmbedding.objects.count()
     for what, call in {
@@ -82,11 +82,11 @@ def _by_tasks(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attemp
     }.items():
         try:
             outcome = f"returned {call()}"
-        except Exception as error:  # whatever stops it
+        except Exception as error:  # whatever error stops it
             outcome = f"{type(error).__name__}: {error}"
         with tenant_scope(victim.tenant.id):
             after = PendingEmbedding.objects.count()
-        # The victim's own worker may take some out meanwhile, and nobody may put some in.
+        # The victim's own worker may remove tasks meanwhile, but none may be added.
         yield Attempt(Layer.KEYS, "broker", what, after > before, outcome)
 
 
@@ -103,7 +103,7 @@ def _values(owner: TenantFixture) -> list[bytes]:
 def _reads(
     layer: Layer, via: str, what: str, victim: TenantFixture, call: Callable[[], Any]
 ) -> Attempt:
-    """It gets through if what it returns holds the victim's secret, or is anything of theirs."""
+    """Succeeds if the result contains the victim's secret, or any of its rows."""
     try:
         found = call()
     except KonstructError as error:

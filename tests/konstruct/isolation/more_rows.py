@@ -24,7 +24,7 @@ workspaces: dict[UUID, str] = {}
 
 
 def populate_more(tenants: Sequence[TenantFixture]) -> None:
-    """Write one row of everything that `konstruct.isolation.fixtures.populate` leaves out."""
+    """Write one row of every kind that `konstruct.isolation.fixtures.populate` leaves out."""
     with as_application():
         for each in tenants:
             _populate(each)

@@ -1,14 +1,14 @@
-"""Statements of an attacker who knows all of the victim's names and ids, each sent as one message.
+"""Statements of an attacker with all names and ids of the victim, each sent as one message.
 
-`{schema}` and `{victim}` are the victim's schema and id, `{attacker}` the attacker's id; `{column}`
-of `{table}` holds what only the victim may read.
+`{schema}` and `{victim}` are the victim's schema and id, `{attacker}` the attacker's id. `{column}`
+of `{table}` contains data that only the victim may read.
 """
 
 from typing import Final
 
 from konstruct.isolation import attacks
 
-# They would show the victim's row, in a result or in an error: by naming its table …
+# They would return the victim's row, in a result or in an error: by naming its table …
 NAMING: Final = (
     "SELECT {column} FROM {schema}.{table}",
     "TABLE {schema}.{table}",
@@ -28,7 +28,7 @@ NAMING: Final = (
     "SELECT most_common_vals::text, histogram_bounds::text FROM pg_stats"
     " WHERE schemaname = '{schema}'",
 )
-# … or by entering the victim, running text, or reading what Postgres keeps of others.
+# … or by entering the victim, running text, or reading Postgres' views of other sessions.
 ENTERING: Final = (
     *attacks.ENTERING,
     "WITH s AS MATERIALIZED (SELECT set_config('app.current_tenant', '{victim}', true))"
@@ -62,9 +62,9 @@ ENTERING: Final = (
     "SELECT pg_read_file('PG_VERSION')",
     "SELECT lo_get(oid) FROM pg_largeobject_metadata",
 )
-# They would change or add a row that is not the attacker's, or take a name or number of another's.
+# They would change or add a row of another tenant, or take its name or number.
 WRITING: Final = (
-    # The session is the attacker's, and so is the row.
+    # The session and the row belong to the attacker.
     "INSERT INTO {schema}.auth_group (name, tenant_id) VALUES ('x', '{attacker}') RETURNING 1",
     "INSERT INTO {schema}.auth_group (name, tenant_id) VALUES ('x', '{victim}') RETURNING 1",
     "INSERT INTO {schema}.auth_group (name) VALUES ('x') RETURNING 1",
@@ -93,7 +93,7 @@ WRITING: Final = (
     "INSERT INTO public.tenants_workspaceclaim (id, channel, workspace, tenant_id)"
     " VALUES (1000000, 'slack', 'TX', '{attacker}') RETURNING 1",
 )
-# They would end, hinder or listen to what others do. Postgres refuses each.
+# They would end, block or watch other sessions. Postgres refuses each.
 HARMING: Final = (
     "SELECT pg_terminate_backend(pid) FROM pg_locks",
     "SELECT pg_cancel_backend(1)",
@@ -127,7 +127,7 @@ HARMING: Final = (
     "COPY (SELECT 1) TO PROGRAM 'true'",
     "PREPARE TRANSACTION 'x'",
 )
-# Postgres lets every role do these, as statements of their own. Our cursors do not send them.
+# Postgres allows these statements to every role, on their own. Our cursors do not send them.
 UNSENT: Final = (
     "LOCK TABLE {schema}.auth_user",
     "LOCK TABLE public.django_session IN ACCESS EXCLUSIVE MODE",
@@ -137,14 +137,14 @@ UNSENT: Final = (
     "ALTER ROLE konstruct_app PASSWORD 'x'",
     "ALTER ROLE CURRENT_USER SET search_path = nowhere",
     "ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC",
-    # The number of rows that are expected tells how common a value is.
+    # The estimated number of rows shows how common a value is.
     "EXPLAIN SELECT 1 FROM {schema}.{table} WHERE {column} = 'x'",
     "EXPLAIN ANALYZE SELECT 1 FROM {schema}.{table}",
     'DECLARE "kept" NO SCROLL CURSOR WITH HOLD FOR SELECT {column} FROM {table}',
     "COPY {schema}.{table} TO STDOUT",
     "DISCARD ALL",
 )
-# What only an owner or a superuser may do, besides the POWERS of the command.
+# Privileges of an owner or a superuser, in addition to the POWERS of the command.
 POWERS: Final = (
     "CREATE POLICY opened ON {schema}.memory_message USING (true)",
     "ALTER TABLE {schema}.memory_message OWNER TO konstruct_app",

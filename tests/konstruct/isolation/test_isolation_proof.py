@@ -1,4 +1,4 @@
-"""prove_isolation: nothing gets through. A broken layer is named, and the others hold."""
+"""prove_isolation: no attack succeeds. A broken layer is named, and the others hold."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ from tests import database
 from tests.konstruct.isolation import by_http, by_sql, by_stores
 from tests.konstruct.isolation.more_rows import populate_more
 
-# The short list is the command's.
+# The command has the short list.
 LONG_LIST = (*ATTACKS, by_sql.attack, by_stores.attack, by_http.attack)
 Before = Callable[[Sequence[TenantFixture]], None]
 
@@ -53,7 +53,7 @@ def on_victims(sql: str) -> Before:
 @pytest.mark.slow
 def test_all_attacks_of_the_command_fail(capsys: Any) -> None:
     with database.as_owner():
-        make_tenants(1)  # as a proof that was killed leaves it
+        make_tenants(1)  # as after a killed run
         call_command("prove_isolation", "--json")
         assert not Tenant.objects.filter(name=NAME).exists()
     report = json.loads(capsys.readouterr().out)
@@ -70,7 +70,7 @@ def test_all_attacks_of_the_long_list_fail() -> None:
     proof = prove_with()
     assert (proof.breaches, proof.not_tried) == ([], [])
     ways = Counter(attempt.via for attempt in proof.attempts)
-    # Not exactly: some attacks are made once for each table, model, function or page.
+    # A lower limit: some attacks run once for each table, model, function or page.
     assert ways >= Counter(
         models=50, SQL=500, driver=180, cache=14, broker=6, checkpointer=6, facts=8, recall=4,
         window=2, task=2, context=2, connection=2, REST=90, MCP=24, admin=50, catalogue=12,

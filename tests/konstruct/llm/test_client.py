@@ -46,7 +46,7 @@ def ask(server: LLMServer, pauses: list[float], **options: object) -> str:
 
 @contextlib.contextmanager
 def dripping(answer: bytes, pause: float = 0.05) -> Iterator[tuple[str, list[bytes]]]:
-    """Serve one answer byte by byte; yield the address, and the bytes that were sent."""
+    """Serve one answer byte by byte. Yield the address, and the sent bytes."""
     sent: list[bytes] = []
     stopped = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -90,14 +90,14 @@ def test_an_openai_server_is_asked_with_key_and_model(
 def test_the_environment_adds_no_header(
     llm_server: LLMServer, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """openai's SDK takes an organisation, a project and any headers from the environment."""
+    """openai's SDK reads an organisation, a project and headers from the environment."""
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-1")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Other: 1\nAuthorization: Bearer other")
     loop, sdk = client._connection.__wrapped__(0)
     monkeypatch.setattr(client, "_connection", lambda process_id: (loop, sdk))
     assert ask(llm_server, pauses, api="openai") == "Noted."
-    for closing in (sdk.close(), asyncio.sleep(0)):  # the socket is closed in the loop's next turn
+    for closing in (sdk.close(), asyncio.sleep(0)):  # the next loop iteration closes the socket
         asyncio.run_coroutine_threadsafe(closing, loop).result()
     names = {name.lower() for name in llm_server.requests[0].headers}
     assert names == {
@@ -319,7 +319,7 @@ def test_tries_share_a_connection(llm_server: LLMServer, pauses: list[float]) ->
 
 
 def test_a_cancelled_answer_ends_its_request(llm_server: LLMServer) -> None:
-    """The callback raises, as a task does whose time limit is over."""
+    """The callback raises, as in a task that exceeds its time limit."""
     llm_server.default = streamed("No", "ted.", wait=True)
 
     class TimeLimit(Exception):
@@ -376,7 +376,7 @@ def test_slow_body_times_out(llm_server: LLMServer, pauses: list[float]) -> None
 def test_slow_headers_time_out(
     pauses: list[float],
 ) -> None:
-    """Every read is answered in time, and there would be a thousand of them."""
+    """Every read succeeds in time, but there would be a thousand of them."""
     answer = b"HTTP/1.1 200 OK\r\n" + b"X-Filler: 1\r\n" * 1000
     with dripping(answer) as (url, sent), pytest.raises(LLMTimeout, match="within 1 seconds"):
         HttpLanguageModel(url, timeout=1, sleep=pauses.append).complete(REQUEST)
@@ -384,7 +384,7 @@ def test_slow_headers_time_out(
 
 
 def test_all_attempts_share_one_timeout(llm_server: LLMServer, pauses: list[float]) -> None:
-    """A pause that would pass the deadline is left to the outbox."""
+    """A pause beyond the deadline is left to the outbox."""
     llm_server.default = Answer("busy", 503)
     with pytest.raises(LLMUnavailable, match="HTTP 503"):
         ask(llm_server, pauses, timeout=0.2)
@@ -420,7 +420,7 @@ def test_the_settings_choose_the_language_model(settings: object) -> None:
 def test_a_tenant_does_not_take_all_that_the_server_may_be_asked_at_once(
     llm_server: LLMServer, settings: Any
 ) -> None:
-    """Three of tenant A's requests wait for one that is asked; tenant B's is asked at once."""
+    """Three requests of tenant A wait for a running one; tenant B's runs at once."""
     settings.LLM_POOL_URL, settings.LLM_API = llm_server.url, "pool"
     settings.LLM_MAX_CONCURRENT = 3
     llm_server.default = Answer({"content": "Noted."}, wait=True)

@@ -1,4 +1,4 @@
-"""What goes to a language model's server and comes back."""
+"""Requests to a language model server, and its answers."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The built-in responder: it quotes, and never makes anything up."""
+"""The built-in responder: it quotes memories, and never invents text."""
 
 import pytest
 

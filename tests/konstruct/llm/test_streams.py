@@ -1,4 +1,4 @@
-"""Answers of language models that come as streams of events."""
+"""Answers of language models as streams of events."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ TOOL = {"type": "function", "function": {"name": "remember_fact"}}
 def read(
     server: LLMServer, content: bytes, max_characters: int = 1_000
 ) -> tuple[Completion, list[str]]:
-    """Return the whole answer of a server that streams the bytes, and the text as it came."""
+    """Return the whole answer of a server that streams the bytes, and the received texts."""
     server.default = Answer(content, headers={"Content-Type": client.EVENT_STREAM})
     pieces: list[str] = []
     model = HttpLanguageModel(
@@ -107,7 +107,7 @@ def test_events_without_a_choice_are_passed_over(llm_server: LLMServer, data: by
 
 
 def endless() -> Iterator[bytes]:
-    """Streams that are longer than 1,000 characters, or than the bytes that those take."""
+    """Streams longer than 1,000 characters, or than the bytes of these."""
     yield streamed("x" * 501, "x" * 500).content
     yield b"data: " + b"x" * 5_000_000
     yield b": ping\n\n" * 500_000

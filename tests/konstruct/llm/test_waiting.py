@@ -1,4 +1,4 @@
-"""Who waits for a language model holds no connection to the database, and no transaction."""
+"""A thread that waits for a language model holds no database connection and no transaction."""
 
 import asyncio
 import functools
@@ -109,7 +109,7 @@ def test_many_wait_on_few_connections_and_hold_none(
         ]
         try:
             llm_server.wait_for_requests(ASKED)
-            wait_until(lambda: all(len(each) == 2 for each in read[1::2]))  # a piece has come
+            wait_until(lambda: all(len(each) == 2 for each in read[1::2]))  # a piece has arrived
             wait_until(lambda: checked_out(pool) == 0)
             assert open_transactions() == 0
         finally:
@@ -145,7 +145,7 @@ def test_resources_of_a_piece_are_released_before_the_next(
         answer = thread.submit(ask)
         try:
             assert written.wait(60)
-            with tenant_scope(tenant_a.id):  # takes the connection that the thread has given back
+            with tenant_scope(tenant_a.id):  # takes the connection that the thread has returned
                 assert names() == ["Yes"]
             connections.close_all()
             wait_until(lambda: checked_out(pool) == 0)

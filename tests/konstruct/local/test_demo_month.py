@@ -1,4 +1,4 @@
-"""The month of the demo: what is in it, and that the questions of the demo do not depend on it."""
+"""The month of the demo: its content. The questions of the demo do not depend on it."""
 
 from django.contrib.auth.models import User
 

@@ -1,4 +1,4 @@
-"""`manage.py serve`, as real processes: what is killed comes back, and at the end none is left."""
+"""`manage.py serve` as real processes: killed ones restart, and all end with it."""
 
 import contextlib
 import json
@@ -38,7 +38,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 class Server:
-    """A running `manage.py serve` of a home of its own."""
+    """A running `manage.py serve` in its own home."""
 
     def __init__(self, home: Path, port: int) -> None:
         self.home = home
@@ -59,7 +59,7 @@ class Server:
         return [ours, *ours.children(recursive=True)]
 
     def find(self, *words: str) -> psutil.Process | None:
-        """The topmost of the server's processes whose command line has all these words."""
+        """Return the topmost of the server's processes with all these words in its command line."""
         for one in filter(is_alive, self.tree()):
             with contextlib.suppress(psutil.NoSuchProcess):
                 if set(words) <= set(one.cmdline()):
@@ -73,7 +73,7 @@ class Server:
             return False
 
     def metrics(self) -> Samples:
-        """What /metrics gives, by name and labels; nothing while its process starts anew."""
+        """Return /metrics by name and labels; nothing while its process restarts."""
         try:
             text = httpx.get(f"http://{self.metrics_address}/metrics", timeout=30).text
         except httpx.TransportError:
@@ -85,7 +85,7 @@ class Server:
         }
 
     def finish(self) -> str:
-        """What it printed until its end."""
+        """Return the output until its end."""
         rest, _ = self.process.communicate()
         return "".join(self.printed) + rest
 
@@ -94,7 +94,7 @@ def environment(home: Path) -> dict[str, str]:
     ours = ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "KONSTRUCT_DB_ROLE")
     return {name: value for name, value in os.environ.items() if name not in ours} | {
         "KONSTRUCT_HOME": str(home),
-        # As where the database is the operator's own; the embedded one is not named by it.
+        # As with a database of the operator's own; the embedded one has no URL.
         "DATABASE_OWNER_URL": f"postgresql://konstruct_owner:{OWNERS_PASSWORD}@nowhere/konstruct",
     }
 
@@ -117,7 +117,7 @@ def free_port() -> int:
 
 
 def refusal(home: Path, port: int | str, **variables: str) -> tuple[int, str]:
-    """Exit status and everything printed by a serve that is expected to refuse."""
+    """Return exit status and output of a serve that is expected to refuse."""
     ran = subprocess.run(
         [sys.executable, "manage.py", "serve", "--port", str(port)],
         cwd=PROJECT,
@@ -244,14 +244,14 @@ def test_killed_worker_loses_no_count_and_its_queue_raises_the_alert(
             killed = server.find(*words)
             assert killed is not None
             kill(killed)
-        # Nothing is lost with the process that sums the counts up, nor counted twice.
+        # Counts are neither lost with the process that sums them, nor counted twice.
         eventually(lambda: replies_done(server.metrics()) == 2)
         assert server.metrics()[sent_by_us] == 2
         eventually(server.answers)
 
 
 def prepared_tenant(home: Path) -> tuple[str, str]:
-    """A new tenant's id, and a key to its agent."""
+    """Create a tenant. Return its id, and a key for its agent."""
     made = subprocess.run(
         [sys.executable, "-m", "tests.end_to_end.prepare", "oak"],
         cwd=PROJECT,
@@ -275,7 +275,7 @@ def replies_done(samples: Samples) -> float:
 
 
 def is_firing(alert: str, samples: Samples) -> bool:
-    """Whether the alert's expression, max(NAME{LABEL="VALUE"}) > NUMBER, is true."""
+    """Return whether the alert's expression, max(NAME{LABEL="VALUE"}) > NUMBER, is true."""
     (rule,) = (each for each in ALERTS if each["alert"] == alert)
     query = promql_parser.parse(rule["expr"])
     assert str(query.op) == ">"
@@ -381,7 +381,7 @@ def test_sigkill_of_serve_leaves_no_process(server: Server) -> None:
 
 
 def test_serve_restarts_in_its_home_and_ctrl_c_leaves_no_process(server: Server) -> None:
-    if server.process.returncode is None:  # where this test runs alone
+    if server.process.returncode is None:  # if this test runs alone
         server.process.kill()
         server.finish()
     running = Server(server.home, free_port())

@@ -1,4 +1,4 @@
-"""What users said does not stand in Postgres' own log, whatever Postgres refuses."""
+"""Postgres' own log contains no texts of users, whatever Postgres refuses."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ MESSAGE = (
     "INSERT INTO memory_message (id, agent_id, user_id, thread_id, channel, role, content,"
     " idempotency_key) VALUES (gen_random_uuid(), %s, %s, 't', 'rest', %s, %s, %s)"
 )
-# What Postgres refuses, and what it says then in the message, the details or the context.
+# Refused statements, and the part of the error with the text: message, details or context.
 REFUSED = {
     "unique": [(MESSAGE, [uuid4(), MARKER, "user", MARKER, MARKER])] * 2,
     "check": [(MESSAGE, [uuid4(), MARKER, MARKER, MARKER, None])],
@@ -69,7 +69,7 @@ REFUSED = {
 
 @pytest.fixture
 def log() -> Callable[[], str]:
-    """What Postgres writes into its log from now on."""
+    """Return the log of Postgres from now on."""
     if not settings.EMBEDDED_DATABASE:
         pytest.skip("the log of a Postgres elsewhere cannot be read from here")
     path = Postgres().log
@@ -84,7 +84,7 @@ def log() -> Callable[[], str]:
 
 
 def refusal(statements: list[tuple[str, list[object]]]) -> DatabaseError | None:
-    """Send the statements, in one transaction; the error if Postgres refuses one."""
+    """Send the statements in one transaction. Return the error if Postgres refuses one."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             for statement, parameters in statements:
@@ -116,11 +116,11 @@ def test_details_of_refused_statements_are_not_in_the_application_log(
     assert error is not None
     assert error.__cause__ is not None
     details = str(error).partition("\n")[2]
-    # Of a row Postgres says nothing here, since row-level security is on. Nor of a value, which is
-    # bound by Postgres.
+    # Postgres does not log a row here, because row-level security is on. Nor a value, because
+    # Postgres binds it.
     assert MARKER in details or kind in ("json", "uuid")
     assert details
-    # Once as it is, and once as what another error came of.
+    # Once directly, and once as the cause of another error.
     record = LogRecord("a", ERROR, "", 0, "failed", (), (type(error), error, error.__traceback__))
     printed = formatter.format(record)
     assert "The above exception was the direct cause" in printed
@@ -142,7 +142,7 @@ def test_error_of_another_client_is_logged_without_the_statement(
 
 @pytest.fixture
 def superuser() -> Iterator[Connection]:
-    """A connection of the embedded Postgres' superuser."""
+    """Connect to the embedded Postgres as a superuser."""
     with Connection.connect(
         embedded.database_url("superuser", "postgres"), autocommit=True
     ) as made:

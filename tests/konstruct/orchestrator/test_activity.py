@@ -1,4 +1,4 @@
-"""Activity by day: each number, ended days that are counted once, and other tenants."""
+"""Activity by day: each number, ended days that are counted once, and isolation."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -92,7 +92,7 @@ def test_ended_day_is_counted_once_and_again_on_request(
         assert (found.total.messages, found.total.replies, found.is_complete) == (1, 1, True)
         recount(first=day, last=day)
         assert activity(first=day, last=day).total.messages == 2
-        # A row for the agent, and one that says that the day was counted.
+        # A row for the agent, and one that marks the day as counted.
         assert DailyActivity.objects.filter(day=day).count() == 2
 
 

@@ -1,4 +1,4 @@
-"""Agents: what they may be, how they are found, how they recall."""
+"""Agents: valid fields, lookup, and recall policy."""
 
 from typing import Any
 from uuid import UUID, uuid4

@@ -1,4 +1,4 @@
-"""What a language model is given."""
+"""The input of a language model."""
 
 from dataclasses import dataclass
 

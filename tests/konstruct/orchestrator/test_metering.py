@@ -1,4 +1,4 @@
-"""The meter: every kind of call is recorded before it is sent, and equals the server's ledger."""
+"""The meter: every call is recorded before it is sent, and the sums equal the server's counts."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -34,7 +34,7 @@ def ledger(llm_server: LLMServer) -> tuple[int, int]:
 
 
 def metered() -> tuple[int, int]:
-    """Return the requests and tokens of the meter, of calls with an outcome."""
+    """Return the requests and tokens of the meter, for calls with an outcome."""
     calls = ModelCall.objects.exclude(outcome=CallOutcome.UNKNOWN)
     requests = sum(calls.values_list("requests", flat=True))
     assert counts_of_month().calls == calls.count()
@@ -155,7 +155,7 @@ def test_another_tenants_usage_is_not_visible(program_a: Program, program_b: Pro
 def test_call_of_a_killed_process_is_unknown_and_the_rest_equals_the_model_calls(
     program: Program, llm_server: LLMServer, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """A kill is an outcome that is never recorded."""
+    """The outcome of a killed call is never recorded."""
     message = [{"role": "user", "content": "?"}]
     options = runner.RunOptions(agent_id=program.agent.pk)
     with monkeypatch.context() as patch:

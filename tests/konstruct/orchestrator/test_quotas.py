@@ -1,4 +1,4 @@
-"""Quotas: hard limits refuse before anything is accepted, and what was accepted is done."""
+"""Quotas: hard limits refuse before a message is accepted, and accepted messages are answered."""
 
 import csv
 import io
@@ -90,7 +90,7 @@ def test_messages_at_once_fill_the_hard_limit_exactly(program_a: Program) -> Non
         with ThreadPoolExecutor(12) as threads:
             statuses = sorted(threads.map(send, range(12)))
     finally:
-        limit(program_a, Quota.MESSAGES)  # it is committed, and other tests have this tenant
+        limit(program_a, Quota.MESSAGES)  # it is committed, and other tests use this tenant
     assert statuses == [202] * 5 + [429] * 7
     with tenant_scope(program_a.tenant.id):
         assert Message.objects.filter(role="user").count() == 5
@@ -114,7 +114,7 @@ def test_tokens_and_money_are_of_this_month(program_a: Program) -> None:
 
 
 def test_limits_of_a_month_are_free_again_in_the_next_one(program_a: Program) -> None:
-    """What was counted becomes that of the last day of the month before; the process goes on."""
+    """The counts become those of the last day of the previous month; the process continues."""
     limit(program_a, Quota.MESSAGES, hard=2)
     assert [program_a.send("Hello").status_code for _ in range(3)] == [202, 202, 429]
     this_month = usage.first_of_month()
@@ -144,7 +144,7 @@ def test_a_month_begins_at_midnight_utc(program_a: Program, zone: str) -> None:
         for first in (november, december):
             row = row_of(program_a.tenant, first)
             assert (row["unknown_calls"], row["calls_extraction"]) == (1, 1)
-        # What is counted now, on the day that Postgres has in UTC.
+        # The current count, on the day in UTC of Postgres.
         execute(f"SET LOCAL TIME ZONE '{zone}'")
         usage.count(messages=1)
         assert DailyUsage.objects.get(messages=1).day == timezone.now().astimezone(UTC).date()

@@ -1,4 +1,4 @@
-"""Running an agent: what is sent, what is returned, and what a replacement of it changes."""
+"""Running an agent: its request, its result, and the effect of a replacement."""
 
 from dataclasses import dataclass, replace
 from typing import Any

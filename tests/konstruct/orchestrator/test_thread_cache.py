@@ -1,4 +1,4 @@
-"""Copies of tables in the cache: never older than the table, whoever is overtaken or killed."""
+"""Cached copies of tables: never older than the table, also after races and kills."""
 
 import pytest
 from django_redis import get_redis_connection
@@ -45,7 +45,7 @@ def test_readers_use_the_table_between_a_change_and_its_commit() -> None:
         changing(KEY)
         for _ in range(2):
             assert read_through(KEY, lambda: of_table({"1": "new"}, asked)) == {"1": "new"}
-        # Whoever is killed here has left the mark, and no copy.
+        # A process killed here leaves the mark, and no copy.
         assert get_redis_connection("default").get(KEY) == thread_cache.CHANGING
     assert len(asked) == 2
     assert get_redis_connection("default").get(KEY) is None

@@ -73,9 +73,9 @@ def exported(
     django_db_blocker: Any,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> bytes:
-    """An archive of two messages and a session, for tests of a module to tamper with.
+    """An archive of two messages and a session, which tests of a module can modify.
 
-    What it was made from is gone.
+    Its tenant is empty again.
     """
     tenant, path = shared_tenants["tenant-a"], tmp_path_factory.mktemp("exported") / "a.db"
     with django_db_blocker.unblock():

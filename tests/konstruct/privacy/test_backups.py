@@ -1,4 +1,4 @@
-"""The commands of docs/operations.md, on the embedded Postgres: what is dumped can be restored."""
+"""The commands of docs/operations.md on the embedded Postgres: a dump can be restored."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def tool(name: str, *arguments: str | Path) -> str:
 
 @pytest.fixture
 def restored() -> Iterator[str]:
-    """Another database, as deploy/bootstrap.sql has prepared it."""
+    """Create another database, prepared by deploy/bootstrap.sql."""
     tool("createdb", "--owner", "konstruct_owner", RESTORED)
     try:
         yield RESTORED
@@ -94,7 +94,7 @@ def test_one_tenant_is_restored_without_changing_others(
     with tenant_scope(tenant_a.id):
         assert Message.objects.count() == 2
     with database.as_owner():
-        # The cache still knows what came after the dump, and shows nothing of it.
+        # The cache still has data from after the dump, and does not show it.
         assert verify(tenant_a.id, "a").findings != []
         assert window() == ["My dog is called Rex.", kept]
         send_message("Hello again.")

@@ -1,4 +1,4 @@
-"""What the second agent of a thread knows is erased, moved, exported and verified like the rest."""
+"""Copies for the second agent of a thread are erased, moved, exported and verified."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -42,7 +42,7 @@ def bert(tenant_a: Tenant) -> Agent:
 def handed(
     tenant_a: Tenant, agent: Agent, bert: Agent, send_message: Callable[..., Message]
 ) -> Iterator[Tenant]:
-    """A thread of ada's that bert answers, and one that he does not."""
+    """A thread of ada that bert answers, and one that he does not."""
     first = send_message("My boat is called Argo.")
     send_message("I like cheese.", "bob", "his")
     with tenant_scope(tenant_a.id):
@@ -52,7 +52,7 @@ def handed(
     send_message("My invoice number is 4711.")
     yield tenant_a
     with database.as_owner(), tenant_scope(tenant_a.id):
-        # Retention was given older dates, which the index of words does not know.
+        # Retention uses older dates, which the index of words does not have.
         found = {finding.kind for finding in verify(tenant_a.id, "a").findings}
         assert found <= {WORDS_DIFFER}
 

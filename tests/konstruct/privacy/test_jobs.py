@@ -1,4 +1,4 @@
-"""What the owner's worker does for tenants waits in the outbox, and is claimed from there."""
+"""Jobs of the owner worker for tenants are in the outbox, and are claimed there."""
 
 import logging
 import threading

@@ -40,7 +40,7 @@ from tests import database
 pytestmark = pytest.mark.django_db(transaction=True)
 
 EVA = Actor(ActorKind.PERSON, "1", "eva")
-# The statement before which the first attempt is killed; each one gets twice as far as the last.
+# The statement before which the first attempt is killed. Each one gets twice as far as the last.
 FURTHER = 2
 FIRST_KILL = 5
 MAX_ATTEMPTS = 12
@@ -69,7 +69,7 @@ def turns(tenant_a: Tenant, agent: Agent) -> None:
 
 
 def killed_until_done(tenant: Tenant, work: Callable[[], object]) -> int:
-    """Do the work in processes that are killed, each later than the one before; count the kills."""
+    """Run the work in processes that are killed, each later than the last. Count the kills."""
     before, kills = FIRST_KILL, 0
     while kills < MAX_ATTEMPTS:
         status = _status_of_child(tenant, work, before)
@@ -115,7 +115,7 @@ def _status_of_child(tenant: Tenant, work: Callable[[], object], killed_before: 
 
 
 def _wait_until_unlocked() -> None:
-    """Postgres notices that a client is dead when its socket closes, a moment later."""
+    """Wait until Postgres notices the closed socket of a dead client."""
     with database.as_owner(), connection.cursor() as cursor:
         for _ in range(500):
             cursor.execute(

@@ -1,4 +1,4 @@
-"""What was said before a link follows the person: all of it, exactly, however often it is begun."""
+"""Messages before a link follow the person: all of them, exactly, after any number of starts."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -55,7 +55,7 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 @pytest.fixture
 def said(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Iterator[Tenant]:
-    """What an identity U1 and the user maria said, before anybody knew that they are one."""
+    """Create messages of the identity U1 and of the user maria before their link."""
     with tenant_scope(tenant_a.id):
         identity = channel_identities.identity_of("slack", "T1", "U1")
     first = send_message("My dog is called Rex.", "U1", "dm")
@@ -125,7 +125,7 @@ def test_all_messages_are_merged_without_loss(
     hits = recall(said.id, agent.id, "maria", "What is my dog called?").hits
     assert "My dog is called Rex." in [hit.content for hit in hits]
     assert recall(said.id, agent.id, "U1", "What is my dog called?").hits == ()
-    # What either of them cleared stays cleared, and what they said since is one window.
+    # Messages before a clear of either stay cleared, and later ones of both are one window.
     window = [turn["content"] for turn in get_recent_messages(said.id, agent.id, "maria")]
     assert "I live in Lisbon." not in window
     assert "My dog is three years old." not in window
@@ -142,7 +142,7 @@ def test_all_messages_are_merged_without_loss(
     keys = get_redis_connection("default").keys("*memory:short*")
     assert [key for key in keys if key.endswith(b":U1")] == []
 
-    # Erasing the person finds all of it, and what is on its way to them.
+    # Erasing the person finds all of them, including waiting messages.
     accept(Incoming(agent.id, "U9", "t9", "rest", "I am Maria."), tenant_id=said.id)
     channel_identities.link(channel_identities.identity_of("slack", "T1", "U9"), "maria", by="eva")
     with database.as_owner(), tenant_scope(said.id):
@@ -189,7 +189,7 @@ def test_late_rows_of_the_old_id_are_merged_unless_unlinked(said: Tenant, agent:
     assert lease is not None
     draft = respond.draft_reply(answered.message, agent)
     assert move(said)
-    # A worker that has begun under the old id leaves it to one who begins anew.
+    # A worker that started with the old id leaves the message to a new attempt.
     write.write_reply(answered, draft, lease)
     assert not Message.objects.filter(in_reply_to=late).exists()
     pipeline.handle(tenant_id=said.id, message_id=late.id)

@@ -1,4 +1,4 @@
-"""A table with personal data is declared in one place, on its model; all of privacy reads that."""
+"""The model of a table declares its personal data once; all code of privacy reads that."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -58,7 +58,7 @@ DIARY = """
 
 @pytest.fixture
 def table(tenant_a: Tenant) -> Iterator[None]:
-    """A table that no model has; the owner is at work in its tenant."""
+    """Create a table without a model. The owner works in its tenant."""
     with database.as_owner(), tenant_scope(tenant_a.id):
         with connection.cursor() as cursor:
             cursor.execute(DIARY.format(tenant_a.schema_name))
@@ -71,7 +71,7 @@ def table(tenant_a: Tenant) -> Iterator[None]:
 
 @pytest.fixture
 def declare() -> Iterator[Callable[..., Any]]:
-    """Make the table's model, with these attributes."""
+    """Create the table's model with these attributes."""
 
     def declare(**attributes: Any) -> Any:
         fields = {

@@ -1,4 +1,4 @@
-"""Retention: what is past its time goes, whole; nothing goes without a rule."""
+"""Retention: expired messages are removed completely; without a rule none is removed."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def history(tenant_a: Tenant, agent: Agent) -> Callable[..., None]:
-    """Turns of a user from so many days ago."""
+    """Record turns of a user from so many days ago."""
 
     def history(user_id: str, *days: int) -> None:
         now = datetime.now(UTC)
@@ -168,7 +168,7 @@ def test_clear_mark_is_removed_with_its_messages_and_from_the_cache(
     send_message: Callable[..., Message],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Also where the process was killed before it changed the cache."""
+    """Also after a kill before the change of the cache."""
     for user_id in ("maria", "bob"):
         history(user_id, 50)
         append_message(tenant_a.id, agent.id, user_id, "user", "alone")

@@ -1,4 +1,4 @@
-"""What the owner's process traces, and what an erasure leaves in traces and their columns."""
+"""Traces of the owner worker, and the traces and their columns after an erasure."""
 
 import io
 

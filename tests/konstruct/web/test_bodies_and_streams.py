@@ -1,4 +1,4 @@
-"""Bodies of requests, which end in size and time, and bodies of responses, which hold no thread."""
+"""Bodies of requests, limited in size and time, and bodies of responses, which hold no thread."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ SCOPE = {"type": "http", "method": "POST", "raw_path": b"/", "path": "/", "query
 
 
 def receiving(*pieces: bytes, ends: bool = True) -> Any:
-    """What a server gives: the pieces, then the end or silence."""
+    """Yield the messages of a server: the pieces, then the end or nothing."""
     messages: Iterator[dict[str, Any]] = (
         {"type": "http.request", "body": piece, "more_body": not ends or n < len(pieces)}
         for n, piece in enumerate(pieces, start=1)
@@ -98,7 +98,7 @@ def test_disconnected_client_is_detected() -> None:
 
 
 def streamed(pieces: Iterator[bytes]) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return the messages that a server gets, and how many threads are busy at each of them."""
+    """Return the messages that a server receives, and the number of busy threads at each."""
 
     def respond(request: Any) -> StreamingHttpResponse:
         request.close()  # as Django does

@@ -1,4 +1,4 @@
-"""What earns a share of the threads: a key or a session that was verified, and nothing else."""
+"""A share of the threads needs a verified key or session."""
 
 import asyncio
 import threading
@@ -40,7 +40,7 @@ ELSEWHERE = "198.51.100.7"
 def scope(
     *, address: str = NOBODY, path: str = MESSAGES, host: str = "localhost", **headers: str
 ) -> dict[str, Any]:
-    """Return what the server says of a GET."""
+    """Return the ASGI scope of a GET."""
     sent = {"host": host, **{name.replace("_", "-"): value for name, value in headers.items()}}
     return {
         "type": "http", "method": "GET", "path": path, "raw_path": path.encode(),
@@ -54,7 +54,7 @@ def bearer(key: object) -> str:
 
 
 class Clock:
-    """A clock that goes when it is told to."""
+    """A clock with manual time."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -64,7 +64,7 @@ class Clock:
 
 
 class Verifying:
-    """Threads that verify, and the shares in which they were asked to."""
+    """Threads that verify, and the shares of their requests."""
 
     def __init__(self) -> None:
         self.shares: list[Share] = []
@@ -283,7 +283,7 @@ def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch, settings: Any) -> N
 
 @pytest.fixture
 def handler(settings: Any) -> Iterator[Handler]:
-    """The web process with eight threads, one of them for who is not verified."""
+    """The web process with eight threads, one of them for unverified requests."""
     settings.WEB_THREADS = 8
     handler = Handler()
     yield handler
@@ -303,7 +303,7 @@ def handler(settings: Any) -> Iterator[Handler]:
 def test_first_request_of_an_address_waits_for_one_request_of_a_flooding_address(
     handler: Handler, program_a: Program, program_b: Program
 ) -> None:
-    """The flood has keys of a known tenant, of unknown ones, and hosts without number."""
+    """The flood has keys of a known tenant, of unknown ones, and any number of hosts."""
     answered: list[str] = []
     at_once: list[int] = []
     is_free = threading.Event()
@@ -425,5 +425,5 @@ def test_an_open_stream_ends_when_its_caller_may_read_no_more(
         return [*got, *[piece async for piece in pieces]]
 
     assert asyncio.run(read()) == [b"opening", b"first", b"refused"]
-    # Once when it began, and once when that was old.
+    # Once at the start, and once after its expiry.
     assert len(verifying.shares) == 2

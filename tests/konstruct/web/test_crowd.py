@@ -1,4 +1,4 @@
-"""The production server with a crowd of callers that wait: the others are answered meanwhile."""
+"""The production server with many waiting clients: other requests are answered meanwhile."""
 
 import contextlib
 import json
@@ -125,7 +125,7 @@ def response_of(client: socket.socket) -> tuple[int, dict[str, object]]:
 
 
 def worker_threads() -> int:
-    """Threads of the web process with the most of them."""
+    """Return the highest number of threads of a web process."""
     ours = psutil.Process().children(recursive=True)
     return max(each.num_threads() for each in ours if "gunicorn" in " ".join(each.cmdline()))
 
@@ -269,7 +269,7 @@ def test_open_streams_end_when_their_key_is_revoked_or_their_tenant_suspended(
 
 
 def read_up_to(client: socket.socket, expected: bytes) -> bytes:
-    """Read what comes until it holds this."""
+    """Read until the data contains this."""
     client.settimeout(60)
     read = b""
     while expected not in read:

@@ -1,4 +1,4 @@
-"""The log of the production server: what a request holds cannot write lines of its own into it."""
+"""The log of the production server: requests cannot inject lines."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ ATTACKS = [
     b"\r\nContent-Length: 0",
     b"\x1b[31m / HTTP/1.1\r\nHost: localhost",
 ]
-# A record, or what belongs to the one before.
+# A record, or a continuation of the previous one.
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ \S+ \[\S+( \w+=\S+)*\]: |  ")
 
 
@@ -67,7 +67,7 @@ def key_id(program: Program) -> str:
 def test_each_line_is_an_object_that_names_the_request_the_tenant_and_the_key(
     process_environment: dict[str, str], program_a: Program, program_b: Program, tmp_path: Path
 ) -> None:
-    """Requests of two tenants, with and without a valid key, by turns on the same threads."""
+    """Requests of two tenants, with and without a valid key, in turns on the same threads."""
     log = tmp_path / "log"
     ids = {
         "a": (str(program_a.tenant.id), key_id(program_a)),

@@ -1,4 +1,4 @@
-"""The pool of threads: bounded, and shared by turns."""
+"""The pool of threads: bounded, and shared in turns."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ def pool_of(threads: int, *, max_queued: int = 100) -> Pool:
 
 
 class Work:
-    """Calls that last until they are let go, and who began them, in order."""
+    """Calls that block until they are released, and their callers in order."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -123,7 +123,7 @@ def test_exception_of_a_call_is_raised_and_its_thread_is_released() -> None:
 
 
 def strangers(pool: Pool, work: Work, number: int, *, addresses: int) -> "list[asyncio.Task[str]]":
-    """Send so many unverified requests, by turns from so many addresses."""
+    """Send so many unverified requests, in turns from so many addresses."""
     shares = [Share(f"address {each}", is_verified=False) for each in range(addresses)]
     return [
         asyncio.create_task(pool.run(shares[each % addresses], work.call, "x"))
@@ -159,7 +159,7 @@ def test_where_verified_requests_take_all_threads_unverified_ones_have_their_tur
         await asyncio.sleep(0)
         work.let_go("a", "b", "c", "x")
         await asyncio.gather(*running, *queued, *unverified)
-        # Never two at once, and one after each that was verified.
+        # Never two at once, and one after each verified request.
         assert set(work.begun[2:6]) >= {"x"}
         assert "xxx" not in "".join(work.begun)
         pool.close()

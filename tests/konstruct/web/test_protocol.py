@@ -27,7 +27,7 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 
 
 class Serving:
-    """A uvicorn server with our connections, in this event loop."""
+    """A uvicorn server with the product's connections, in this event loop."""
 
     def __init__(self, app: Any = application) -> None:
         self._app = app
@@ -196,7 +196,7 @@ def lengths(*values: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("version", "headers", "body"),
     [
-        # Two lengths of one body, by which a proxy in front may read other requests than we do.
+        # Two lengths of one body: a proxy in front may parse other requests than this server.
         (b"1.1", lengths(b"5") + CHUNKED, CHUNKS),
         (b"1.1", CHUNKED + lengths(b"%d" % len(CHUNKS)), CHUNKS),
         (b"1.1", lengths(b"0") + CHUNKED, CHUNKS),
@@ -211,7 +211,7 @@ def lengths(*values: bytes) -> bytes:
         (b"1.1", lengths(b"\xb2"), HIDDEN),
         (b"1.1", lengths(b"9" * 30), HIDDEN),
         (b"1.1", lengths(b""), HIDDEN),
-        # Codings that one side takes for chunked and the other does not.
+        # Codings that only one side reads as chunked.
         (b"1.1", CHUNKED + CHUNKED, CHUNKS),
         (b"1.1", b"Transfer-Encoding: chunked, chunked\r\n", CHUNKS),
         (b"1.1", b"Transfer-Encoding: gzip, chunked\r\n", CHUNKS),
@@ -220,7 +220,7 @@ def lengths(*values: bytes) -> bytes:
         (b"1.1", b"Transfer-Encoding: chunked;q=1\r\n", CHUNKS),
         (b"1.1", b"Transfer-Encoding: \x0bchunked\r\n", CHUNKS),
         (b"1.1", b"Transfer-Encoding : chunked\r\n", CHUNKS),
-        # Chunks that one side ends elsewhere than the other.
+        # Chunks with different ends for the two sides.
         (b"1.1", CHUNKED, b"g\r\n" + CHUNKS),
         (b"1.1", CHUNKED, b"-1\r\n" + CHUNKS),
         (b"1.1", CHUNKED, b"0x0\r\n\r\n" + HIDDEN),

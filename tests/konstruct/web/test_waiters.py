@@ -25,7 +25,7 @@ def _cache() -> None:
 
 
 class Looking:
-    """What is settled, and which messages were looked at together."""
+    """The settled messages, and the groups of messages that were looked up together."""
 
     def __init__(self) -> None:
         self.settled: set[UUID] = set()

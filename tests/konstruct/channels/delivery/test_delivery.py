@@ -1,4 +1,4 @@
-"""Deliveries: what is shown in Slack follows the message, each post once, whatever happens."""
+"""Deliveries: the posts in Slack follow the message, each once, after any fault."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -128,7 +128,7 @@ def test_lost_response_does_not_cause_a_second_post(
     post(said("T1", "<@UBOT> Hello", channel=channel, **direct))
     slack.trouble("chat.postMessage", Trouble(502, done=True))
     answer_all(connected)
-    # So many others speak meanwhile that there are several pages.
+    # So many messages of others arrive meanwhile that there are several pages.
     slack.workspaces["T1"].posts[:0] = [
         {**slack.workspaces["T1"].posts[0], "metadata": None, "ts": f"9999999999.{number:06}"}
         for number in range(450)
@@ -161,7 +161,7 @@ def test_certainly_missing_post_is_posted_without_a_search(
 def written(
     program_with_message: Program, llm_server: LLMServer, settings: Any
 ) -> Iterator[Program]:
-    """A language model that streams, and a worker that shows each piece as soon as it is marked."""
+    """A streaming language model, and a worker that shows each piece as soon as it is queued."""
     settings.LLM_POOL_URL = f"{llm_server.url}/v1"
     llm_server.default = streamed("At ", "*last*, ", "done.")
     show_all(program_with_message)
@@ -286,7 +286,7 @@ def test_delivery_of_another_worker_is_skipped(
 def test_worker_with_a_lost_lease_posts_and_records_nothing(
     program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was stopped while it looked at what is to be shown; another worker has shown it since."""
+    """It was stopped while it read the text to show. Another worker has shown it since."""
     view_of = worker.view_of
 
     def late(*args: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What Slack refuses, or does not answer, is tried again later, or is given up with the reason."""
+"""Deliveries that Slack refuses or does not answer are retried, or given up with the reason."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def test_refusal_of_slack_is_undelivered_with_the_reason(
         "Slack refused chat.postMessage: is_archived. The conversation is archived."
     )
     slack.workspaces["T1"].archived.clear()
-    answer_all(program_with_message)  # the reply is a change, and reason enough to try
+    answer_all(program_with_message)  # the reply is a change, and causes a retry
     assert slack.posts("T1") == ["Noted."]
 
 

@@ -1,6 +1,6 @@
-"""Processes that are killed before any statement of a look or of a sending: nothing is lost.
+"""Processes killed before any statement of collecting or sending: no notification is lost.
 
-A mail can come twice, with the same Message-ID. In Slack there is one post.
+A mail can arrive twice, with the same Message-ID. In Slack there is one post.
 """
 
 import signal
@@ -32,7 +32,7 @@ MAX_STATEMENTS = 80
 
 @pytest.fixture
 def escalated(program_a: Program) -> Iterator[Program]:
-    """Somebody waits for a person; the block is in the tenant."""
+    """A user waits for a person. The block runs in the tenant."""
     with tenant_scope(program_a.tenant.id):
         yield program_a
 
@@ -47,7 +47,7 @@ def escalate(program: Program) -> Any:
 
 
 def kill_everywhere(program: Program, work: Any) -> int:
-    """Kill a process before each statement of the work, then do the work; count the kills."""
+    """Kill a process before each statement of the work, then do the work. Return the kills."""
     for before in range(2, MAX_STATEMENTS):
         status = _status_of_child(program.tenant, work, before)
         if status != -signal.SIGKILL:
@@ -62,7 +62,7 @@ def test_a_look_that_is_killed_notifies_once(escalated: Program) -> None:
     key = escalate(escalated)
 
     def work() -> None:
-        LOOKS.cancel_all_attempts()  # the worker before is dead
+        LOOKS.cancel_all_attempts()  # the previous worker is dead
         look(key)
 
     assert kill_everywhere(escalated, work) > 5

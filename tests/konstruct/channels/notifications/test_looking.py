@@ -1,4 +1,4 @@
-"""What recipients are notified of: consents, failures, erasures and reviews; and of whom not."""
+"""Events that cause notifications: consents, failures, erasures and reviews; and exceptions."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -45,7 +45,7 @@ def subjects(mail: MailServer) -> list[str]:
 
 
 def ask_for_consent(program: Program) -> ToolCall:
-    """A tool call has waited for consent for an hour."""
+    """Create a tool call that has waited for consent for an hour."""
     ask(program, "I like tea")
     message = Message.objects.get(content="I like tea")
     call = ToolCall.objects.create(
@@ -159,7 +159,7 @@ def test_notifications_contain_no_data_of_an_erased_person(
         NotificationRecipient.objects.update(last_sent_at=None)
         pass_time()
         work()
-        # The erasure was done in time: of it nothing is sent either.
+        # The erasure was done in time, so it causes no notification.
         assert mail.mails == []
 
 

@@ -1,4 +1,4 @@
-"""Notifications by mail: what is sent, when, and what happens if the mail server is down."""
+"""Notifications by mail: their content and time, and a mail server that is down."""
 
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
@@ -236,7 +236,7 @@ def test_refused_mail_fails_and_others_are_sent(team: Program, mail: MailServer)
 def test_worker_killed_after_sending_sends_the_same_mail_again(
     team: Program, mail: MailServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At least once, and with one Message-ID."""
+    """At least once, with one Message-ID."""
     row = recipient()
     ask(team)
 
@@ -293,7 +293,7 @@ def test_recipients_of_another_tenant_get_no_mail(
         other = recipient(email="b@example.com")
     ask(team)
     work()
-    send(other.pk)  # another tenant's id does nothing
+    send(other.pk)  # an id of another tenant has no effect
     assert mail.mails == []
     assert not has_recipients()
     with tenant_scope(program_b.tenant.id):

@@ -1,4 +1,4 @@
-"""Notifications in Slack: what is posted, and answering a user from there."""
+"""Notifications in Slack: the posts, and answering a user from there."""
 
 import json
 from collections.abc import Callable
@@ -93,7 +93,7 @@ def escalation_of(program: Program) -> Escalation:
 
 
 def answers_of(program: Program) -> list[tuple[str, str]]:
-    """What people answered, with their names."""
+    """Return the answers of people with their names."""
     with tenant_scope(program.tenant.id):
         said = Message.objects.filter(role="assistant").exclude(name__in=["", "ada"])
         return list(said.order_by("number").values_list("name", "content"))

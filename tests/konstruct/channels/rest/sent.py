@@ -1,4 +1,4 @@
-"""What a sent message leaves behind, its reply, and what a problem document names."""
+"""Read the rows of a sent message, create its reply, and read the fields of a problem document."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.konstruct.conftest import Program
 
 
 def rows(program: Program) -> tuple[int, int, int]:
-    """Count what a message leaves behind."""
+    """Count the rows of a message."""
     with tenant_scope(program.tenant.id):
         return (
             Message.objects.count(),
@@ -21,7 +21,7 @@ def rows(program: Program) -> tuple[int, int, int]:
 
 
 def answer(program: Program, message_id: str, content: str = "Hi there") -> Message:
-    """Let the message be answered, as a worker does."""
+    """Answer the message as a worker does."""
     with tenant_scope(program.tenant.id):
         message = Message.objects.get(pk=message_id)
         reply, _ = record_message(

@@ -1,4 +1,4 @@
-"""History import by REST and from files, and what becomes of it."""
+"""History import by REST and from files, and its result."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 
 def line(number: int, **fields: Any) -> dict[str, Any]:
-    """One turn of a history."""
+    """Return one turn of a history."""
     return {
         "external_id": f"crm-{number}",
         "agent": "ada",
@@ -38,7 +38,7 @@ def line(number: int, **fields: Any) -> dict[str, Any]:
 
 
 def contents(program: Program) -> list[str]:
-    """What stands in the transcript, in the order of insertion."""
+    """Return the contents of the transcript in the order of insertion."""
     with tenant_scope(program.tenant.id):
         return list(Message.objects.order_by("number").values_list("content", flat=True))
 
@@ -143,7 +143,7 @@ BARE = [
 
 
 def bare(program: Program, *lines: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """What becomes of lines of maria's that say no more than who spoke."""
+    """Return the results of maria's lines with only a speaker."""
     response = program.post(IMPORT, {"user_id": "maria", "messages": list(lines)}, **options)
     assert response.status_code == 200, response.content
     document: dict[str, Any] = response.json()

@@ -1,4 +1,4 @@
-"""The list of messages: pages, filters, and what it asks of the database."""
+"""The list of messages: pages, filters, and its queries."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The REST channel: sending messages and asking for replies."""
+"""The REST channel: sending messages and polling for replies."""
 
 import uuid
 from urllib.parse import urlsplit
@@ -170,7 +170,7 @@ def test_two_tenants_may_use_the_same_key(program_a: Program, program_b: Program
 
 
 def hold_for_consent(program: Program, message_id: str, *facts: str) -> list[ToolCall]:
-    """Let the agent ask for tools, as a worker does."""
+    """Request tool calls with consent, as a worker does."""
     with tenant_scope(program.tenant.id):
         Agent.objects.update(tools=["remember_fact"])
         calls = (RequestedCall(f"call_{fact}", "remember_fact", {"fact": fact}) for fact in facts)

@@ -1,4 +1,4 @@
-"""Metadata of messages: given, returned, and what lists and searches are narrowed by."""
+"""Metadata of messages: sent, returned, and used as a filter of lists and searches."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 
 def said(program: Program, *metadata: Any) -> Any:
-    """Import a message of maria's for each; the answer."""
+    """Import a message of maria for each. Return the answer."""
     lines = [
         {"role": "user", "content": f"Walnuts of parcel {number}.", "metadata": each}
         for number, each in enumerate(metadata)
@@ -63,7 +63,7 @@ def test_the_same_key_with_other_metadata_is_another_message(program_a: Program)
 def test_search_with_filters_considers_only_matching_messages(
     program_a: Program,
 ) -> None:
-    long = {"order": 19, "note": "".join(map(str, range(500)))}  # too long to come with its text
+    long = {"order": 19, "note": "".join(map(str, range(500)))}  # too long for an answer with text
     assert said(program_a, ORDER, {"order": 18}, None, long)["created"] == 4
     everything = search(program_a).json()["results"]
     metadata = {each["content"]: each["metadata"] for each in everything}

@@ -1,4 +1,4 @@
-"""What the REST channel refuses: it names the field, and nothing is left behind."""
+"""Messages that the REST channel refuses: the error names the field, and no row is created."""
 
 from typing import Any
 

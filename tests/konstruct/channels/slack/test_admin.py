@@ -1,4 +1,4 @@
-"""Connecting workspaces in the admin, by Slack's OAuth; and what is undelivered."""
+"""Connecting workspaces in the admin by Slack's OAuth; and failed deliveries."""
 
 import re
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def admin(program_a: Program, browser: Callable[..., Client]) -> Client:  # noqa
 
 
 def begin(admin: Client, program: Program) -> dict[str, str]:
-    """Choose the agent; return what Slack is told."""
+    """Choose the agent. Return the parameters for Slack."""
     page = admin.post(CONNECT, {"agent": str(program.agent.pk)})
     (address,) = re.findall(r'href="(https://slack.com/oauth/v2/authorize\?[^"]+)"', page.text)
     query = parse_qs(urlsplit(address.replace("&amp;", "&")).query)
@@ -41,12 +41,12 @@ def begin(admin: Client, program: Program) -> dict[str, str]:
 
 
 def come_back(**query: str) -> Any:
-    """Slack sends the browser to the neutral host; return where that sends it on."""
+    """Return from Slack to the neutral host. Return the address of its redirect."""
     return Client(headers={"Host": "localhost"}).get("/channels/slack/oauth/", query)
 
 
 def finish(admin: Client, answer: Any) -> Any:
-    """Follow to the tenant's host."""
+    """Follow the redirect to the tenant's host."""
     where = urlsplit(answer.headers["Location"])
     assert (answer.status_code, where.netloc) == (302, "tenant-a.localhost")
     return admin.get(f"{where.path}?{where.query}", follow=True)

@@ -1,4 +1,4 @@
-"""POST /channels/slack/events/: what is answered and what is not, and nothing is answered twice."""
+"""POST /channels/slack/events/: answered and ignored events, each answered once."""
 
 import json
 import time
@@ -244,10 +244,10 @@ def test_a_suspended_tenant_and_an_inactive_agent_are_not_spoken_to(
 def test_the_installation_that_an_event_is_for_is_named_by_its_authorization(
     connected: Program, post: Post
 ) -> None:
-    # In a channel that T1 shares with T7, somebody of T7 speaks.
+    # In a channel that T1 shares with T7, a user of T7 writes.
     told = {**mention("T7", "Hello", ts="1.1"), "authorizations": [{"team_id": "T1"}]}
     post(told)
-    # Without a word of who the bot is, or for whom it is.
+    # Without the bot user and the authorizations.
     post({**said("T1", "<@UBOT> Hi", ts="1.2"), "authorizations": None})
     assert messages(connected) == [
         ("U1", "T1/C1/1.1", "Hello", ""),
@@ -384,7 +384,7 @@ def test_of_many_that_arrive_at_once_one_wakes_a_worker(
     assert len(messages(connected)) == 3
     post(mention("T1", "Later"))
     assert len(enqueued) == 2
-    # One that failed, or that nobody has taken in for long, is nothing to rely on.
+    # Failed events, or old unprocessed ones, are no reason to wait.
     with tenant_scope(connected.tenant.id):
         inbox.ARRIVALS.jobs().update(attempts=1)
     post(mention("T1", "Later still"))

@@ -1,4 +1,4 @@
-"""Messages that wait for somebody, in Slack: consent by buttons, and a person who answers."""
+"""Held messages in Slack: consent by buttons, and an answer of a person."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ Post = Callable[..., Any]
 
 
 def press(post: Post, element: Any, *, user: str = "U1", workspace: str = "T1") -> int:
-    """Somebody presses a button, as Slack tells it."""
+    """Press a button, as Slack sends it."""
     payload = {
         "type": "block_actions",
         "team": {"id": workspace},
@@ -39,14 +39,14 @@ def press(post: Post, element: Any, *, user: str = "U1", workspace: str = "T1") 
 
 
 def buttons(slack: SlackServer, workspace: str = "T1") -> list[Any]:
-    """The buttons below our last post."""
+    """Return the buttons below our last post."""
     blocks = slack.workspaces[workspace].posts[-1]["blocks"]
     return [element for block in blocks for element in block.get("elements", [])]
 
 
 @pytest.fixture
 def asking(connected: Program, slack: SlackServer, llm_server: LLMServer, post: Post) -> Program:
-    """The agent wants to remember something, and asks."""
+    """The agent asks for consent to remember something."""
     call = {"name": "remember_fact", "arguments": json.dumps({"fact": "Maria likes <tea>."})}
     calls = [{"id": "c1", "type": "function", "function": call}]
     llm_server.answers = [Answer({"role": "assistant", "content": None, "tool_calls": calls})]
@@ -58,13 +58,13 @@ def asking(connected: Program, slack: SlackServer, llm_server: LLMServer, post: 
 
 
 def call_of(program: Program) -> ToolCall:
-    """The one tool call of a tenant."""
+    """Return the only tool call of a tenant."""
     with tenant_scope(program.tenant.id):
         return ToolCall.objects.get()
 
 
 def facts_of(program: Program) -> list[str]:
-    """What a tenant's agents remember as facts."""
+    """Return the facts of a tenant's agents."""
     with tenant_scope(program.tenant.id):
         return list(MemoryEntry.objects.entries().values_list("content", flat=True))
 

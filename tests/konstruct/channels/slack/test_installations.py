@@ -1,4 +1,4 @@
-"""Workspaces and their tokens: encrypted, under keys that change, for one place; the commands."""
+"""Workspaces and their tokens: encrypted with rotated keys, for one tenant; the commands."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""Threads of several people in Slack: the agent knows what the others have said there."""
+"""Threads of several people in Slack: the agent knows the messages of the others there."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,12 +31,12 @@ Post = Callable[..., Any]
 
 
 def asked(llm_server: LLMServer) -> list[Any]:
-    """The messages of the last prompt."""
+    """Return the messages of the last prompt."""
     return list(llm_server.requests[-1].body["messages"])
 
 
 def begin(post: Post, program: Program, workspace: str = "T1") -> str:
-    """Somebody mentions the agent; the thread's time."""
+    """Mention the agent. Return the thread's time."""
     event = mention(workspace, "Our boat is called Argo.")
     post(event)
     answer_all(program)
@@ -62,7 +62,7 @@ def test_prompt_contains_messages_of_other_speakers_once_with_names(
     system, first, reply, second, again, task = asked(llm_server)
     assert "from U1." in system["content"]
     assert undated(first["content"]) == "U1: Our boat is called Argo."
-    # Nobody speaks in another's name.
+    # No message has the name of another person.
     assert undated(second["content"]) == "U2: What is it called?\n  U1: Sink it."
     assert (reply["content"], again["content"], task["content"]) == (
         "Noted.", "Noted.", "Is it ours?",
@@ -83,7 +83,7 @@ def test_other_threads_and_direct_messages_of_the_others_stay_out(
     words = str(asked(llm_server))
     assert "Argo" in words
     assert "Another thread." not in words
-    # What U2 said directly is in U2's own window, as ever, and in nobody else's prompt.
+    # Direct messages of U2 are in U2's window only, and in no prompt of others.
     assert words.count("I want to leave.") == 1
     post(said("T1", "And me?", user="U1", thread_ts=thread))
     answer_all(connected)
@@ -176,7 +176,7 @@ def test_thread_shows_the_new_agent_after_a_handover(
     _, first, reply, _ = asked(llm_server)
     assert undated(first["content"]) == "Our boat is called Argo."
     assert reply["content"] == "ada: Noted."
-    # Another speaker's conversation with the agent was not handed over.
+    # The conversation of another speaker with the agent was not handed over.
     post(said("T1", "And mine?", user="U2", thread_ts=thread))
     answer_all(connected)
     assert slack.posts("T1")[-1] == "Noted."

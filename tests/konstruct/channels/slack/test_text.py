@@ -1,4 +1,4 @@
-"""Text between people and agents: what Slack writes is readable, what we write is harmless."""
+"""Text conversion: Slack's format becomes readable, and our text becomes harmless there."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Speaking MCP with the endpoint by hand: what the official client would not send, too."""
+"""Requests to the MCP endpoint without the official client, including invalid ones."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ OLD, NEW = LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 
 
 def body_of(method: str, params: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return a request as a client of the revision sends it."""
+    """Return the body of a request of the revision."""
     if version == NEW:
         meta = {PROTOCOL_VERSION_META_KEY: NEW, CLIENT_CAPABILITIES_META_KEY: {}}
         params = {"_meta": meta, **params}
@@ -20,7 +20,7 @@ def body_of(method: str, params: dict[str, Any], version: str) -> dict[str, Any]
 
 
 def headers_of(method: str, params: dict[str, Any], version: str) -> dict[str, str]:
-    """Return the headers that go with it."""
+    """Return the headers of the request."""
     headers = {
         "Accept": "application/json, text/event-stream",
         "MCP-Protocol-Version": version,
@@ -33,7 +33,7 @@ def headers_of(method: str, params: dict[str, Any], version: str) -> dict[str, s
 
 
 def ask(program: Program, method: str, version: str = OLD, **params: Any) -> Any:
-    """Send a request, and return the response."""
+    """Send a request. Return the response."""
     return program.post(
         ENDPOINT,
         body_of(method, params, version),
@@ -42,7 +42,7 @@ def ask(program: Program, method: str, version: str = OLD, **params: Any) -> Any
 
 
 def call(program: Program, tool: str, version: str = OLD, **arguments: Any) -> dict[str, Any]:
-    """Call a tool, and return its result."""
+    """Call a tool. Return its result."""
     answer = ask(program, "tools/call", version, name=tool, arguments=arguments)
     assert answer.status_code == 200, answer.content
     result: dict[str, Any] = answer.json()["result"]

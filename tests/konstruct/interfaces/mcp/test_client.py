@@ -1,4 +1,4 @@
-"""The official client, unmodified, in both eras, against the production server."""
+"""The official client, unmodified, with both protocol eras, against the production server."""
 
 import asyncio
 import os
@@ -46,7 +46,7 @@ async def connected(url: str, key: str, era: str, **headers: str) -> AsyncIterat
 
 
 async def use(client: Client, **whose: str) -> dict[str, Any]:
-    """Remember, search, correct, list, get and forget, as a host does; return what was found."""
+    """Remember, search, correct, list, get and forget like a host. Return the found facts."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert sorted(tools) == ["correct", "forget", "get", "list", "remember", "search"]
     kept = await client.call_tool("remember", {"content": "The sky over Porto is blue.", **whose})

@@ -1,4 +1,4 @@
-"""docs/mcp.yaml describes what is really read and answered."""
+"""docs/mcp.yaml matches the requests and answers."""
 
 from functools import partial
 from typing import Any

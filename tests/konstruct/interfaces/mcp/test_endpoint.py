@@ -1,4 +1,4 @@
-"""The endpoint: who may come in, what it answers, and what is thrown at it."""
+"""The endpoint: authentication, answers, and invalid requests."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ def post(program: Program, body: Any, **options: Any) -> Any:
 
 
 def error_of(answer: Any) -> int:
-    """Return the code of the JSON-RPC error, whose form is checked."""
+    """Check the form of the JSON-RPC error. Return its code."""
     assert answer.headers["Content-Type"] == "application/json"
     body = answer.json()
     assert set(body) == {"jsonrpc", "id", "error"}

@@ -1,6 +1,6 @@
-"""Every tool against a program of another tenant, and against narrow keys.
+"""Every tool with a program of another tenant, and with narrow keys.
 
-What the attack over every route does for routes, these do for what can be asked for at /mcp.
+As tests/konstruct/api/test_every_route.py does for routes.
 """
 
 from collections.abc import Callable
@@ -28,16 +28,16 @@ __all__ = ["world"]
 
 @dataclass(frozen=True)
 class Case:
-    """A request that concerns what a tenant has, and what it costs of the database."""
+    """A request for objects of a tenant, and its number of messages to Postgres."""
 
     params: Callable[[Said], dict[str, Any]]
     messages: int
-    # What the access log calls it.
+    # Its name in the access log.
     action: str
 
 
 def tool(name: str, **arguments: Callable[[Said], Any]) -> Callable[[Said], dict[str, Any]]:
-    """Return how to make the parameters of a tool call from what there is."""
+    """Return a function that formats the parameters of a tool call with ids of the fixture."""
     return lambda said: {
         "name": name,
         "arguments": {argument: value(said) for argument, value in arguments.items()},
@@ -84,12 +84,12 @@ def test_every_tool_has_a_case() -> None:
 
 
 def send(case: Case, whose: Said, program: Program, version: str = OLD) -> Any:
-    """Send the case's request, with the ids of one tenant, as a program of perhaps another."""
+    """Send the case's request with the ids of one tenant, as a program of this or another."""
     return ask(program, "tools/call", version, **case.params(whose))
 
 
 def is_refused(answer: Any) -> bool:
-    """Tell whether the answer has an error instead of anything that was asked for."""
+    """Return whether the answer has an error instead of a result."""
     body = answer.json()
     return "error" in body or body["result"].get("isError") is True
 
@@ -158,7 +158,7 @@ def test_a_cursor_of_another_tenant_is_no_cursor(world: World) -> None:
 
 
 def messages_of(case: Case, said: Said, **arguments: Any) -> list[list[str]]:
-    """Return the statements of each message of a request, which is undone."""
+    """Return the statements of each message of a request. Its changes are undone."""
     params = case.params(said)
     if arguments:
         params["arguments"] |= arguments
@@ -176,7 +176,7 @@ def messages_of(case: Case, said: Said, **arguments: Any) -> list[list[str]]:
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_a_call_keeps_its_budget(world: World, name: str) -> None:
     sent = messages_of(CASES[name], world.victim)
-    # Of another server's tenant the list is asked first.
+    # For a tenant of another server the list is read first.
     of_the_list = world.victim.program.tenant.server != MAIN
     assert len(sent) == CASES[name].messages + of_the_list, "\n\n".join(map("\n".join, sent))
 

@@ -1,4 +1,4 @@
-"""Reading messages: revisions, envelopes, and headers that must agree with the body."""
+"""Parsing of messages: revisions, envelopes, and headers that must agree with the body."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def test_invalid_request_is_refused(body: Any) -> None:
 
 
 def changed(**headers: str | None) -> dict[str, str]:
-    """Return the right headers with some of them changed or left out."""
+    """Return valid headers with some of them changed or left out."""
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     sent = {**headers_of("tools/call", CALL, NEW), **names}
     return {name: value for name, value in sent.items() if value is not None}

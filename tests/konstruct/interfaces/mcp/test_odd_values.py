@@ -1,4 +1,4 @@
-"""Every value of every request, replaced by values that no client means to send."""
+"""Every value of every request, replaced by unusual values."""
 
 import copy
 import random
@@ -23,7 +23,7 @@ EACH = 60
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path of each value in a document, the document itself excluded."""
+    """Yield the path of each value in a document, except the document itself."""
     inner = value.items() if isinstance(value, dict) else ()
     for key, each in inner:
         yield (*path, key)

@@ -1,4 +1,4 @@
-"""What each tool does, with which key, and what the access log has of it."""
+"""The tools: their effects, the keys they need, and their entries in the access log."""
 
 from typing import Any
 from uuid import uuid4

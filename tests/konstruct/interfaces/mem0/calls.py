@@ -1,4 +1,4 @@
-"""Calls of mem0's REST, and what there is to be found by them."""
+"""Calls of mem0's REST, and the memories that they find."""
 
 from typing import Any
 

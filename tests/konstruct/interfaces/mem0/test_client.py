@@ -1,4 +1,4 @@
-"""mem0's own Python client, unmodified, against the server as it is deployed."""
+"""mem0's own Python client, unmodified, against the server as deployed."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 @pytest.fixture(scope="module")
 def mem0(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The package, which calls home and writes into the home folder unless it is told not to."""
+    """Import the package without its telemetry and without files in the home folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MEM0_TELEMETRY", "False")
         patch.setenv("MEM0_DIR", str(tmp_path_factory.mktemp("mem0")))
@@ -50,7 +50,7 @@ def client_of(mem0: Any, host: str, key: str) -> Iterator[Any]:
 
 
 def refused(client: Any) -> Iterator[partial[Any]]:
-    """Yield a call of each method that is refused."""
+    """Yield a call of each refused method."""
     whose = {"filters": {"user_id": "alex"}}
     yield partial(client.get_summary, **whose)
     yield partial(client.create_memory_export, schema=SCHEMA, **whose)

@@ -1,4 +1,4 @@
-"""docs/mem0.yaml describes what is really read and answered."""
+"""docs/mem0.yaml matches the requests and answers."""
 
 import json
 import re
@@ -30,7 +30,7 @@ READ = {
 
 
 def operations() -> dict[tuple[str, str], Any]:
-    """Return what is described of each operation, by path and method."""
+    """Return the descriptions of each operation by path and method."""
     return {
         (path, method.upper()): operation
         for path, methods in described("mem0")["paths"].items()

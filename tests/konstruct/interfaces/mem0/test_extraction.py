@@ -1,4 +1,4 @@
-"""Facts that a language model extracts from what is added, and what is kept without them."""
+"""Facts that a language model extracts from added messages, and memories without them."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ FACTS = ["The user lives in Porto.", "Walnuts make the user ill."]
 
 
 def found(fact: str, quote: str, **fields: Any) -> dict[str, Any]:
-    """A fact of an answer."""
+    """Return a fact of an answer."""
     return {
         "id": "f1",
         "subject": "user",
@@ -133,7 +133,7 @@ def test_as_many_wait_for_the_model_as_may(
 def test_slow_requests_of_one_tenant_do_not_keep_the_model_from_another(
     program: Program, model: LLMServer
 ) -> None:
-    """A tenant that has all that it may have is told so; another one's facts are extracted."""
+    """A tenant with all of its slots busy is refused; the facts of another one are extracted."""
     tenant_id, another = program.tenant.id, uuid4()
     for slow in (tenant_id, another):
         own = 0

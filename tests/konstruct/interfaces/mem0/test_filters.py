@@ -1,4 +1,4 @@
-"""mem0's language of filters: what it means, and what it refuses."""
+"""mem0's language of filters: its meaning, and refused filters."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""mem0's REST and requests that are made to break it: each is refused, and none is a 500."""
+"""Hostile requests to mem0's REST: each is refused, and none is a 500."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""mem0's REST and keys: what a bound key, and a narrow one, come to."""
+"""mem0's REST with bound keys and narrow keys."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""mem0's REST: whose memories are added, found, changed and deleted, and what is refused."""
+"""mem0's REST: adding, finding, changing and deleting memories of an entity, and refusals."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Requests for chat completions: who speaks, what is accepted, and what is refused."""
+"""Requests for chat completions: users, accepted requests, and refusals."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ from tests.konstruct.interfaces.openai.conftest import CHAT, Chat
 
 
 def error_of(response: Any, status: int) -> dict[str, Any]:
-    """Return the error, which is in OpenAI's form."""
+    """Check the form of OpenAI's error. Return it."""
     assert response.status_code == status, response.content
     assert response.headers["Content-Type"] == "application/json"
     document = response.json()
@@ -34,7 +34,7 @@ def error_of(response: Any, status: int) -> dict[str, Any]:
 
 
 def events_of(response: Any) -> list[Any]:
-    """Return the events of a stream that is complete."""
+    """Return the events of a complete stream."""
     assert response.headers["Content-Type"] == "text/event-stream"
     *events, last, rest = response.content.decode().split("\n\n")
     assert (last, rest) == ("data: [DONE]", "")
@@ -42,7 +42,7 @@ def events_of(response: Any) -> list[Any]:
 
 
 def told(chat: Chat) -> list[tuple[str, str, str]]:
-    """Return where each message was accepted, and what it says."""
+    """Return user, thread and text of each accepted message."""
     return [(each.user_id, each.thread_id, each.content) for each in chat.accepted]
 
 

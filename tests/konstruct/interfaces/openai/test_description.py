@@ -1,4 +1,4 @@
-"""docs/openai.yaml describes what is really read and answered."""
+"""docs/openai.yaml matches the requests and answers."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""Instructions and sampling of applications: followed within the agent's limits, or named."""
+"""Instructions and sampling of applications: applied within the agent's limits, or reported."""
 
 import json
 from collections.abc import Callable
@@ -73,7 +73,7 @@ def sent_to(client: Client) -> Any:
 
 
 def instructions_sent(client: Client) -> str:
-    """Return the application's instructions in the last prompt: a message of its own."""
+    """Return the application's instructions in the last prompt: a separate message."""
     found = [
         each["content"]
         for each in sent_to(client)["messages"]
@@ -372,7 +372,7 @@ def test_instructions_are_neither_remembered_nor_recalled(client: Client) -> Non
         tables = [Message, ConversationEmbedding, MemoryEntry, AnswerOptions]
         rows = [str(list(table.objects.values())) for table in tables]
         assert [("heliotrope" in each) for each in rows] == [False] * len(tables)
-        # What was sent to the language model is kept as it was sent.
+        # The prompt is stored as it was sent.
         assert "heliotrope" in str(RecallEvent.objects.get().prompt)
 
 

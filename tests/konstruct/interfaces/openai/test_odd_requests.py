@@ -1,4 +1,4 @@
-"""Reading requests: every body is accepted, or refused with the name of the parameter."""
+"""Parsing of requests: every body is accepted, or refused with the name of the parameter."""
 
 import json
 from typing import Any
@@ -55,7 +55,7 @@ def read_or_refused(body: Any) -> ChatRequest | Problem:
 
 
 def read_and_reported(body: Any) -> None:
-    """Check that a body is read or refused, and that the rest of it can be named in an answer."""
+    """Check that a body is accepted or refused, and that ignored parameters can be reported."""
     found = read_or_refused(body)
     if isinstance(found, Problem):
         assert found.status == 400
@@ -67,7 +67,7 @@ def read_and_reported(body: Any) -> None:
     assert found.previous_user_text is None or isinstance(found.previous_user_text, str)
     caller = Caller("key-1", "tests", frozenset(), user_id="maria")
     report = report_of(found, AGENT, caller, is_repeated=False)
-    # As REST framework renders it: UTF-8, which has no halves of surrogate pairs.
+    # As REST framework renders it: UTF-8, which has no unpaired surrogates.
     assert json.dumps(report, ensure_ascii=False).encode()
     assert len(report.get("ignored", ())) <= MAX_NAMED + len(SAMPLING) + 1
 

@@ -1,4 +1,4 @@
-"""The history that a client sends again is recognised: only what is new is remembered."""
+"""A resent history is recognised: only new messages are stored."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ AGAIN = {"X-Stainless-Retry-Count": "1"}
 
 
 def said(chat: Chat) -> list[str]:
-    """Return what was accepted, in its order."""
+    """Return the accepted messages in order."""
     return [message.content for message in chat.accepted]
 
 

@@ -1,4 +1,4 @@
-"""The client's own tools: the language model calls them, the client runs them, one reply stays."""
+"""Tools of the client: the language model requests calls, the client runs them, one reply stays."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ QUESTION = {"role": "user", "content": "How is the weather in Porto?"}
 
 
 def calling(*names: str, **arguments: Any) -> Answer:
-    """Return a language model's answer that calls tools, which it always calls by the same ids."""
+    """Return a language model's answer with tool calls, always with the same ids."""
     calls = [
         {"id": f"c{n}", "function": {"name": name, "arguments": json.dumps(arguments)}}
         for n, name in enumerate(names)
@@ -45,7 +45,7 @@ def saying(text: str) -> Answer:
 
 @dataclass
 class Client:
-    """A client with tools, whose requests are answered at once by a worker."""
+    """A client with tools. A worker answers its requests immediately."""
 
     program: Program
     llm: LLMServer
@@ -92,7 +92,7 @@ def client(
 
 
 def results(choice: Any, *texts: Any) -> list[Any]:
-    """Return what a client sends after a choice with calls: the choice, and what came of them."""
+    """Return the client's next messages: the choice with calls, and the results."""
     calls = choice["message"]["tool_calls"]
     told = [
         {"role": "tool", "tool_call_id": call["id"], "content": text}
@@ -152,7 +152,7 @@ def test_a_stream_ends_with_the_calls_and_each_answer_has_an_id(client: Client) 
 def test_text_before_tool_calls_is_stored_with_them_for_stream_and_request(
     client: Client,
 ) -> None:
-    # The first call of the answer cannot be done, for there is no such tool.
+    # The first call of the answer fails, because its tool does not exist.
     calls = [
         {"index": n, "id": f"c{n}", "function": {"name": name, "arguments": "{}"}}
         for n, name in enumerate(["unknown", "weather"])

@@ -37,7 +37,7 @@ def llm() -> Iterator[LLMServer]:
 
 
 class Workers(contextlib.ExitStack):
-    """The worker, which can be killed."""
+    """A worker that can be killed."""
 
     def __init__(self, environment: Mapping[str, str], log: Path) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ def program(
     llm.forget()
     llm.default = Answer({"choices": [{"message": {"content": "Noted."}}]})
     yield make_program(tenant_a)
-    # The worker must not be at work while the tables are emptied.
+    # The worker must not run while the tables are emptied.
     swept_until(lambda: not Job.objects.exists())
 
 
@@ -90,7 +90,7 @@ ClientOf = Callable[..., OpenAI]
 
 @pytest.fixture
 def client_of(url: str) -> Iterator[ClientOf]:
-    """Make a client with a program's key; it is closed after the test."""
+    """Create a client with a program's key. It is closed after the test."""
     with contextlib.ExitStack() as opened:
 
         def make(program: Program, **options: Any) -> OpenAI:
@@ -239,7 +239,7 @@ def test_a_repetition_of_the_library_is_one_message(
 
 
 class Impatient(httpx.Client):
-    """Gives up the first request once the language model has been asked; the second one waits."""
+    """Cancels the first request after the language model was called; the second one waits."""
 
     def __init__(self, llm: LLMServer) -> None:
         super().__init__()
@@ -301,7 +301,7 @@ def test_interrupted_answer_is_an_error_and_is_returned_once_later(
 
 
 def swept_until(is_so: Callable[[], bool]) -> None:
-    """Wait until it is so, while work that was left is taken up, as beat has it."""
+    """Wait for the condition while sweeps run, as beat enqueues them."""
 
     def swept() -> bool:
         jobs.sweep()

@@ -1,4 +1,4 @@
-"""Tokens of a completion: what the language model reports, and nothing that it does not."""
+"""Tokens of a completion: those that the language model reports, and no others."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def test_repeated_completion_has_the_usage_of_the_language_model(
 
 
 def test_a_stream_ends_with_it_if_it_is_asked_for(client: Client) -> None:
-    # What a language model's own stream reports: test_unmodified_client.py
+    # Usage of a streaming language model: test_unmodified_client.py
     asked = {"stream": True, "stream_options": {"include_usage": True}}
     client.llm.default = with_usage(saying("Sunny."))
     events = events_of(client.post(QUESTION, tools=(), **asked))

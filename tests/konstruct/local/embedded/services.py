@@ -1,4 +1,4 @@
-"""What tests ask of the embedded services: their processes, SQL, and the module as a command."""
+"""Read the processes of the embedded services, and run SQL and the module's command."""
 
 import subprocess
 import sys

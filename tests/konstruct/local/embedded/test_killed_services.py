@@ -1,4 +1,4 @@
-"""What is killed of the embedded services starts again with its data, or says why it cannot."""
+"""Killed embedded services restart with their data, or report why they cannot."""
 
 import os
 import subprocess

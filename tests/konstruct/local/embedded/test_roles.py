@@ -1,4 +1,4 @@
-"""Who may do what in the embedded Postgres, and what asks for a password."""
+"""Roles of the embedded Postgres: privileges, and passwords."""
 
 import os
 import socket
@@ -82,7 +82,7 @@ def test_bootstrap_runs_twice_for_an_administrator_without_superuser(
     embedded.ensure_postgres()
     sql("DROP ROLE IF EXISTS manager", role="superuser")
     sql("CREATE ROLE manager LOGIN CREATEROLE CREATEDB PASSWORD 'managing'", role="superuser")
-    # As on a managed service, where the roles do not exist before and were made by the manager.
+    # As on a managed service, where the roles do not exist before and the manager creates them.
     sql("GRANT konstruct_owner, konstruct_app TO manager WITH ADMIN OPTION", role="superuser")
     url = f"host={paths.socket_directory()} user=manager dbname=managed"
     sql("CREATE DATABASE managed OWNER manager", role="superuser")
@@ -121,7 +121,7 @@ def give_kept_passwords() -> None:
 
 
 def texts_of_processes_and_files(home: Path) -> str:
-    """What every process of this machine was started with, and every log below the home."""
+    """Return the command lines and environments of all processes, and the logs below the home."""
     processes = "".join(str(each.info["cmdline"]) for each in psutil.process_iter(["cmdline"]))
     return processes + "".join(path.read_text() for path in home.glob("*.log*"))
 
@@ -175,7 +175,7 @@ def test_a_cluster_that_asked_for_no_password_asks_from_the_next_start_on(home: 
         sql(f"ALTER ROLE {role} PASSWORD NULL", role="superuser")
     cluster = SERVICES["postgres"].data
     assert embedded.wait_stopped()
-    # As older versions have left it.
+    # As older versions left it.
     (cluster / "pg_hba.conf").write_text("local all all trust\n")
     (cluster / "konstruct.bootstrap").write_text("of another version")
     for role in paths.ROLES:

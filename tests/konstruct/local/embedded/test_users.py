@@ -132,10 +132,10 @@ def test_process_without_its_open_files_registers_again(home: Path) -> None:
     embedded.ensure_valkey()
     assert sorted(processes_in(home)) == ["supervisord", "valkey-server"]  # and no Postgres
     (descriptor,) = embedded.supervision._held.values()
-    os.close(descriptor)  # as a program that becomes a daemon does
+    os.close(descriptor)  # like a program that becomes a daemon
     embedded.ensure_valkey()
     before = valkey_server()
-    time.sleep(1)  # several looks of the supervisor
+    time.sleep(1)  # several checks of the supervisor
     assert valkey_server() == before
 
 
@@ -180,7 +180,7 @@ def test_two_homes_run_side_by_side(
     sql("CREATE TABLE IF NOT EXISTS of_the_first (n int)")
     with redis.Redis.from_url(embedded.redis_url()) as client:
         client.set("of", "the first")
-    # Deeper than a socket's path may be, and below a directory that only its owner may enter.
+    # Longer than a socket's path may be, and below a directory that only its owner may enter.
     other = tmp_path / ("d" * 100) / ("e" * 100) / "home"
     other.parent.mkdir(parents=True)
     other.parent.chmod(0o700)

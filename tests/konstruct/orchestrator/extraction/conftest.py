@@ -56,7 +56,7 @@ def add_message(program: Program) -> Callable[..., Message]:
 
 @pytest.fixture
 def answer(llm_server: LLMServer) -> Callable[..., None]:
-    """Let the language model answer the next request with these facts, or with a text."""
+    """Make the language model answer the next request with these facts, or with a text."""
 
     def answer(*facts: dict[str, Any] | str, **usage: int) -> None:
         text = facts[0] if facts and isinstance(facts[0], str) else json.dumps({"facts": facts})
@@ -69,7 +69,7 @@ def answer(llm_server: LLMServer) -> Callable[..., None]:
 
 
 def fact(value: str, quote: str, **fields: Any) -> dict[str, Any]:
-    """A fact of an answer, by default Maria's home city."""
+    """Return a fact of an answer, by default Maria's home city."""
     return {
         "id": "f1",
         "subject": "Maria",

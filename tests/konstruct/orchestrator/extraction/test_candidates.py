@@ -1,4 +1,4 @@
-"""Candidates: what is refused and why, and what a person is to review. No database."""
+"""Candidates: refusals with their reason, and reviews. No database."""
 
 import json
 from datetime import UTC, datetime
@@ -46,7 +46,7 @@ def known(value: str, **values: Any) -> Known:
 
 
 def refusal(*sources: Source, facts: Any = (), **fields: Any) -> str:
-    """The reason why a fact with these fields is refused; empty: it is accepted."""
+    """Return the reason why a fact with these fields is refused; empty if it is accepted."""
     entry = {**fact("Oslo", "I live in Oslo now"), **fields}
     found, malformed = parse(json.dumps({"facts": [entry]}))
     _, refused = check(found, sources=sources or [source()], known=facts)
@@ -106,16 +106,16 @@ def test_a_candidate_supersedes_within_its_slot_alone() -> None:
     porto = known("Porto")
     found = accepted(facts=[porto], supersedes="k1")
     assert (found.supersedes, found.review) == (porto, "")
-    # It cannot have begun before the value that it replaces: a person decides.
+    # It cannot have begun before the value that it replaces: needs a review.
     found = accepted(facts=[porto], supersedes="k1", valid_from="2026-01", precision="month")
     assert (found.supersedes, found.review) == (porto, "past, planned or temporary")
     assert found.valid_from == porto.valid_from
-    # Another value that the language model does not say to be replaced is a conflict.
+    # Another value that does not supersede the current one is a conflict.
     assert accepted(facts=[porto]).review == "conflict"
-    # What is known of the slot wins.
+    # The cardinality of the known slot wins.
     several = known("Porto", is_multi_valued=True)
     assert accepted(facts=[several]).candidate.is_multi_valued
-    # That one of several values has ended is for a person to decide.
+    # The end of one of several values needs a review.
     found = accepted(facts=[several], supersedes="k1")
     assert (found.supersedes, found.review) == (several, "ends one of several values")
     assert accepted(facts=[known("oslo")], supersedes="k1").supersedes is None
@@ -129,7 +129,7 @@ def test_a_candidate_supersedes_within_its_slot_alone() -> None:
         ("2026", SAID_AT),
         ("2026-03-10", SAID_AT),
         ("2026-03-09", datetime(2026, 3, 9, tzinfo=UTC)),
-        ("2026-08", None),  # a plan is so since it was stated
+        ("2026-08", None),  # a plan is valid from its statement
     ],
 )
 def test_validity_begins_with_the_statement_at_the_latest(
@@ -181,7 +181,7 @@ def test_quoted_words_of_others_are_unverified() -> None:
     assert (found.asserter, found.review, len(found.spans)) == ("Maria", "unverified", 2)
     assert found.candidate.kind == "inferred"
     assert refusal(bob, maria, evidence=quotes[:1]) == "speaker is not the author"
-    # Two users, and a speaker who may be either.
+    # Two users, and an ambiguous speaker.
     assert refusal(bob, maria, evidence=quotes, speaker="user") == "speaker is not the author"
 
 

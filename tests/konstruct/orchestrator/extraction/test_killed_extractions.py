@@ -1,6 +1,6 @@
 """Processes that are killed before any statement of an extraction, or of a preview.
 
-No fact is recorded twice, none is lost, and no run stays as running.
+No fact is recorded twice or lost, and no run stays in the state running.
 """
 
 import json
@@ -43,7 +43,7 @@ def test_a_killed_extraction_is_done_once_and_completely(
     key = cursor_id()
 
     def work() -> None:
-        queue.EXTRACTIONS.cancel_all_attempts()  # the worker before is dead
+        queue.EXTRACTIONS.cancel_all_attempts()  # the previous worker is dead
         runs.extract(key)
 
     kills, half_way = 0, set[Any]()
@@ -88,7 +88,7 @@ def test_a_killed_preview_is_marked_as_failed_when_its_time_is_over(
         status = _status_of_child(program.tenant, work, before)
         _wait_until_unlocked()
         running = ExtractionRun.objects.filter(state=RunState.RUNNING)
-        # A run has its job for as long as it has not ended.
+        # A run has its job until it ends.
         assert {*running.values_list("pk")} == {*queue.PREVIEWS.jobs().values_list("key")}
         assert verify(program.tenant.id, "a").findings == []
         if status != -signal.SIGKILL:

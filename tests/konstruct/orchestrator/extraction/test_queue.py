@@ -72,7 +72,7 @@ def test_an_import_enqueues_its_conversations_and_is_processed_in_batches(
     assert ExtractionRun.objects.filter(state=RunState.APPLIED).count() == 3
     newest = Message.objects.latest("number")
     assert ExtractionCursor.objects.get().last_number == newest.number
-    # The same lines again are no new messages.
+    # The same lines are no new messages.
     import_history(lines, tenant_id=program.tenant.id)
     assert waiting() == set()
 

@@ -1,4 +1,4 @@
-"""Facts without a language model: which statements give a fact, and which do not."""
+"""Facts without a language model: statements that give a fact, and statements that do not."""
 
 from types import SimpleNamespace
 
@@ -95,7 +95,7 @@ def test_plain_statements_give_facts(text: str, expected: list[tuple[str, str]])
 @pytest.mark.parametrize(
     "text",
     [
-        # Of others.
+        # About other people.
         "My sister is vegan.",
         "My brother lives in Oslo.",
         "My wife works at Siemens.",
@@ -156,7 +156,7 @@ def test_plain_statements_give_facts(text: str, expected: list[tuple[str, str]])
         "Wenn ich in Oslo wohne, fahre ich Rad.",
         "Vielleicht bin ich allergisch gegen Milch.",
         "Si vivo en Sevilla, no pago nada.",
-        # The past, and what ends.
+        # The past, and ended states.
         "I used to live in Oslo.",
         "I lived in Oslo.",
         "I was vegan.",
@@ -166,7 +166,7 @@ def test_plain_statements_give_facts(text: str, expected: list[tuple[str, str]])
         "I live in Oslo for the summer.",
         "As a student, I worked in bars.",
         "Ich habe früher in Oslo gewohnt.",
-        # Words of others.
+        # Quotes of others.
         'She said "I live in Oslo."',
         "She said: I live in Oslo.",
         "My boss told me I'm a nurse.",
@@ -217,7 +217,7 @@ def test_plain_statements_give_facts(text: str, expected: list[tuple[str, str]])
         "I'm allergic to you.",
         "Ich bin Veganer. War nur Spaß!",
         "Soy vegano. Es broma.",
-        # Other senses of the same words.
+        # Other meanings of the same words.
         "I'm a big fan of hiking.",
         "I'm a bit nervous.",
         "I'm a mix of excited and scared.",

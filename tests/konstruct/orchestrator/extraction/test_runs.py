@@ -1,4 +1,4 @@
-"""Extraction runs: what is asked, what is recorded, and what is left when something fails."""
+"""Extraction runs: their prompts, their records, and the state after a failure."""
 
 import json
 from collections.abc import Callable
@@ -92,7 +92,7 @@ def test_new_values_supersede_by_the_id_of_a_known_fact(
     }
     known = f'"id": "k{oslo.memory_id.hex[:8]}"'
     assert known in llm_server.requests[1].question
-    # The messages before are there to be referred to.
+    # Earlier messages are context.
     assert '"text": "I live in Oslo."' in llm_server.requests[1].question
 
 
@@ -212,7 +212,7 @@ def test_the_format_that_an_endpoint_supports_is_found_once(
         (expected, RunState.APPLIED)
     }
     assert MemoryEntry.objects.count() == 1
-    # A process that has not asked yet finds it in the newest run.
+    # A process without a cached value reads it from the newest run.
     asking.known_formats.clear()
     run = ExtractionRun.objects.latest("created_at")
     assert asking.known_format(run.endpoint, run.model) == expected

@@ -1,4 +1,4 @@
-"""What the words of a candidate show."""
+"""The analysis of the words of a candidate."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Handing threads over, and what was said in them."""
+"""Hand threads over, and read their messages."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ def reply(message: Message) -> Message | None:
 
 
 def said(message: Message) -> tuple[str, str] | None:
-    """Who answered, and what."""
+    """Return the answering agents and their replies."""
     found = reply(message)
     return None if found is None else (found.name, found.content)
 
@@ -36,7 +36,7 @@ def hand(message: Message, agent: Agent, by: OpenedBy = OpenedBy.PROGRAM) -> Esc
 
 
 def call(name: str, **arguments: Any) -> Answer:
-    """A language model's wish to use a tool."""
+    """Return a tool call of a language model."""
     function = {"name": name, "arguments": arguments}
     return Answer({"tool_calls": [{"id": "c", "function": function}]})
 

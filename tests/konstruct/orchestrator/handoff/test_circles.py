@@ -1,4 +1,4 @@
-"""Handovers that lead nowhere end at a person: circles, and agents that are gone."""
+"""Handovers in a circle, or to missing agents, end with an escalation."""
 
 from uuid import uuid4
 
@@ -50,7 +50,7 @@ def test_a_circle_of_rules_ends_at_a_person(
         None,
         Status.WITH_PERSON,
     )
-    # Once a person has had the thread, the agents begin anew.
+    # After a person had the thread, the count of handovers restarts.
     escalations.resolve(person.pk, by="eva", let_agent_answer=True)
     work(held)
     assert said(held) == ("ada", "Noted.")
@@ -139,7 +139,7 @@ def test_request_for_a_person_opens_an_escalation_for_every_agent(
     assert handover.outcome == Outcome.TO_PERSON
     person = Escalation.objects.open().get(thread_id="t1")
     held = send_message("Anybody?")
-    # A person hands the thread on: what waited for them is answered.
+    # A person hands the thread on: the held messages are answered.
     hand(held, bert, OpenedBy.PERSON)
     work(held)
     assert said(held) == ("bert", f"{FIRST}\n\nNoted.")

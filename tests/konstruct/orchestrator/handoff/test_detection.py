@@ -1,4 +1,4 @@
-"""Which messages call for a person, and which are a plain yes or no."""
+"""Detection of messages that ask for a person, and of a plain yes or no."""
 
 import pytest
 

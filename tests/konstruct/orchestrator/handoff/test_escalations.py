@@ -1,4 +1,4 @@
-"""Threads in which a person answers: opened in every way, lost by nothing, ended by a person."""
+"""Threads in which a person answers: opened in every way, without losses, ended by a person."""
 
 from collections.abc import Callable
 from typing import Any
@@ -225,7 +225,7 @@ def test_resolving_as_handled_closes_waiting_messages_with_a_reason(
         escalations.answer_as_person(escalation.pk, "Hi", name="Bob")
 
 
-# Each message has a time of its own only in a transaction of its own.
+# Each message has a separate time only in a separate transaction.
 @pytest.mark.django_db(transaction=True)
 def test_resolved_escalation_resets_the_failure_count(
     send_message: SendMessage, llm_server: LLMServer

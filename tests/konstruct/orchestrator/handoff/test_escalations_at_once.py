@@ -32,7 +32,7 @@ SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND %s = ANY (pg_blocking_
 
 @contextmanager
 def meanwhile(program: Program, function: Callable[[], Any]) -> Iterator[Future[Any]]:
-    """Call the function on another connection, and begin the block when it waits for this one."""
+    """Call the function on another connection, and run the block when it waits for this one."""
 
     def call() -> Any:
         try:
@@ -62,7 +62,7 @@ def escalate(thread: Thread) -> bool:
 def test_a_message_that_a_worker_finishes_while_a_person_is_called_is_not_held(
     send_message: SendMessage, program: Program
 ) -> None:
-    """The other message of the thread is."""
+    """The other message of the thread is held."""
     answered, waiting = (
         send_message("Hello", handled=False),
         send_message("And this?", handled=False),
@@ -100,7 +100,7 @@ def test_message_erased_during_resolution_is_not_restored(
 def test_a_worker_and_a_call_for_a_person_at_once_lose_no_message(
     send_message: SendMessage, program: Program
 ) -> None:
-    """In whichever order: it is answered by the agent, or held for the person."""
+    """In either order it is answered by the agent, or held for the person."""
     for number in range(5):
         message = send_message("Hello", handled=False, thread_id=f"t{number}")
 

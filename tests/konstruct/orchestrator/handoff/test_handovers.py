@@ -1,4 +1,4 @@
-"""Threads that another agent answers: handed over in every way, and lost by nothing."""
+"""Threads that another agent answers: handed over in every way, without losses."""
 
 from typing import Any
 
@@ -107,7 +107,7 @@ def test_language_model_hands_over_and_back_without_calls_of_the_first_agent(
     assert offered(second) == offered(third) == {"hand_back"}
     assert offered(fourth) == {"hand_to_agent"}
     assert "SECRET" not in words(second) + words(third)
-    assert "bert: " not in words(fourth)  # its turns are in Ada's own window, under no name
+    assert "bert: " not in words(fourth)  # its turns are in Ada's own window, without a name
     rows = ToolCall.objects.order_by("created_at").values_list("name", "state", "result")
     assert list(rows) == [
         ("hand_to_agent", "done", "Handed to bert."),

@@ -1,4 +1,4 @@
-"""What each agent remembers of a thread that was handed over, and what stands in its prompts."""
+"""The memory and the prompts of each agent of a thread that was handed over."""
 
 from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent, HeldFor, PendingReply
@@ -92,7 +92,7 @@ def test_a_consent_that_was_asked_for_is_the_first_agents_and_the_other_one_answ
     assert said(asked) == ("bert", "Noted.")
     assert MemoryEntry.objects.get().agent_id == program.agent.id
     assert "tea" not in str(llm_server.requests[-1].body.get("tools", ""))
-    # What the other one asks for is done for that one.
+    # A request of the other person has effect for that person.
     Agent.objects.filter(name="bert").update(tools=["remember_fact"])
     llm_server.answers = [call("remember_fact", fact="Maria pays late.")]
     send_message("Remember that I pay late.")

@@ -1,4 +1,4 @@
-"""As whom somebody speaks: apart until they are linked, and never as somebody else's twin."""
+"""Identities of users: separate until they are linked, and without collisions."""
 
 import threading
 
@@ -30,7 +30,7 @@ def test_an_id_is_its_own_user_and_no_other_identity_is_the_same(tenant_b: Tenan
     assert user_of("slack", "T1", "U1") == "U1"
     assert user_of("slack", "T2", "U1") == "slack:T2:U1"
     assert user_of("mail", "", "U1") == "mail::U1"
-    # Who is called as another one is qualified gets an id of their own too.
+    # A user whose id equals another one's qualified id gets a separate id.
     assert user_of("slack", "T3", "slack:T2:U1").startswith("slack:T3:slack:T2:U1")
     assert ChannelIdentity.objects.get(own_id="U1").name == "Maria"
     long = user_of("slack", "T1", "x" * 300)
@@ -72,7 +72,7 @@ def test_linking_an_identity_moves_its_linked_ids_and_creates_no_cycle() -> None
         ("U1", "maria"),
         ("U2", "maria"),
     }
-    # A user who is linked stands for whom that one speaks as.
+    # A linked user has the id of the link's target.
     third = identity_of("slack", "T3", "U3")
     assert link(third, "U2", by="eva").user_id == "maria"
     unlink(first)

@@ -1,4 +1,4 @@
-"""Dry runs: the decisions of a channel, and nothing of them stored."""
+"""Dry runs: the decisions of a channel, without stored rows."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -38,7 +38,7 @@ def bert(program: Program) -> Agent:
 
 @pytest.fixture
 def ask(ada: Agent, bert: Agent) -> Iterator[Ask]:
-    """Send messages to a dry run in turn; afterwards no table has another row than before."""
+    """Send messages to a dry run in turn. Check that no table has changed."""
     thread = DryThread()
     before: dict[str, int] = row_counts(without=METER)
 
@@ -46,7 +46,7 @@ def ask(ada: Agent, bert: Agent) -> Iterator[Ask]:
         nonlocal thread
         for content in contents:
             reply = dry_run(thread, content, ada, user_id=user_id)
-            # The caller keeps it as JSON.
+            # The caller stores it as JSON.
             thread = DryThread.of(reply.thread.as_dict())
         return reply
 
@@ -104,7 +104,7 @@ def test_a_tool_is_described_and_not_run(ask: Ask, ada: Agent, llm_server: LLMSe
     agreed = ask("yes").exchange
     assert agreed.reply == tool_calls.CONSENT_GIVEN_REPLY
     assert "would run now. It is not run here." in agreed.steps[0]
-    assert ask("yes").exchange.reply == "Noted."  # nothing waits any more
+    assert ask("yes").exchange.reply == "Noted."  # no message is waiting
 
 
 def test_refused_tool_call_is_reported_to_the_language_model(

@@ -1,4 +1,4 @@
-"""What callers, tenants' admins and operators are told of a reply that fails."""
+"""Errors of a failed reply for callers, tenants' admins and operators."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ PASSWORD = "pass-word"
 
 @pytest.fixture
 def failing(program_a: Program, llm_server: LLMServer, settings: Any) -> LLMServer:
-    """A language model with a password, which refuses in words of its own."""
+    """A language model with a password, which refuses with its own message."""
     settings.LLM_POOL_URL = llm_server.url.replace("://", f"://user:{PASSWORD}@")
     llm_server.default = Answer(f"{SAID} at {settings.LLM_POOL_URL}", 400)
     return llm_server
@@ -65,7 +65,7 @@ def test_a_caller_gets_a_code_and_a_plain_sentence(
             assert hidden not in told.content.decode()
     with tenant_scope(program_a.tenant.id):
         assert SAID not in PendingReply.objects.get().last_error
-    # Operators read what was said, in the log.
+    # Operators read the message in the log.
     assert answer is None or SAID in caplog.text
     lines = [RedactingFormatter("%(message)s").format(record) for record in caplog.records]
     assert PASSWORD not in "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The way of a message to its reply, on the real database, cache and embedding model."""
+"""The pipeline of a message, on the real database, cache and embedding model."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -28,7 +28,7 @@ from tests.servers.llm import Answer, LLMServer
 
 @pytest.fixture
 def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Any:
-    """A program of tenant A, whose agents are answered by the language model's server."""
+    """A program of tenant A, whose agents use the test's language model server."""
     settings.LLM_POOL_URL = llm_server.url
     with tenant_scope(program_a.tenant.id):
         yield program_a
@@ -36,7 +36,7 @@ def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Any:
 
 @pytest.fixture
 def send(program: Program) -> Callable[..., Message]:
-    """Accept a message of maria's."""
+    """Accept a message of maria."""
 
     def send(content: str = "Hello", *, thread_id: str = "t1", user_id: str = "maria") -> Message:
         incoming = Incoming(
@@ -62,13 +62,13 @@ def window(message: Message) -> list[tuple[str, str]]:
 
 
 def replies() -> list[tuple[str, str]]:
-    """Return every message that was answered, with its reply, in the order of the replies."""
+    """Return every answered message with its reply, in the order of the replies."""
     answered = Message.objects.filter(in_reply_to__isnull=False).order_by("number")
     return [(reply.in_reply_to.content, reply.content) for reply in answered]
 
 
 def make_due(message: Message) -> None:
-    """Let the time of its next try come, and a worker claim it."""
+    """Make its next attempt due, and claim it."""
     past = Now() - timedelta(seconds=1)
     PendingReply.objects.filter(pk=message.id, failed_at=None).update(due_at=past, sweep_at=past)
     assert message.id in claimed(queue.REPLIES)

@@ -1,4 +1,4 @@
-"""The prompt of a reply: facts and memories in it, never over the budget, kept as it was sent."""
+"""The prompt of a reply: facts and memories in it, within the budget, stored as it was sent."""
 
 import re
 from collections.abc import Callable
@@ -38,7 +38,7 @@ REMEMBER = ContextManager().store_memory
 
 @pytest.fixture
 def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Any:
-    """A program of tenant A, whose agents are answered by the language model's server."""
+    """A program of tenant A, whose agents use the test's language model server."""
     settings.LLM_POOL_URL = llm_server.url
     with tenant_scope(program_a.tenant.id):
         yield program_a
@@ -46,7 +46,7 @@ def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Any:
 
 @pytest.fixture
 def ask(program: Program, llm_server: LLMServer) -> Callable[..., list[dict[str, str]]]:
-    """Let a message of maria's be answered; return what the language model was sent."""
+    """Answer a message of maria. Return the request to the language model."""
 
     def ask(content: str, *, thread_id: str = "now", user_id: str = "maria") -> Any:
         incoming = Incoming(
@@ -66,7 +66,7 @@ def ask(program: Program, llm_server: LLMServer) -> Callable[..., list[dict[str,
 
 
 def remembered(prompt: list[dict[str, str]]) -> list[str]:
-    """The items of the system message with what was remembered, without its two first lines."""
+    """Return the remembered items of the system message, without its first two lines."""
     return [
         line
         for message in prompt[1:2]
@@ -76,7 +76,7 @@ def remembered(prompt: list[dict[str, str]]) -> list[str]:
 
 
 def size(prompt: list[dict[str, str]]) -> int:
-    """What the prompt costs in a chat format."""
+    """Return the tokens of the prompt in a chat format."""
     contents = [message["content"] for message in prompt]
     return sum(tokens.count(content) + MESSAGE_OVERHEAD for content in contents) + REPLY_OVERHEAD
 
@@ -85,7 +85,7 @@ def last_event() -> RecallEvent:
     return RecallEvent.objects.order_by("-reply__number")[0]
 
 
-# --- What is in it ------------------------------------------------------------------------------
+# --- Content --------------------------------------------------------------------------------------
 
 
 def test_prompt_contains_facts_with_labels_beside_messages(
@@ -264,7 +264,7 @@ def test_unstorable_characters_are_removed_from_turns_of_a_window(
     assert last_event().prompt["sections"][2]["messages"] == prompt[1:3]
 
 
-# --- What is kept of it -------------------------------------------------------------------------
+# --- Storage --------------------------------------------------------------------------------------
 
 
 def test_prompt_is_stored_as_sent_with_the_tokens_of_each_section(

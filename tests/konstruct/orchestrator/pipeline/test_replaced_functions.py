@@ -1,4 +1,4 @@
-"""The public functions are the path of a message: replacing one changes what an agent says."""
+"""The public functions are the path of a message: replacing one changes the agent's behaviour."""
 
 import functools
 from collections.abc import Callable
@@ -33,7 +33,7 @@ SendMessage = Callable[..., Message]
 
 
 def answered(message: Message) -> str:
-    """Let a worker's task answer the message; the text of the reply."""
+    """Answer the message with a worker's task. Return the text of the reply."""
     handle_message(str(message.tenant_id), str(message.pk))
     return Message.objects.get(in_reply_to=message).content
 

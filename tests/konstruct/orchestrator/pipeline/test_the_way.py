@@ -1,4 +1,4 @@
-"""What the way of a message costs: SQL statements, and files that a reader has to open."""
+"""The cost of a message: SQL statements, and files that a reader has to open."""
 
 import sys
 from collections import Counter
@@ -26,12 +26,12 @@ from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
 
 SendMessage = Callable[..., Message]
-# Executes what is to be done after commits, as a transaction of the product does.
+# Runs functions of on_commit, as a transaction of the product does.
 Committed = Callable[[], AbstractContextManager[Any]]
 
 ROOT = Path(konstruct.__file__).parent.parent
 PACKAGES = ("konstruct", "memory", "tenants")
-# The driver of every statement, and pure functions of one value: they are no stops.
+# The driver of every statement, and pure functions of one value: they do not count.
 UNCOUNTED = ("tenants/postgresql/", "tenants/redis_keys.py", "memory/arguments.py")
 MAX_FILES, MAX_RETURNS = 18, 3
 
@@ -48,7 +48,7 @@ def committed(django_capture_on_commit_callbacks: Any) -> Committed:
 
 
 def statements_of(message: Message) -> list[str]:
-    """Return the statements of a worker that is given the message; savepoints are not counted."""
+    """Return the statements of a worker for the message. Savepoints are not counted."""
     with CaptureQueriesContext(connection) as queries:
         pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
     uncounted = ("SAVEPOINT", "RELEASE", "ROLLBACK TO")
@@ -65,7 +65,7 @@ def require(budget: int, message: Message) -> None:
 
 
 def test_a_plain_reply(send_message: SendMessage, committed: Committed) -> None:
-    """The first of a user and a thread reads from tables what further ones find in the cache."""
+    """The first message of a user and a thread reads tables that later ones find in the cache."""
     with committed():
         first = send_message(handled=False)
     require(23, first)
@@ -78,7 +78,7 @@ def test_a_plain_reply(send_message: SendMessage, committed: Committed) -> None:
 def test_a_reply_with_a_tool_call(
     send_message: SendMessage, program: Program, llm_server: LLMServer, committed: Committed
 ) -> None:
-    """Asking for consent; and, once it is given, doing it and replying."""
+    """The request for consent; and, after consent, the call and the reply."""
     Agent.objects.filter(pk=program.agent.pk).update(tools=["remember_fact"])
     with committed():
         send_message()
@@ -131,7 +131,7 @@ def test_a_handed_over_thread(
 
 
 def carries(value: Any, message_id: UUID, depth: int = 0) -> bool:
-    """Whether the value is the message's id, or the message, or holds one of them."""
+    """Return whether the value is the message's id, or the message, or contains one of them."""
     if isinstance(value, (UUID, str)):
         return str(value) == str(message_id)
     if depth > 2:
@@ -146,7 +146,7 @@ def carries(value: Any, message_id: UUID, depth: int = 0) -> bool:
 
 @contextmanager
 def stops_of(message_id: UUID) -> Iterator[list[str]]:
-    """Collect the files whose functions are called with the message, one stop each time."""
+    """Collect the files whose functions get the message, one entry each time."""
     stops: list[str] = []
 
     def on_call(frame: FrameType, event: str, _: object) -> None:

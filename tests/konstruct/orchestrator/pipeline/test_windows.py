@@ -1,4 +1,4 @@
-"""A message gets its reply, whatever the cache has of its window."""
+"""A message gets its reply, whatever the state of its cached window."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ SendMessage = Callable[..., Message]
 
 @pytest.fixture(autouse=True)
 def bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail instead of running for ever."""
+    """Fail instead of running forever."""
     calls, run = [], window_store._run
 
     def counted(*arguments: Any) -> int:

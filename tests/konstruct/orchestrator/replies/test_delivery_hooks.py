@@ -1,4 +1,4 @@
-"""Hooks: a channel that pushes its replies is told of every change, in the same transaction."""
+"""Hooks: a channel that pushes its replies gets every change, in the same transaction."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ CHANNEL = "recorded"
 
 
 class Recorder:
-    """A hook that notes how the message stood when it was told of it."""
+    """A hook that records the state of the message at each call."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -33,7 +33,7 @@ class Recorder:
         self.told.append("answered" if pending is None else "failed" if failed else "waiting")
 
     def written(self, message: KonstructMessage) -> None:
-        """The language model of these tests writes at once."""
+        """The language model of these tests answers at once."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 @pytest.fixture
 def message(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterator[Message]:
-    """Return a message that came by the recorded channel."""
+    """Create a message of the recorded channel."""
     settings.LLM_POOL_URL = llm_server.url
     incoming = Incoming(
         agent_id=program_a.agent.id,

@@ -1,6 +1,6 @@
-"""Workers that are killed over a reply, again and again: it is given up, and nothing is doubled.
+"""Workers that are repeatedly killed over a reply: it is given up, without duplicates.
 
-Each attempt is a process of its own, which is killed at a step of the reply as the kernel kills.
+Each attempt is a process that is killed with SIGKILL at a step of the reply.
 """
 
 import json
@@ -33,7 +33,7 @@ from tests.servers.llm import Answer, LLMServer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-# Reads lines: what to run, and where to end; forks a worker for each, and says how it ended.
+# Reads lines with a step to die at; forks a worker for each, and reports its end.
 WORKERS = """
     import importlib, json, os, signal, sys
     import django
@@ -119,7 +119,7 @@ def workers(environment_of_processes: dict[str, str]) -> Iterator[Callable[..., 
 
 
 def pass_time(kind: JobKind) -> None:
-    """Make jobs that wait for their next attempt due."""
+    """Make the jobs that wait for their next attempt due."""
     kind.jobs().waiting().update(due_at=F("created_at"), sweep_at=Now())
 
 
@@ -157,14 +157,14 @@ def test_message_that_kills_its_workers_fails(
             row = PendingReply.objects.get(pk=deadly)
             assert (row.attempts, row.failed_at) == (attempt, None)
             if attempt == 2:
-                # Killed twice, it waits for its next try; its thread goes on.
+                # Killed twice, it waits for its next attempt; its thread continues.
                 assert workers(**job) == 0
                 assert not PendingReply.objects.filter(pk=next_one).exists()
                 row.refresh_from_db()
                 assert (row.attempts, row.begun_at) == (2, None)
             pass_time(queue.REPLIES)
     assert set(ended) == {-signal.SIGKILL if how == "kill" else int(how)}
-    assert workers(**job) == 0  # it is given up before it is begun once more
+    assert workers(**job) == 0  # it is given up before its next attempt
     told = program_a.get(f"{MESSAGES}{deadly}/").json()
     assert (told["status"], told["reply"]) == ("failed", None)
     assert told["error"] == {
@@ -177,7 +177,7 @@ def test_message_that_kills_its_workers_fails(
     with tenant_scope(program_a.tenant.id):
         assert Message.objects.filter(in_reply_to=next_one).count() == 1
         assert Message.objects.filter(in_reply_to=deadly).count() <= 1
-        # Once its cause is gone, it is answered like any other, once.
+        # After the cause is removed, it is answered once like any other.
         queue.retry(UUID(deadly))
     assert workers(**{**job, "module": ""}) == 0
     with tenant_scope(program_a.tenant.id):
@@ -196,7 +196,7 @@ def test_message_that_kills_its_workers_fails(
 def test_one_killed_worker_only_delays_the_message(
     program_a: Program, workers: Callable[..., int], module: str, name: str, when: str
 ) -> None:
-    """The order of the thread is kept, and it is taken up again at once."""
+    """The order of the thread is kept, and it is retried at once."""
     first, second = (
         program_a.send(content, thread_id="t").json()["id"] for content in ("A DEADLY day.", "Two.")
     )
@@ -257,7 +257,7 @@ def test_inbox_entry_that_kills_its_workers_fails_and_blocks_no_other(
 def kill_until_given_up(
     program: Program, workers: Callable[..., int], job: dict[str, str], kind: JobKind
 ) -> list[int]:
-    """Let workers work on it until it is given up; return how those ended that it has killed."""
+    """Run workers until it is given up. Return the exit statuses of the killed ones."""
     ended = []
     for _ in range(10):
         ended.append(workers(**job))
@@ -271,7 +271,7 @@ def kill_until_given_up(
 
 @contextmanager
 def worker_of_replies(environment: dict[str, str]) -> Iterator[None]:
-    """Let a worker run during the block; it ends in order."""
+    """Run a worker during the block. It ends in order."""
     command = [sys.executable, "manage.py", "worker", "replies"]
     with subprocess.Popen(command, cwd=PROJECT, env=environment) as worker:
         try:
@@ -283,7 +283,7 @@ def worker_of_replies(environment: dict[str, str]) -> Iterator[None]:
 
 
 def reply_to(program: Program, message_id: str) -> str:
-    """Wait for the reply to a message; return its text."""
+    """Wait for the reply to a message. Return its text."""
     path = f"{MESSAGES}{message_id}/"
     eventually(lambda: program.get(path).json()["status"] == "answered")
     return str(program.get(path).json()["reply"]["content"])
@@ -294,7 +294,7 @@ def test_worker_returns_its_attempts_on_sigterm(
     environment_of_processes: dict[str, str],
     llm_server: LLMServer,
 ) -> None:
-    """It waits some seconds for the language model; then another worker answers, at once."""
+    """It waits some seconds for the language model. Then another worker answers at once."""
     llm_server.default = Answer({"content": "late"}, wait=True)
     environment = {**environment_of_processes, "LLM_POOL_URL": llm_server.url}
     with worker_of_replies(environment):
@@ -319,7 +319,7 @@ def test_tenant_with_many_messages_does_not_delay_another(
     environment_of_processes: dict[str, str],
     llm_server: LLMServer,
 ) -> None:
-    """Twenty of tenant A's wait for a model that does not answer: B's one is asked all the same."""
+    """Twenty of tenant A wait for a model that does not answer. B's message still reaches it."""
     llm_server.default = Answer({"content": "late"}, wait=True)
     environment = {**environment_of_processes, "LLM_POOL_URL": llm_server.url}
     environment["REPLY_CONCURRENCY"] = "6"

@@ -1,4 +1,4 @@
-"""Nothing waits or works for ever: tasks, locks, and what stops them."""
+"""Time limits: of tasks, locks, and statements."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -66,7 +66,7 @@ def test_role_of_the_application_has_postgres_timeouts(db: None) -> None:
             )
             milliseconds, source = cursor.fetchone()
             assert milliseconds > 0
-            assert source == "user"  # of the role, whoever connects
+            assert source == "user"  # of the role, for every connection
             if name == "idle_in_transaction_session_timeout":
                 # A batch of embeddings computes inside its transaction.
                 assert milliseconds > 1000 * django_settings.TASK_TIME_LIMIT

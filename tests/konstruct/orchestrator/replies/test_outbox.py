@@ -1,4 +1,4 @@
-"""The outbox of replies: who works on what, and when it is tried again."""
+"""The outbox of replies: claims, leases and retries."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -104,7 +104,7 @@ def test_a_thread_is_worked_on_by_one_at_a_time(
     message = send()
 
     def in_another_process(work: Callable[[], Any]) -> Any:
-        """Do the work in another thread, thus on another connection."""
+        """Do the work in another thread, so on another connection."""
 
         def run() -> Any:
             try:

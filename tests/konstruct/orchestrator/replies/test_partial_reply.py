@@ -1,4 +1,4 @@
-"""The text of a reply while it is written, from who tells it to who watches."""
+"""The text of a reply in progress, from its publisher to its subscribers."""
 
 import asyncio
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tell(message_id: UUID, *texts: str, error: Exception | None = None) -> None:
-    """Tell an attempt at a reply."""
+    """Publish an attempt at a reply."""
     with stream_reply(TENANT, message_id, next(attempts)) as say:
         assert say is not None
         for text in texts:
@@ -36,7 +36,7 @@ def tell(message_id: UUID, *texts: str, error: Exception | None = None) -> None:
 
 
 def watched(message_id: UUID, *steps: Callable[[], None], tenant: UUID = TENANT) -> list[str]:
-    """Return what is taken after each step, by one who watches from before; "!" is broken."""
+    """Return the texts after each step for a subscriber from the start; "!" is broken."""
 
     async def follow() -> list[str]:
         texts, taken = Texts(str(settings.CACHES["default"]["LOCATION"])), list[str]()
@@ -53,7 +53,7 @@ def watched(message_id: UUID, *steps: Callable[[], None], tenant: UUID = TENANT)
 
 
 async def read(texts: Texts) -> None:
-    """Return when everything that was announced has been read."""
+    """Return after all announced text was read."""
     marker = uuid4()
     await asyncio.to_thread(watch, OTHER, marker)
     with texts.watch(OTHER, marker) as seen:
@@ -83,7 +83,7 @@ def test_subscriber_receives_text_as_it_is_published() -> None:
         assert say is not None
         steps = [lambda: say("Hel"), lambda: say("lo ä"), lambda: None, told.close]
         assert watched(message, *steps) == ["Hel", "lo ä", "", ""]
-        # Who comes later begins at the beginning.
+        # A later subscriber starts at the beginning.
         assert watched(message, lambda: None) == ["Hello ä"]
 
 

@@ -1,4 +1,4 @@
-"""Tool calls: asked for, consented to in every way, done at most once, and told to the model."""
+"""Tool calls: requested, approved in every way, run at most once, and returned to the model."""
 
 import json
 import threading
@@ -30,7 +30,7 @@ SendMessage = Callable[..., Message]
 
 
 def wants(*facts: str, name: str = "remember_fact", openai: bool = False) -> Answer:
-    """A language model's answer that asks for facts to be remembered."""
+    """Return a language model's answer that remembers facts."""
     calls = [
         {
             "id": f"call_{number}",
@@ -45,7 +45,7 @@ def wants(*facts: str, name: str = "remember_fact", openai: bool = False) -> Ans
 
 @pytest.fixture
 def able(program: Program) -> Program:
-    """The program's agent may remember facts."""
+    """Allow the program's agent to remember facts."""
     Agent.objects.update(tools=["remember_fact"])
     return program
 
@@ -82,7 +82,7 @@ def test_approved_tool_call_runs_and_its_result_reaches_the_model(
     assert call.question == "May I remember this: “Maria likes tea.”?"
     assert (status(message), facts()) == (Status.AWAITING_CONSENT, [])
     later = send_message("And the weather?")
-    assert reply(later) == "Done!"  # a message that waits for consent holds up no other
+    assert reply(later) == "Done!"  # a message that waits for consent does not block others
     llm_server.answers = [Answer({"content": "I will remember it."})]
     decide(call, True, user_id="maria")
     work(message)
@@ -164,7 +164,7 @@ def test_undecided_tool_call_expires(
     assert tool_calls.expire_overdue(message.id) == 0
     held = PendingReply.objects.get()
     assert call.expires_at <= held.sweep_at < call.expires_at + timedelta(seconds=1)
-    with connection.cursor() as cursor:  # who asked cannot be changed by the application
+    with connection.cursor() as cursor:  # the application cannot change the requesting user
         cursor.execute(
             "SELECT has_column_privilege(%s, 'expires_at', 'UPDATE')", [ToolCall._meta.db_table]
         )

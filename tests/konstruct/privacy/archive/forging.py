@@ -1,4 +1,4 @@
-"""Archives that somebody has changed, with digests that fit."""
+"""Change archives, with matching digests."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def forge(path: Path, kind: str, change: Callable[[list[Any]], None]) -> None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[apsw.Connection]:
-    """The file as SQLite opens any file; closed, and without its log, in the end."""
+    """Open the file in SQLite. Close it afterwards, without its journal."""
     sqlite = apsw.Connection(str(path))
     try:
         yield sqlite

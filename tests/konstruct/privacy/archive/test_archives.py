@@ -1,4 +1,4 @@
-"""Export and import: what comes back is what went out; what is not whole does not come in."""
+"""Export and import: the imported rows equal the exported ones; incomplete archives are refused."""
 
 import gzip
 import json
@@ -63,7 +63,7 @@ QUESTIONS = ("What is my dog called?", "Where do I live?", "What am I allergic t
 
 @pytest.fixture
 def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> None:
-    """Two people with everything that is kept of them."""
+    """Create two people with rows of every kind."""
     for said in ("My dog is called Rex.", "I live in Lisbon.", "I am allergic to walnuts.", "…"):
         message = send_message(said)
     with tenant_scope(tenant_a.id):
@@ -90,7 +90,7 @@ def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -
 
 
 def extract(tenant: Tenant, agent: Agent, city: str) -> None:
-    """Record a run that found out where maria lives."""
+    """Record a run that extracted maria's home."""
     entry = MemoryEntry(
         tenant_id=tenant.id, agent_id=agent.id, user_id="maria", content=f"Maria lives in {city}.",
         subject="Maria", slot="home_city", value=city, kind="observed", run_id=uuid4(),
@@ -162,10 +162,10 @@ def test_imported_memory_is_equal_in_another_tenant(
 
 
 def test_archive_of_format_3_is_imported_equal(tenant_a: Tenant, tmp_path: Path) -> None:
-    """A file that was exported before tables declared their personal data, with rows of all kinds.
+    """A file exported before tables declared their personal data, with rows of all kinds.
 
-    Every kind keeps its rows, in their order. Agents, escalations and facts have got columns since,
-    the replies that wait and the words of the index have lost one.
+    Every kind keeps its rows and their order. Agents, escalations and facts have new columns;
+    waiting replies and the words of the index have one less.
     """
     path = tmp_path / "a.db"
     path.write_bytes(gzip.decompress(FORMAT_3.read_bytes()))
@@ -261,7 +261,7 @@ def test_messages_that_all_wait_for_embedding_are_embedded_where_they_are_import
 def test_rows_embedded_during_an_export_are_not_in_it(
     tenant_a: Tenant, tenant_b: Tenant, agent: Agent, tmp_path: Path
 ) -> None:
-    """The file is of the moment of its first read: messages, outboxes and vectors alike."""
+    """The file has the moment of its first read: messages, outboxes and vectors alike."""
     said = Incoming(agent.id, "maria", "t", "rest", "My dog is called Rex.")
     message, _ = accept(said, tenant_id=tenant_a.id)
     pipeline.handle(tenant_id=tenant_a.id, message_id=message.id)

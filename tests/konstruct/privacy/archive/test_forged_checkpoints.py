@@ -1,4 +1,4 @@
-"""An archive's checkpoints are data: what would run code is refused, and nothing is imported."""
+"""An archive's checkpoints are data: values that would run code are refused without an import."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files that were made to harm who imports them: refused in bounded work, with nothing changed."""
+"""Hostile archives: refused with bounded work and without changes."""
 
 import json
 import os
@@ -35,7 +35,7 @@ ENDLESS = (
 CROSSED = (
     "SELECT 'messages' AS kind, a.position, a.row FROM kept AS a, kept AS b, kept AS c, kept AS d"
 )
-# Each makes a table that is imported something that SQLite runs, or that no export writes.
+# Each replaces an imported table by an object that SQLite runs, or that no export writes.
 SCHEMAS = {
     "endless view": f"ALTER TABLE exported RENAME TO kept; CREATE VIEW exported AS {ENDLESS}",
     "endless view alone": f"DROP TABLE exported; CREATE VIEW exported AS {ENDLESS}",
@@ -57,7 +57,7 @@ SCHEMAS = {
         " WHERE name = 'exported'"
     ),
 }
-# What is not read makes no difference.
+# Unread parts have no effect.
 BESIDE = {
     "view": f"CREATE VIEW more AS {ENDLESS}",
     "table": "CREATE TABLE more (a, b AS (hex(zeroblob(100000000))))",
@@ -78,7 +78,7 @@ def archive(exported: bytes, tmp_path: Path) -> Path:
 
 
 def change(path: Path, sql: str) -> None:
-    """Run SQL in the file as a program that may do everything."""
+    """Run SQL in the file without restrictions."""
     sqlite = apsw.Connection(str(path))
     sqlite.enable_load_extension(True)
     sqlite.load_extension(sqlite_vec.loadable_path())
@@ -128,7 +128,7 @@ def test_reading_takes_steps_in_proportion_to_the_file(
 
 
 def test_cyclic_pages_are_not_followed(archive: Path, tenant_b: Tenant) -> None:
-    """A tree whose inner pages name the same page many times has rows without end."""
+    """A tree whose inner pages name the same page many times has endless rows."""
     with SQLiteManager(archive) as file:
         ((root,),) = file.rows("SELECT rootpage FROM sqlite_schema WHERE name = 'manifest'")
         ((size,),) = file.rows("PRAGMA page_size")
@@ -178,7 +178,7 @@ def test_file_in_a_read_only_directory_is_imported(archive: Path, tenant_b: Tena
 def test_a_file_that_changes_while_it_is_read_is_refused(
     archive: Path, tenant_b: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was looked through is what is imported."""
+    """The checked content is the imported content."""
     with manifests.opened(archive) as (file, manifest):
         other = replace(manifest, sha256=manifest.sha256 | {"messages": manifest.sha256["facts"]})
         (messages,) = (kind for kind in manifests.kinds() if kind.name == "messages")

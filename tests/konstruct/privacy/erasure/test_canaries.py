@@ -1,7 +1,7 @@
-"""Canaries: words of a person go through every interface, and nothing of them is left in the end.
+"""Canaries: words of a person pass every interface, and none is left after the erasure.
 
-They are looked for in a dump of the whole database, in the cache, in its append-only file and in
-the log. What other people wrote stays.
+The test searches a dump of the whole database, the cache, its append-only file and the log.
+Messages of other people stay.
 """
 
 import base64
@@ -46,7 +46,7 @@ from tests.servers.slack import SlackServer, mention, said
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 EVA = Actor(ActorKind.PERSON, "1", "eva")
-# The person, in Slack and in all programs, and another who speaks in the same thread.
+# The person, in Slack and in all programs, and another person in the same thread.
 P, O = "UCANARY77", "UOTHER1"  # noqa: E741
 V1 = "/api/v1/"
 INTERFACES = (
@@ -57,12 +57,12 @@ INTERFACES = (
 
 
 def canary(interface: str) -> str:
-    """A sentence that holds a word which is nowhere else."""
+    """Return a sentence with a unique word."""
     return f"The canary{interface}xq sings in the {interface} cage tonight."
 
 
 def found(text: str | bytes) -> list[str]:
-    """Return the interfaces whose word is in the text; bytes may be in it as hexadecimal digits."""
+    """Return the interfaces whose word is in the text; bytes may be hexadecimal digits."""
     text = text.decode(errors="replace") if isinstance(text, bytes) else text
     words = {interface: f"canary{interface}xq" for interface in INTERFACES}
     return [
@@ -73,19 +73,19 @@ def found(text: str | bytes) -> list[str]:
 
 
 def dump() -> str:
-    """The whole database, of all tenants, as pg_dump writes it."""
+    """Return the whole database, of all tenants, as pg_dump writes it."""
     return tool("pg_dump", "--dbname", connections["default"].settings_dict["NAME"])
 
 
 def cache() -> bytes:
-    """Keys and values of the cache."""
+    """Return keys and values of the cache."""
     client = get_redis_connection("default")
     return b"\n".join(key + (client.dump(key) or b"") for key in client.scan_iter())
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[Path]:
-    """The file of everything that is logged, as processes write it."""
+    """Return the log file, as processes write it."""
     handler = logging.FileHandler(tmp_path / "konstruct.log")
     handler.setFormatter(RedactingFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.getLogger().addHandler(handler)
@@ -95,7 +95,7 @@ def log(tmp_path: Path) -> Iterator[Path]:
 
 
 def erase(program: Program) -> dict[str, Any]:
-    """Erase the person as the owner does, and return the receipt."""
+    """Erase the person as the owner. Return the receipt."""
     with database.as_owner(), tenant_scope(program.tenant.id):
         receipt = carry_out(request_erasure(P, by=EVA)).receipt
     assert receipt is not None
@@ -109,7 +109,7 @@ def speak(
     slack: SlackServer,  # noqa: F811
     llm_server: LLMServer,
 ) -> Callable[[], Program]:
-    """P and O speak in one thread of Slack: P with a file and a display name."""
+    """Send messages of P and O in one thread of Slack: P with a file and a display name."""
     slack.workspaces["T1"].users |= {P: "The canarynamexq", O: "Otto"}
 
     def send() -> Program:
@@ -151,7 +151,7 @@ def test_reply_in_progress_to_another_person_is_rewritten_without_the_erased_wor
     llm_server: LLMServer,
     post: Callable[..., Any],  # noqa: F811
 ) -> None:
-    """The model is asked with the person's words, and answers after these were erased."""
+    """The model gets the person's words, and answers after their erasure."""
     program = speak()
     post(said("T1", "And is it fast?", user=O, thread_ts=thread_of_slack(program)))
     llm_server.answers = [Answer({"content": "late"}, wait=True), Answer({"content": "It is."})]
@@ -187,7 +187,7 @@ def _answer_all_and_close(program: Program) -> None:
 
 
 def send_everywhere(program: Program, llm_server: LLMServer, admin: Client) -> None:
-    """Let the person's words go through every interface."""
+    """Send the person's words through every interface."""
     person = {"agent": program.agent.name, "user_id": P}
     thread = {**person, "thread_id": "cage"}
 
@@ -236,7 +236,7 @@ def send_everywhere(program: Program, llm_server: LLMServer, admin: Client) -> N
 
 
 def extract_a_fact(program: Program, llm_server: LLMServer) -> None:
-    """Extract a fact of which the sentence and the value are not in the message."""
+    """Extract a fact whose sentence and value are not in the message."""
     found = fact(
         canary("value"), canary("rest"), fact=canary("extracted"), subject="Bird", speaker="user"
     )
@@ -247,7 +247,7 @@ def extract_a_fact(program: Program, llm_server: LLMServer) -> None:
 
 
 def base64_of(text: str) -> str:
-    """A text as a channel of a checkpoint carries it."""
+    """Encode a text like a channel of a checkpoint."""
     return base64.b64encode(json.dumps(text).encode()).decode()
 
 
@@ -317,7 +317,7 @@ def test_receipt_lists_remaining_words_by_column(program_a: Program, llm_server:
         receipt = carry_out(request).receipt
     assert receipt is not None
     residue = receipt["residue"]
-    # A sentence that others wrote too is not looked for.
+    # A sentence that other people also wrote is not searched.
     assert residue["words"] == {"orchestrator_agent.system_prompt": 1}
     assert (residue["messages"], residue["sequences"]) == (1, 2)
     assert agent.name == "copy"

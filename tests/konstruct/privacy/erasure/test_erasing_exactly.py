@@ -1,4 +1,4 @@
-"""An erasure reaches the person who was named, under all their ids, and nobody and nothing else."""
+"""An erasure removes all rows of the named person, under all ids, and no other rows."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -33,7 +33,7 @@ pytestmark = [
 ]
 
 EVA = Actor(ActorKind.PERSON, "1", "eva")
-# What stands in the record as the name of something, and what a pattern would be.
+# Words of the record that are not ids, and strings that are patterns elsewhere.
 LOOKALIKES = (
     *("agent", "ada", "changed", "POST", "POST /api/v1/facts/", "user_id", "was"),
     *("null", "1", "%", "_", ".*", " ", "bob ", "Bob", "bo"),
@@ -50,7 +50,7 @@ def owner(tenant_a: Tenant) -> Iterator[None]:
 
 @pytest.fixture
 def record(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Message:
-    """Bob, and a record of what somebody did with his memory and with other things."""
+    """Create bob, and log entries about his memory and about other objects."""
     said = send_message("I like cheese.", "bob", "his")
     with tenant_scope(tenant_a.id):
         record_access(Action.SEARCH, "facts", by=EVA, agent="ada", query="POST agent changed 1")
@@ -76,7 +76,7 @@ def record(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message])
 
 
 def everything() -> dict[str, list[str]]:
-    """All rows by table, but for requests of erasure and the entries about these."""
+    """Return all rows by table, except requests of erasure and their log entries."""
     found = {}
     with connection.cursor() as cursor:
         for table in rows.tables_of_tenant():
@@ -129,14 +129,14 @@ def test_access_log_of_readers_is_kept(tenant_a: Tenant, record: Message, owner:
     assert [list(event) for event in told()] == expected
     assert LogEntry.objects.get().object_repr == "ada"
     assert IdempotencyRecord.objects.exists()
-    # Whoever knows the id finds what was done with their memory, and the receipt.
+    # A user with the id finds the actions on this memory, and the receipt.
     assert ErasureRequest.objects.about("bob").get().user_id == name
     assert not ErasureRequest.objects.about("bo").exists()
 
 
 @pytest.fixture
 def linked(tenant_a: Tenant, send_message: Callable[..., Message]) -> ChannelIdentity:
-    """U024 of Slack, who is maria, and known as her of old."""
+    """U024 of Slack, who is linked to maria, and was known by that id before."""
     send_message("From Slack.", "U024", "dm")
     send_message("From the web.", "maria", "web")
     send_message("I am bob.", "bob", "his")
@@ -213,7 +213,7 @@ def test_one_agent_forgets_all_linked_ids(
 
 
 def save_session(tenant: Tenant, thread_id: str, *user_ids: str | None) -> None:
-    """A session with a checkpoint of each of these users' runs."""
+    """Save a session with a checkpoint of each of these users' runs."""
     from langgraph.checkpoint.base import empty_checkpoint
 
     saver = SessionStore(tenant.id).checkpointer
@@ -239,7 +239,7 @@ def test_sessions_of_others_stay(
     save_session(tenant_a, "both", "maria", "bob")
     save_session(tenant_a, "bobs", "bob")
     save_session(tenant_a, "nobodys", None)
-    # In a thread of that name she speaks alone, and the session names bob.
+    # She is the only user of the thread with that name, and the session names bob.
     send_message("Mine?", "maria", "bobs")
     for thread in ("bobs", "both"):
         with pytest.raises(ThreadOfOthers, match=f"Not of 'maria' alone: '{thread}'"):

@@ -1,4 +1,4 @@
-"""Erasing one message, or a conversation: nothing of it is left, and all else stays."""
+"""Erasing one message, or a conversation: none of its data is left, and other data stays."""
 
 import json
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def eraser(tenant_a: Tenant, agent: Agent) -> Program:
 
 @pytest.fixture
 def said(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Message:
-    """A message that everything has been made of that can be, between others."""
+    """Create a message with derived rows of every kind, between others."""
     send_message("My sister lives in Porto.", thread_id="t")
     said = send_message(SAID, thread_id="t", metadata={"label": SECRET, "about": {SECRET: 1}})
     send_message("Good morning.", thread_id="t")
@@ -90,7 +90,7 @@ def said(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -
 
 
 def erase(tenant: Tenant) -> None:
-    """Let the owner do what is asked for, and the workers what follows from it."""
+    """Run the erasure as the owner, and the jobs that follow."""
     with database.as_owner():
         assert jobs.ERASE_MESSAGES.do_all() == 1
     embeddings.drain(tenant.id)
@@ -112,7 +112,7 @@ def test_erased_message_leaves_no_data(
     address = f"{MESSAGES}{said.pk}/?reason=asked+by+mail"
     asked = eraser.request("DELETE", address)
     assert asked.status_code == 202, asked.content
-    # Asked for again it is the same.
+    # A repeated request returns the same one.
     assert eraser.request("DELETE", address).json() == asked.json()
     erase(tenant_a)
 
@@ -139,7 +139,7 @@ def test_erased_message_leaves_no_data(
     )
     assert found.hits
     assert all(SECRET not in hit.content for hit in found.hits)
-    # Nor do the turns after it hold its words any more.
+    # The turns after it do not contain its words any more.
     assert all(hit.channels["lexical"] == 0 for hit in found.hits)
     with tenant_scope(tenant_a.id):
         assert RecallEvent.objects.count() == others
@@ -179,7 +179,7 @@ def test_conversation_is_erased_completely_and_others_are_kept(
     assert contents(tenant_a) == ["And what was it before?", "Theo speaks there, too."]
     assert SECRET not in everything(tenant_a)
     assert verify(tenant_a.id, "a").findings == []
-    # Of what is not there nothing is found.
+    # An unknown id is not found.
     again = eraser.request("DELETE", where).json()
     erase(tenant_a)
     assert eraser.get(again["url"]).json()["receipt"]["found"] is False
@@ -276,7 +276,7 @@ def test_facts_extracted_from_the_message_are_erased(
     llm_server: LLMServer,
     settings: Any,
 ) -> None:
-    """The fact has other words than the message; they were recalled, changed and logged."""
+    """The fact has other words than the message. It was recalled, changed and logged."""
     settings.LLM_POOL_URL = llm_server.url
     found = fact(
         "tree nuts", f"allergic to {SECRET}", subject="maria", slot="allergy", speaker="user",
@@ -293,7 +293,7 @@ def test_facts_extracted_from_the_message_are_erased(
         prompt = {"messages": [{"role": "system", "content": f"- {entry.content}"}]}
         RecallEvent.objects.filter(pk=event.pk).update(facts=[shown], prompt=prompt)
     url = f"/api/v1/facts/{entry.pk}/"
-    # The new words are the program's own: they stay, and what they replaced is erased.
+    # The new words belong to the program: they stay, and the replaced ones are erased.
     change = {"data": json.dumps({"content": "Maria avoids cashews."})}
     changed = eraser.request("PATCH", url, content_type="application/json", **change)
     assert changed.status_code == 200

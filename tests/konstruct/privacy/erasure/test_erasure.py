@@ -1,4 +1,4 @@
-"""Erasing a person: nothing of theirs is left anywhere, nothing of others is gone."""
+"""Erasing a person: none of their rows is left, and no other row is removed."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -61,14 +61,14 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 @pytest.fixture
 def owner(tenant_a: Tenant) -> Iterator[None]:
-    """The block is the owner's, in tenant A."""
+    """Run the block as the owner in tenant A."""
     with database.as_owner(), tenant_scope(tenant_a.id):
         yield
 
 
 @pytest.fixture
 def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Message:
-    """Maria and Bob with everything that can be kept of them; a message of Maria's."""
+    """Create Maria and Bob with rows of every kind. Return a message of Maria."""
     said = send_message(f"I am allergic to {SECRET}.", MARIA, "hers", idempotency_key="rest/k1")
     send_message(f"No {SECRET} please, and my dog is Rex.", MARIA, "shared")
     bobs = send_message("I like cheese.", "bob", "shared")
@@ -115,7 +115,7 @@ def full(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -
 
 
 def helped(message: Message, user: str) -> None:
-    """Let the user be known to Slack, have asked for a person, and be asked for consent."""
+    """Give the user a Slack identity, an escalation, and a request for consent."""
     channel_identities.link(
         channel_identities.identity_of("slack", "T1", f"{user} there"), user, by="eva"
     )
@@ -139,7 +139,7 @@ def helped(message: Message, user: str) -> None:
 
 
 def everything(tenant: Tenant) -> str:
-    """All rows of all tables of the tenant as text, and all keys and values of the cache."""
+    """Return all rows of the tenant as text, and all keys and values of the cache."""
     found = []
     with database.as_owner(), tenant_scope(tenant.id), connection.cursor() as cursor:
         for table in rows.tables_of_tenant():

@@ -1,4 +1,4 @@
-"""An erasure of somebody who said much: its work grows with their messages in batches only."""
+"""An erasure of a person with many messages: its work grows in batches only."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def owner(tenant_a: Tenant) -> Iterator[None]:
 
 
 def say(agent: Agent, user_id: str, messages: int) -> None:
-    """Write so many messages with a reply each, every second pair in a thread of its own."""
+    """Create so many messages with a reply each, every second pair in a separate thread."""
     for number in range(messages // 2):
         asked = Message.objects.create(
             agent_id=agent.pk, user_id=user_id, role="user", channel="rest",
@@ -59,12 +59,12 @@ def others_keys(tenant: Tenant, agent: Agent, number: int) -> None:
 
 
 def work_of(user_id: str) -> tuple[int, int]:
-    """Carry an erasure out; how many statements and how many messages to the cache it took."""
+    """Run an erasure. Return the numbers of statements and of cache commands."""
     request = request_erasure(user_id, by=EVA)
     sent = AbstractConnection.send_packed_command
     with (
         statements() as sent_to_postgres,
-        # This process' alone: others work on the same server beside it.
+        # Only of this process: others use the same server.
         patch.object(AbstractConnection, "send_packed_command", autospec=True) as messages,
     ):
         messages.side_effect = sent
@@ -85,10 +85,10 @@ def test_more_messages_threads_and_keys_take_no_more_round_trips(
         works.append(work_of(user_id))
     to_postgres, commands = zip(*works, strict=True)
     assert to_postgres[0] == to_postgres[1] == to_postgres[2]
-    # A walk over 160 keys may take a page of SCAN more.
+    # A scan over 160 keys may take one more page of SCAN.
     assert max(commands) - min(commands) <= 4
     assert min(commands) >= 2
-    # Of the cache: two walks, and a removal for each.
+    # Of the cache: two scans, and a removal for each.
     assert max(commands) < 30
 
 
@@ -128,12 +128,12 @@ def test_digest_of_all_ids_is_equal_with_any_batch_size(
 SECRET = "heliotropewalnut"
 
 
-# An id that stands nowhere else.
+# A unique id.
 WHOSE = "maria-of-the-heliotropes"
 
 
 def tables_on_disk_with(text: str, tenant: Tenant) -> list[str]:
-    """Tables and indexes of the tenant whose files hold the text."""
+    """Return tables and indexes of the tenant whose files contain the text."""
     found = []
     with psycopg.connect(
         embedded.database_url("superuser", connection.settings_dict["NAME"]), autocommit=True
@@ -151,7 +151,7 @@ def tables_on_disk_with(text: str, tenant: Tenant) -> list[str]:
     return sorted(set(found))
 
 
-# Transactions of tests beside it, in other databases too, would keep removed rows in the files.
+# Transactions of other tests, also in other databases, would keep removed rows in the files.
 @pytest.mark.alone
 @pytest.mark.skipif(not settings.EMBEDDED_DATABASE, reason="reads the files of the server")
 def test_files_of_small_tables_and_the_cache_contain_no_erased_data(
@@ -181,7 +181,7 @@ def test_rows_visible_to_an_open_transaction_are_not_reported_as_erased(
 ) -> None:  # fmt: skip
     monkeypatch.setattr(storage, "TRANSACTION_SECONDS", 0.2)
     send_message("Hello.", "maria", "hers")
-    # A dump of another database does the same.
+    # A dump of another database has the same effect.
     there = database.url_of("superuser", tenant_a.server)
     with psycopg.connect(there, dbname="postgres") as other:
         other.execute("SELECT pg_current_xact_id()")
@@ -250,7 +250,7 @@ def test_a_rewrite_that_misses_a_row_of_toast_is_repeated(
 
 
 def test_tables_are_searched_by_cursors(owner: None, agent: Agent, tenant_a: Tenant) -> None:
-    """However much a tenant has, the process that erases holds one batch of rows."""
+    """The erasing process holds one batch of rows, whatever the size of the tenant."""
     say(agent, "other", residue.BATCH + 2)
     say(agent, "gone", 2)
     with messages_to_postgres() as sent:
@@ -262,4 +262,4 @@ def test_tables_are_searched_by_cursors(owner: None, agent: Agent, tenant_a: Ten
     declare, cursor, *_ = search.split()
     assert declare == "DECLARE"
     fetches = [each for each in every if each.startswith("FETCH ") and each.endswith(cursor)]
-    assert len(fetches) == 3  # two batches, and none
+    assert len(fetches) == 3  # two full batches, and an empty one

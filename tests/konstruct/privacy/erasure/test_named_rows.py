@@ -31,7 +31,7 @@ OTHERS = ["Who is Ana?", "Is Joséphine Lopez in?", "José likes Lopez.", "Pepal
 
 
 def save(agent: Agent, tenant: Tenant) -> None:
-    """Save questions and views, of which some name Maria."""
+    """Save questions and views, some of which name Maria."""
     for content in [*NAMING, *OTHERS]:
         question = save_question(agent, content=content)
         QuestionAnswer.objects.create(

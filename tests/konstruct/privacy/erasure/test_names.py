@@ -1,4 +1,4 @@
-"""Names of people follow their messages: merged, erased, retained, imported and verified."""
+"""Names of people belong to their messages: merged, erased, retained, imported and verified."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -34,7 +34,7 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 @pytest.fixture
 def said(tenant_a: Tenant, send_message: Callable[..., Message]) -> Message:
-    """Maria under two names, and Bob; the message with her first name."""
+    """Create Maria under two names, and Bob. Return the message with her first name."""
     first = send_message("Hello.", "maria", "t1", name="Mariella")
     send_message("Hello again.", "maria", "t2", name="Maria")
     send_message("Hello.", "bob", "t3", name="Bob")

@@ -1,4 +1,4 @@
-"""Ids of erased users that arrive after the erasure: the access log has pseudonyms instead."""
+"""Ids of erased users after the erasure: the access log has pseudonyms instead."""
 
 from collections.abc import Callable
 from typing import Any
@@ -95,4 +95,4 @@ def test_access_log_entry_takes_one_statement_with_any_number_of_erased_people(
 ) -> None:
     with tenant_scope(tenant_a.id), CaptureQueriesContext(connection) as queries:
         written(user_id="bob", query=" ".join(f"word{number}" for number in range(80)))
-    assert len(queries) == 2  # with the one that reads it here
+    assert len(queries) == 2  # with the one that this test reads

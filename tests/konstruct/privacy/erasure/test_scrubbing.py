@@ -1,4 +1,4 @@
-"""The access log without a person: ids become pseudonyms, texts about the person a marker."""
+"""The access log after an erasure: ids become pseudonyms, texts about the person a marker."""
 
 import json
 from typing import Any
