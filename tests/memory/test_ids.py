@@ -24,7 +24,7 @@ from memory.models import MemoryEntry, Message, Scope
 from memory.recall import recall
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.memory.said import AGENT
+from tests.memory.messages import AGENT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

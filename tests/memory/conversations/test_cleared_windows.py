@@ -17,7 +17,7 @@ from memory.conversations.transcript import record_message
 from memory.models import WindowClear
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.memory.said import AGENT
+from tests.memory.messages import AGENT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -22,7 +22,7 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.redis_keys import session_key
-from tests.memory.said import AGENT
+from tests.memory.messages import AGENT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

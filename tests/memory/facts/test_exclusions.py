@@ -36,8 +36,8 @@ from tenants import transaction
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.memory.messages import AGENT, START, add_messages
 from tests.memory.recalled import UNGATED, contents
-from tests.memory.said import AGENT, START, add_message
 
 USER = "ann"
 QUESTION = "In which city do I live?"
@@ -58,7 +58,7 @@ def _inside(tenant_a: Tenant) -> Any:
 @pytest.fixture
 def statement(tenant_a: Tenant) -> Message:
     """A message about the user's home, and another one with the same word."""
-    said, _ = add_message(tenant_a, STATEMENT, OTHER)
+    said, _ = add_messages(tenant_a, STATEMENT, OTHER)
     return said
 
 
@@ -219,7 +219,7 @@ def test_update_without_a_change_of_content_excludes_nothing(
 
 def test_a_new_statement_of_the_user_is_no_correction(tenant_a: Tenant, statement: Message) -> None:
     remember(tenant_a, statement)
-    moved, *_ = add_message(tenant_a, "I live in Oslo now.", start=START + timedelta(days=9))
+    moved, *_ = add_messages(tenant_a, "I live in Oslo now.", start=START + timedelta(days=9))
     remember(tenant_a, moved, "Oslo")
 
     assert RecallExclusion.objects.count() == 0
@@ -230,7 +230,7 @@ def test_a_value_that_a_person_entered_is_a_correction(
     tenant_a: Tenant, statement: Message
 ) -> None:
     rome = remember(tenant_a, statement)
-    moved, *_ = add_message(tenant_a, "I live in Oslo now.", start=START + timedelta(days=9))
+    moved, *_ = add_messages(tenant_a, "I live in Oslo now.", start=START + timedelta(days=9))
     entry = MemoryEntry(
         tenant_id=tenant_a.id,
         agent_id=AGENT,
@@ -354,7 +354,7 @@ def test_a_fact_that_rests_on_excluded_messages_alone_is_not_recalled(
 def test_an_exclusion_of_one_tenant_is_none_of_another(
     tenant_a: Tenant, tenant_b: Tenant, statement: Message
 ) -> None:
-    (same,) = add_message(tenant_b, STATEMENT)
+    (same,) = add_messages(tenant_b, STATEMENT)
     exclude_from_recall(statement, author=CURATOR)
     with tenant_scope(tenant_b.id):
         assert RecallExclusion.objects.count() == 0

@@ -16,7 +16,7 @@ from memory.text import lexical
 from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
-from tests.memory.said import AGENT, START, add_message
+from tests.memory.messages import AGENT, START, add_messages
 
 
 def weights_of(message: Message) -> dict[int, float]:
@@ -29,7 +29,7 @@ def test_a_message_has_vectors_words_and_features(tenant_a: Tenant) -> None:
         "My sister Zoe lives in Lisbon with two cats."
         " They all moved there together by train last spring."
     )
-    (message,) = add_message(tenant_a, text, name="Ann Lee")
+    (message,) = add_messages(tenant_a, text, name="Ann Lee")
     with tenant_scope(tenant_a.id):
         pieces = ConversationEmbedding.objects.order_by("piece")
         assert [(row.piece, row.content) for row in pieces] == [
@@ -56,7 +56,7 @@ def test_a_message_has_vectors_words_and_features(tenant_a: Tenant) -> None:
 
 
 def test_repeated_indexing_changes_nothing(tenant_a: Tenant) -> None:
-    messages = add_message(tenant_a, "My sister lives in Lisbon.", "She has two cats.")
+    messages = add_messages(tenant_a, "My sister lives in Lisbon.", "She has two cats.")
     with tenant_scope(tenant_a.id), transaction.atomic():
         tables = (ConversationEmbedding, IndexedMessage, Posting, Scope)
         before = [list(table.objects.order_by("pk").values()) for table in tables]
@@ -65,15 +65,15 @@ def test_repeated_indexing_changes_nothing(tenant_a: Tenant) -> None:
 
 
 def test_empty_text_has_no_index_rows(tenant_a: Tenant) -> None:
-    add_message(tenant_a, " \n ")
+    add_messages(tenant_a, " \n ")
     with tenant_scope(tenant_a.id):
         assert not ConversationEmbedding.objects.exists()
         assert IndexedMessage.objects.get().words == 0
 
 
 def test_speakers_without_a_name_are_user_and_assistant(tenant_a: Tenant) -> None:
-    add_message(tenant_a, "I have moved to Lisbon.")
-    add_message(
+    add_messages(tenant_a, "I have moved to Lisbon.")
+    add_messages(
         tenant_a, "How nice, how is it?", role="assistant", start=START + timedelta(hours=1)
     )
     with tenant_scope(tenant_a.id):
@@ -90,7 +90,7 @@ def test_document_frequencies_are_exact_under_concurrent_writers(tenant_a: Tenan
     messages = [
         message
         for thread in range(12)
-        for message in add_message(
+        for message in add_messages(
             tenant_a,
             *(" ".join(chance.choices(words, k=6)) for _ in range(10)),
             thread=f"t{thread}",

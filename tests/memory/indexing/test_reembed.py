@@ -12,7 +12,7 @@ from memory.indexing.reembed import BATCH, ReembedProgress, reembed
 from memory.models import ConversationEmbedding, MemoryEntry
 from tenants.context import tenant_scope
 from tenants.models import Tenant
-from tests.memory.said import add_message
+from tests.memory.messages import add_messages
 
 
 class AnotherModel:
@@ -38,7 +38,7 @@ def versions(tenant: Tenant) -> dict[str, int]:
 
 
 def test_new_vectors_are_stored_beside_old_ones(tenant_a: Tenant) -> None:
-    add_message(tenant_a, "I moved to Lisbon.", " ", "I like tea.")
+    add_messages(tenant_a, "I moved to Lisbon.", " ", "I like tea.")
     assert list(reembed(tenant_a.id, AnotherModel())) == [
         ReembedProgress(1, 3),
         ReembedProgress(3, 3),
@@ -48,7 +48,7 @@ def test_new_vectors_are_stored_beside_old_ones(tenant_a: Tenant) -> None:
 
 @pytest.mark.slow
 def test_existing_vectors_are_not_computed_again(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *(f"I bought {number} apples." for number in range(BATCH + 1)))
+    add_messages(tenant_a, *(f"I bought {number} apples." for number in range(BATCH + 1)))
     model = AnotherModel()
     stopped = reembed(tenant_a.id, model)
     assert next(stopped) == ReembedProgress(0, BATCH + 1)
@@ -63,14 +63,14 @@ def test_existing_vectors_are_not_computed_again(tenant_a: Tenant) -> None:
 
 
 def test_other_tenants_are_left_alone(tenant_a: Tenant, tenant_b: Tenant) -> None:
-    add_message(tenant_a, "I moved to Lisbon.")
-    add_message(tenant_b, "I moved to Rome.")
+    add_messages(tenant_a, "I moved to Lisbon.")
+    add_messages(tenant_b, "I moved to Rome.")
     list(reembed(tenant_a.id, AnotherModel()))
     assert AnotherModel.version not in versions(tenant_b)
 
 
 def test_command_shows_progress_and_the_model_of_recall(tenant_a: Tenant) -> None:
-    add_message(tenant_a, "I moved to Lisbon.")
+    add_messages(tenant_a, "I moved to Lisbon.")
     out = StringIO()
     call_command("reembed", "--tenant", "tenant-a", stdout=out)
     assert out.getvalue().splitlines() == [

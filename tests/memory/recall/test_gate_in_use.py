@@ -19,8 +19,8 @@ from memory.recall.policy import RecallPolicy
 from tenants import transaction
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.memory.messages import AGENT, START, add_messages
 from tests.memory.recalled import SMALL_TALK
-from tests.memory.said import AGENT, START, add_message
 
 CONVERSATIONS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "data" / "conversations.json").read_text()
@@ -103,8 +103,8 @@ def test_earlier_identical_question_does_not_displace_the_answer(tenant_a: Tenan
     again = [QUESTION, "what am I allergic to", "So, what am I allergic to?"]
     for number, asked in enumerate(again):
         later = START + timedelta(days=number + 1)
-        add_message(tenant_a, asked, user="sam", start=later)
-        add_message(tenant_a, NOTHING, user="sam", role="assistant", name="Iris", start=later)
+        add_messages(tenant_a, asked, user="sam", start=later)
+        add_messages(tenant_a, NOTHING, user="sam", role="assistant", name="Iris", start=later)
     hits = recall(tenant_a.id, AGENT, "sam", QUESTION).hits
     assert hits[0].message_id == ids[3]
     assert {hit.content for hit in hits}.isdisjoint({NOTHING, *again})
@@ -136,10 +136,10 @@ ASKED_IN_OTHER_WORDS = [
 def test_earlier_question_in_other_words_ranks_below_the_statement(
     tenant_a: Tenant, statement: str, question: str, asked_before: str, policy: RecallPolicy
 ) -> None:
-    add_message(tenant_a, *SMALL_TALK)
-    add_message(tenant_a, statement, start=START + timedelta(days=1))
-    add_message(tenant_a, asked_before, thread="q", start=START + timedelta(days=2))
-    add_message(
+    add_messages(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, statement, start=START + timedelta(days=1))
+    add_messages(tenant_a, asked_before, thread="q", start=START + timedelta(days=2))
+    add_messages(
         tenant_a, NOTHING, thread="q", role="assistant", start=START + timedelta(days=2, minutes=1)
     )
     hits = recall(tenant_a.id, AGENT, "ann", question, policy=policy).hits
@@ -150,8 +150,8 @@ def test_earlier_question_in_other_words_ranks_below_the_statement(
 def test_an_earlier_question_alone_is_no_memory(
     tenant_a: Tenant, question: str, asked_before: str
 ) -> None:
-    add_message(tenant_a, *SMALL_TALK)
-    add_message(tenant_a, asked_before, thread="q", start=START + timedelta(days=2))
+    add_messages(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, asked_before, thread="q", start=START + timedelta(days=2))
     result = recall(tenant_a.id, AGENT, "ann", question)
     assert asked_before not in [hit.content for hit in result.hits]
     assert "asks the same" in [cut.reason for cut in result.cut]
@@ -172,14 +172,14 @@ def test_an_earlier_question_alone_is_no_memory(
 def test_a_statement_with_the_form_of_a_question_is_recalled(
     tenant_a: Tenant, statement: str, question: str
 ) -> None:
-    add_message(tenant_a, statement)
+    add_messages(tenant_a, statement)
     assert [hit.content for hit in recall(tenant_a.id, AGENT, "ann", question).hits] == [statement]
 
 
 def test_repeated_question_without_an_answer_finds_nothing(tenant_a: Tenant) -> None:
     hold(tenant_a, list(demo_conversations.BIRCH.said), [NOTED], "sam")
-    add_message(tenant_a, QUESTION, user="sam", start=START + timedelta(days=1))
-    add_message(
+    add_messages(tenant_a, QUESTION, user="sam", start=START + timedelta(days=1))
+    add_messages(
         tenant_a, NOTHING, user="sam", role="assistant", start=START + timedelta(days=1, minutes=1)
     )
     assert recall(tenant_a.id, AGENT, "sam", QUESTION).hits == ()

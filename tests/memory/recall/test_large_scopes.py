@@ -20,8 +20,8 @@ from memory.scopes import scope_number
 from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests.database import plan_of
+from tests.memory.messages import AGENT, START, add_messages
 from tests.memory.recalled import SMALL_TALK, UNGATED, contents, statements
-from tests.memory.said import AGENT, START, add_message
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def by_candidates(
 def test_a_large_scope_is_weighed_by_candidates(
     tenant_a: Tenant, by_candidates: Callable[[int, int], None]
 ) -> None:
-    add_message(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
-    add_message(tenant_a, "My sister Zoe moved to Lisbon.", user="bob")
+    add_messages(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    add_messages(tenant_a, "My sister Zoe moved to Lisbon.", user="bob")
     query = "Where did my sister move?"
     found = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED)
     assert found.hits[0].content == "My sister Zoe moved to Lisbon."
@@ -71,7 +71,7 @@ def test_turn_before_a_candidate_counts_in_a_large_scope(
     for limit in ("candidates", "candidate_pieces"):
         monkeypatch.setitem(LIMITS, limit, 1)
     said = [*SMALL_TALK[:3], "About my cello.", *SMALL_TALK[3:5], "Lisbon! Sold in Lisbon."]
-    add_message(tenant_a, *said, *SMALL_TALK[5:])
+    add_messages(tenant_a, *said, *SMALL_TALK[5:])
     (vector,) = embed([said[-1]])
     found = []
     for whole in (5000, 0):
@@ -99,7 +99,7 @@ def test_how_a_large_scope_is_read_is_found_out_once(
     trips: list[int],
 ) -> None:
     large_from(whole, scanned)
-    add_message(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    add_messages(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
     (vector,) = embed(["my sister"])
     counts = []
     for _ in range(2):
@@ -114,7 +114,7 @@ def test_plan_for_a_large_scope_is_refreshed_after_an_interval(
     tenant_a: Tenant, large_from: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large_from(0, 0)
-    add_message(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    add_messages(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
 
     def read_by() -> Strategy:
         assert recall(tenant_a.id, AGENT, "ann", "my sister", policy=UNGATED).hits
@@ -134,7 +134,7 @@ def test_no_more_scopes_than_some_are_known_to_be_large(
     large_from(0, 5000)
     monkeypatch.setattr(recall_module, "MAX_LARGE_SCOPES", 2)
     for user in ("ann", "bob", "eve"):
-        add_message(tenant_a, "My sister lives in Rome.", user=user)
+        add_messages(tenant_a, "My sister lives in Rome.", user=user)
         assert recall(tenant_a.id, AGENT, user, "my sister", policy=UNGATED).hits
     assert [scope for _, scope, _ in recall_module._large_scopes] == [
         scope_number(AGENT, user) for user in ("bob", "eve")
@@ -145,8 +145,8 @@ def test_the_nearest_of_a_large_scope_are_found_among_many_nearer_ones_of_others
     tenant_a: Tenant, large_from: Callable[[int, int], None]
 ) -> None:
     large_from(0, 5000)
-    answer, *_ = add_message(tenant_a, "Zoe relocated to Portugal.", *SMALL_TALK)
-    add_message(
+    answer, *_ = add_messages(tenant_a, "Zoe relocated to Portugal.", *SMALL_TALK)
+    add_messages(
         tenant_a, *[f"My sister moved to Lisbon, street {n}." for n in range(60)], user="bob"
     )
     query = "Where did my sister move?"
@@ -163,10 +163,10 @@ def test_of_those_that_hold_a_rare_word_the_one_with_the_common_words_too_is_a_c
     for limit, most in {"candidates": 1, "candidate_pieces": 1, "most_counted": 4}.items():
         monkeypatch.setitem(LIMITS, limit, most)
     wanted = "The old harpsichord in the hall of the museum will be tuned again on Tuesday."
-    add_message(
+    add_messages(
         tenant_a, "A harpsichord.", *SMALL_TALK[:3], wanted, *SMALL_TALK[3:6], "My harpsichord!"
     )
-    add_message(tenant_a, *[f"On Tuesday I go to street {n}." for n in range(5)])
+    add_messages(tenant_a, *[f"On Tuesday I go to street {n}." for n in range(5)])
     (elsewhere,) = embed([SMALL_TALK[9]])
     query = "harpsichord Tuesday"
     found = recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED, query_embedding=elsewhere)
@@ -184,7 +184,7 @@ def test_signs_are_read_from_an_index_alone(
         return gather(cursor, asked, strategy)
 
     monkeypatch.setattr(recall_module, "gather", remembering)
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     recall(tenant_a.id, AGENT, "ann", "soup for lunch")
     turns, *_ = evidence_sql(Strategy.QUANTIZED, until=False, among=False, texts=True).each
     with tenant_scope(tenant_a.id), connection.cursor() as cursor:
@@ -197,7 +197,7 @@ def test_signs_are_read_from_an_index_alone(
 
 @pytest.mark.usefixtures("by_candidates")
 def test_a_large_scope_as_of_a_moment(tenant_a: Tenant) -> None:
-    first, *_ = add_message(tenant_a, "My sister lives in Rome.", "My sister moved to Lisbon.")
+    first, *_ = add_messages(tenant_a, "My sister lives in Rome.", "My sister moved to Lisbon.")
     result = recall(tenant_a.id, AGENT, "ann", "my sister", policy=UNGATED, at=START)
     assert [hit.message_id for hit in result.hits] == [first.id]
 
@@ -206,13 +206,13 @@ def test_large_scope_is_complete_as_of_an_earlier_time(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(LIMITS, "whole_scope", 2)
-    add_message(tenant_a, "My sister lives in Rome.", "My brother lives in Bonn.")
+    add_messages(tenant_a, "My sister lives in Rome.", "My brother lives in Bonn.")
     (vector,) = embed(["my sister"])
     ask = lambda **at: recall(  # noqa: E731
         tenant_a.id, AGENT, "ann", "my sister", policy=UNGATED, query_embedding=vector, **at
     )
     small = ask()
-    add_message(tenant_a, *["My sister moved again."] * 5, start=START + timedelta(hours=1))
+    add_messages(tenant_a, *["My sister moved again."] * 5, start=START + timedelta(hours=1))
     with CaptureQueriesContext(connections[tenant_a.server]) as queries:
         as_of = ask(at=START + timedelta(minutes=30))
     assert len(statements(queries)) == 1

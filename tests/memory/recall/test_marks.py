@@ -23,8 +23,8 @@ from memory.recall.marks import (
 from memory.recall.policy import CALIBRATIONS, DEFAULT_POLICY, PRESETS, RecallPolicy
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.memory.messages import AGENT, add_messages
 from tests.memory.recalled import SMALL_TALK, UNGATED
-from tests.memory.said import AGENT, add_message
 
 EVA = Author(AuthorKind.PERSON, "7", "eva")
 
@@ -32,7 +32,7 @@ EVA = Author(AuthorKind.PERSON, "7", "eva")
 @pytest.fixture
 def reply(tenant_a: Tenant) -> Message:
     """Record a reply with the trace of its recall."""
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     trace = recall(tenant_a.id, AGENT, "ann", "soup for lunch", policy=UNGATED).trace()
     return replied(tenant_a, trace)
 
@@ -138,7 +138,7 @@ def test_a_trace_from_before_calibration_is_calibrated_when_it_is_shown() -> Non
 
 @pytest.mark.parametrize("mode", ["hybrid", "vector"])
 def test_probabilities_keep_the_order_of_the_gate(tenant_a: Tenant, mode: Any) -> None:
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     policy = RecallPolicy(mode=mode, gate=False)
     hits = recall(tenant_a.id, AGENT, "ann", "soup for lunch", policy=policy).hits
     by_gate = sorted(hits, key=lambda hit: hit.gate_value)

@@ -22,13 +22,15 @@ from tenants import transaction
 from tenants.context import connection, tenant_scope
 from tenants.exceptions import UnknownTenant
 from tenants.models import Tenant
+from tests.memory.messages import AGENT, START, add_messages
 from tests.memory.recalled import SMALL_TALK, UNGATED, contents, statements
-from tests.memory.said import AGENT, START, add_message
 
 
 def test_finds_the_message_that_answers(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *SMALL_TALK)
-    answer, *_ = add_message(tenant_a, "My sister Zoe moved to Lisbon last spring.", thread="other")
+    add_messages(tenant_a, *SMALL_TALK)
+    answer, *_ = add_messages(
+        tenant_a, "My sister Zoe moved to Lisbon last spring.", thread="other"
+    )
     result = recall(tenant_a.id, AGENT, "ann", "Which city did my sister move to?")
     assert result.hits[0].message_id == answer.id
     assert result.hits[0].content == "My sister Zoe moved to Lisbon last spring."
@@ -37,7 +39,7 @@ def test_finds_the_message_that_answers(tenant_a: Tenant) -> None:
 
 
 def test_empty_query_returns_nothing(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     result = recall(tenant_a.id, AGENT, "ann", "Who composed the opera about the flying Dutchman?")
     assert result.hits == ()
     assert result.abstained is True
@@ -45,7 +47,7 @@ def test_empty_query_returns_nothing(tenant_a: Tenant) -> None:
 
 
 def test_best_memories_are_returned_with_any_score_without_the_gate(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     result = recall(tenant_a.id, AGENT, "ann", "Who composed the opera?", policy=UNGATED)
     assert len(result.hits) == 10
     scores = [hit.score for hit in result.hits]
@@ -59,7 +61,7 @@ def test_empty_scope_returns_nothing(tenant_a: Tenant) -> None:
 
 def test_agents_users_and_tenants_do_not_share_memories(tenant_a: Tenant, tenant_b: Tenant) -> None:
     secret = "My sister Zoe moved to Lisbon."
-    add_message(tenant_a, secret)
+    add_messages(tenant_a, secret)
     for tenant, agent, user in (
         (tenant_a, AGENT, "bob"),
         (tenant_a, uuid4(), "ann"),
@@ -72,20 +74,20 @@ def test_agents_users_and_tenants_do_not_share_memories(tenant_a: Tenant, tenant
 
 def test_a_message_is_one_result_by_its_best_sentence(tenant_a: Tenant) -> None:
     text = "I like tea a lot. My sister lives in Lisbon. The weather is quite mild."
-    add_message(tenant_a, text)
+    add_messages(tenant_a, text)
     assert contents(recall(tenant_a.id, AGENT, "ann", "my sister in Lisbon")) == [text]
 
 
 def test_the_end_of_a_long_message_is_found(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     text = " ".join([*SMALL_TALK * 20, "My sister Zoe moved to Lisbon last spring."])
-    message, *_ = add_message(tenant_a, text, thread="long")
+    message, *_ = add_messages(tenant_a, text, thread="long")
     result = recall(tenant_a.id, AGENT, "ann", "Which city did my sister move to?")
     assert result.hits[0].message_id == message.id
 
 
 def test_scripts_without_spaces_are_found(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *SMALL_TALK, "我姐姐去年搬到了里斯本。", "今天午饭我喝了汤。")
+    add_messages(tenant_a, *SMALL_TALK, "我姐姐去年搬到了里斯本。", "今天午饭我喝了汤。")
     result = recall(tenant_a.id, AGENT, "ann", "姐姐搬到了哪个城市？", policy=UNGATED)
     assert result.hits[0].content == "我姐姐去年搬到了里斯本。"
 
@@ -120,12 +122,12 @@ def test_scripts_without_spaces_are_found(tenant_a: Tenant) -> None:
 def test_any_text_can_be_asked(
     tenant_a: Tenant, query: str, request: pytest.FixtureRequest
 ) -> None:
-    add_message(tenant_a, "I like tea.", "😀", "…")
+    add_messages(tenant_a, "I like tea.", "😀", "…")
     assert len(recall(tenant_a.id, AGENT, "ann", query, policy=UNGATED).hits) == 3
 
 
 def test_excluded_memories_are_omitted_and_reported(tenant_a: Tenant) -> None:
-    first, second = add_message(
+    first, second = add_messages(
         tenant_a, "My sister Zoe lives in Lisbon.", "My sister is called Zoe."
     )
     result = recall(
@@ -136,7 +138,7 @@ def test_excluded_memories_are_omitted_and_reported(tenant_a: Tenant) -> None:
 
 
 def test_as_of_a_moment_later_turns_are_unknown(tenant_a: Tenant) -> None:
-    first, second, _ = add_message(
+    first, second, _ = add_messages(
         tenant_a, "My sister lives in Rome.", "My sister moved to Lisbon.", "My sister is in Oslo."
     )
     result = recall(
@@ -146,19 +148,21 @@ def test_as_of_a_moment_later_turns_are_unknown(tenant_a: Tenant) -> None:
 
 
 def test_later_words_are_ignored_as_of_an_earlier_time(tenant_a: Tenant) -> None:
-    add_message(tenant_a, "My sister lives in Rome.")
+    add_messages(tenant_a, "My sister lives in Rome.")
 
     def ask() -> float:
         result = recall(tenant_a.id, AGENT, "ann", "sister in Rome", policy=UNGATED, at=START)
         return result.hits[0].score
 
     before = ask()
-    add_message(tenant_a, *["Rome is where my sister is."] * 5, start=START + timedelta(hours=1))
+    add_messages(tenant_a, *["Rome is where my sister is."] * 5, start=START + timedelta(hours=1))
     assert ask() == pytest.approx(before, abs=1e-9)
 
 
 def test_at_most_top_k_and_the_rest_is_cut(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *(f"I bought {number} red apples at the market." for number in range(40)))
+    add_messages(
+        tenant_a, *(f"I bought {number} red apples at the market." for number in range(40))
+    )
     policy = RecallPolicy(gate=False, top_k=3)
     result = recall(tenant_a.id, AGENT, "ann", "red apples", policy=policy)
     assert len(result.hits) == 3
@@ -166,7 +170,7 @@ def test_at_most_top_k_and_the_rest_is_cut(tenant_a: Tenant) -> None:
 
 
 def test_neighbours_are_returned_and_not_counted(tenant_a: Tenant) -> None:
-    add_message(
+    add_messages(
         tenant_a,
         "One before.",
         "Just before.",
@@ -174,7 +178,7 @@ def test_neighbours_are_returned_and_not_counted(tenant_a: Tenant) -> None:
         "Just after.",
         "Later.",
     )
-    add_message(tenant_a, "In another thread.", thread="other")
+    add_messages(tenant_a, "In another thread.", thread="other")
     policy = RecallPolicy(gate=False, top_k=1, neighbours=1)
     (hit,) = recall(tenant_a.id, AGENT, "ann", "sister in Lisbon", policy=policy).hits
     assert [turn.content for turn in hit.neighbours] == ["Just before.", "Just after."]
@@ -183,7 +187,7 @@ def test_neighbours_are_returned_and_not_counted(tenant_a: Tenant) -> None:
 
 
 def test_neighbours_as_of_a_moment_are_of_then(tenant_a: Tenant) -> None:
-    add_message(tenant_a, "Just before.", "My sister lives in Lisbon.", "Just after.")
+    add_messages(tenant_a, "Just before.", "My sister lives in Lisbon.", "Just after.")
     policy = RecallPolicy(gate=False, top_k=1, neighbours=2)
     at = START + timedelta(minutes=1)
     (hit,) = recall(tenant_a.id, AGENT, "ann", "sister in Lisbon", policy=policy, at=at).hits
@@ -191,9 +195,9 @@ def test_neighbours_as_of_a_moment_are_of_then(tenant_a: Tenant) -> None:
 
 
 def test_my_refers_to_the_user_and_your_to_the_agent(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *SMALL_TALK)
-    add_message(tenant_a, "The favourite colour is green.", thread="colours")
-    add_message(
+    add_messages(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, "The favourite colour is green.", thread="colours")
+    add_messages(
         tenant_a, "The favourite colour is blue.", thread="shades", role="assistant", name="Nova"
     )
 
@@ -206,7 +210,7 @@ def test_my_refers_to_the_user_and_your_to_the_agent(tenant_a: Tenant) -> None:
 
 
 def test_vectors_alone_rank_by_cosine(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    add_messages(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
     policy = RecallPolicy(mode="vector", gate=False)
     result = recall(tenant_a.id, AGENT, "ann", "Where does my sister live?", policy=policy)
     assert result.hits[0].content == "My sister Zoe moved to Lisbon."
@@ -216,7 +220,7 @@ def test_vectors_alone_rank_by_cosine(tenant_a: Tenant) -> None:
 
 
 def test_vectors_alone_have_a_gate_too(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     policy = RecallPolicy(mode="vector")
     assert recall(tenant_a.id, AGENT, "ann", "A fugue in D minor", policy=policy).hits == ()
     assert (
@@ -226,7 +230,7 @@ def test_vectors_alone_have_a_gate_too(tenant_a: Tenant) -> None:
 
 
 def test_recall_with_a_given_vector_is_one_statement(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     (vector,) = embed(["soup for lunch"])
     for at in (None, START + timedelta(hours=1)):
         with CaptureQueriesContext(connections[tenant_a.server]) as queries:
@@ -245,7 +249,7 @@ def test_turns_around_and_long_texts_are_fetched_when_it_is_known_which(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch, words_along: int, policy: RecallPolicy
 ) -> None:
     monkeypatch.setitem(LIMITS, "words_along", words_along)
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     (vector,) = embed(["soup for lunch"])
     with CaptureQueriesContext(connections[tenant_a.server]) as queries:
         result = recall(
@@ -260,7 +264,7 @@ def test_turns_around_and_long_texts_are_fetched_when_it_is_known_which(
 def test_unembedded_message_is_found_by_its_words(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add_message(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
+    add_messages(tenant_a, *SMALL_TALK, "My sister Zoe moved to Lisbon.")
     monkeypatch.setattr(recall_module, "model_version", lambda: "another@000000000000")
     result = recall(tenant_a.id, AGENT, "ann", "Where did Zoe move to?", policy=UNGATED)
     assert result.hits[0].content == "My sister Zoe moved to Lisbon."
@@ -269,12 +273,12 @@ def test_unembedded_message_is_found_by_its_words(
 
 
 def test_messages_that_wait_to_be_indexed_are_not_there_yet(tenant_a: Tenant) -> None:
-    add_message(tenant_a, "My sister Zoe moved to Lisbon.", index=False)
+    add_messages(tenant_a, "My sister Zoe moved to Lisbon.", index=False)
     assert recall(tenant_a.id, AGENT, "ann", "Zoe in Lisbon", policy=UNGATED).hits == ()
 
 
 def test_the_trace_is_json(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     result = recall(tenant_a.id, AGENT, "ann", "soup for lunch", policy=RecallPolicy(neighbours=1))
     trace = json.loads(json.dumps(result.trace()))
     assert set(trace) == {
@@ -288,7 +292,7 @@ def test_the_trace_is_json(tenant_a: Tenant) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_asynchronous_twin_finds_the_same(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     result = async_to_sync(arecall)(tenant_a.id, AGENT, "ann", "soup for lunch")
     assert contents(result)[0] == SMALL_TALK[0]
 
@@ -335,7 +339,7 @@ def test_a_recall_leaves_no_setting_in_the_callers_transaction(
     monkeypatch.setattr(recall_module, "_large_scopes", ReadInThisWay())
     if fails:
         monkeypatch.setattr(recall_module, "rank", fail)
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     with tenant_scope(tenant_a.id), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL hnsw.ef_search = 77")
         cursor.execute("SET LOCAL enable_sort = off")

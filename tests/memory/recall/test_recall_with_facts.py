@@ -20,8 +20,8 @@ from memory.recall.policy import DEFAULT_POLICY, NO_WEIGHTS, RecallPolicy, Recal
 from memory.recall.queries import LIMITS
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.memory.messages import AGENT, START, add_messages
 from tests.memory.recalled import SMALL_TALK, UNGATED, contents, statements
-from tests.memory.said import AGENT, START, add_message
 
 SAID = "Finally got the keys, boxes everywhere. Bergen is wet!"
 FACT = "Ann moved into a flat in Bergen."
@@ -32,8 +32,8 @@ CURATOR = Author(AuthorKind.PERSON, "7", "curator")
 @pytest.fixture
 def said(tenant_a: Tenant) -> Message:
     """A statement that hardly resembles the question, among others."""
-    add_message(tenant_a, *SMALL_TALK)
-    (message,) = add_message(tenant_a, SAID, start=START + timedelta(days=3), name="Ann")
+    add_messages(tenant_a, *SMALL_TALK)
+    (message,) = add_messages(tenant_a, SAID, start=START + timedelta(days=3), name="Ann")
     return message
 
 
@@ -141,7 +141,7 @@ def test_the_message_of_a_near_fact_is_a_candidate_of_a_large_scope(
 
 
 def test_a_fact_replaces_all_its_messages_in_a_prompt(tenant_a: Tenant, said: Message) -> None:
-    (again,) = add_message(
+    (again,) = add_messages(
         tenant_a, "The flat in Bergen has a balcony.", start=START + timedelta(days=5)
     )
     memory_id = remember(tenant_a, said, again)
@@ -215,8 +215,8 @@ def test_only_active_and_valid_facts_are_recalled(tenant_a: Tenant, said: Messag
 def test_a_superseded_fact_is_recalled_as_of_its_time_only(tenant_a: Tenant) -> None:
     slot = {"subject": "Ann", "slot": "home", "is_multi_valued": False}
     then, _, now = (START + timedelta(days=days) for days in (1, 2, 5))
-    (rome,) = add_message(tenant_a, "I took a flat, in Rome it is.", start=START)
-    (oslo,) = add_message(
+    (rome,) = add_messages(tenant_a, "I took a flat, in Rome it is.", start=START)
+    (oslo,) = add_messages(
         tenant_a, "I took a flat, in Oslo it is.", start=START + timedelta(days=3)
     )
     remember(tenant_a, rome, content="Ann's flat is in Rome.", value="Rome", **slot)
@@ -233,9 +233,9 @@ def test_a_superseded_fact_is_recalled_as_of_its_time_only(tenant_a: Tenant) -> 
 
 def test_a_fact_that_has_ended_is_a_sign_of_its_messages_alone(tenant_a: Tenant) -> None:
     slot = {"subject": "Ann", "slot": "home", "is_multi_valued": False}
-    add_message(tenant_a, *SMALL_TALK)
-    (rome,) = add_message(tenant_a, "Finally got the keys, boxes everywhere.", start=START)
-    (oslo,) = add_message(tenant_a, "Off to the north for good.", start=START + timedelta(days=3))
+    add_messages(tenant_a, *SMALL_TALK)
+    (rome,) = add_messages(tenant_a, "Finally got the keys, boxes everywhere.", start=START)
+    (oslo,) = add_messages(tenant_a, "Off to the north for good.", start=START + timedelta(days=3))
     first = remember(tenant_a, rome, content="Ann's flat is in Rome.", value="Rome", **slot)
     remember(tenant_a, oslo, content="Ann's flat is in Oslo.", value="Oslo", **slot)
     with tenant_scope(tenant_a.id):
@@ -286,8 +286,8 @@ def test_a_policy_without_facts_ranks_by_messages_alone(
 def test_facts_of_other_users_do_not_count(
     tenant_a: Tenant, tenant_b: Tenant, said: Message
 ) -> None:
-    (bobs,) = add_message(tenant_a, SAID, user="bob")
-    (others,) = add_message(tenant_b, SAID)
+    (bobs,) = add_messages(tenant_a, SAID, user="bob")
+    (others,) = add_messages(tenant_b, SAID)
     remember(tenant_a, bobs)
     remember(tenant_b, others)
 

@@ -14,8 +14,8 @@ from memory.recall.queries import LIMITS
 from memory.short_term import get_recent_messages
 from tenants.context import tenant_scope
 from tenants.models import Tenant
+from tests.memory.messages import AGENT, add_messages
 from tests.memory.recalled import SMALL_TALK, UNGATED, contents
-from tests.memory.said import AGENT, add_message
 
 SISTER = "My sister Zoe moved to Lisbon."
 QUESTION = "Where does my sister live?"
@@ -41,7 +41,7 @@ def _strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.usefixtures("_strategy")
 def test_a_stored_text_is_found_among_messages(tenant_a: Tenant) -> None:
-    add_message(tenant_a, *SMALL_TALK)
+    add_messages(tenant_a, *SMALL_TALK)
     store(tenant_a, SISTER)
     store(tenant_a, "I noted that the sister of Ann is in Lisbon.", role="assistant")
     store(tenant_a, "My sister lives in Rome.", user="bob")

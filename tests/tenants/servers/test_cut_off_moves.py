@@ -30,7 +30,7 @@ from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.old_copies import SchemaLeftOver, old_copies
 from tenants.servers import MAIN
 from tests import database
-from tests.memory.said import say
+from tests.memory.messages import add_messages
 from tests.servers.postgres import DATABASE, Server
 from tests.tenants.servers.contents import where
 
@@ -49,7 +49,7 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
         agent = create_agent(tenant_id=made.id, name="Ada")
         for user in ("bob", "carl"):
             said = (f"{user} says {number}" for number in range(5))
-            say(made, *said, user=user, agent=agent.id, index=False)
+            add_messages(made, *said, user=user, agent=agent.id, index=False)
         Job.objects.create(kind="reply", key=uuid4(), attempts=2)
     yield made
     with database.as_owner():

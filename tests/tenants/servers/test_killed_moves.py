@@ -24,7 +24,7 @@ from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, clear_server_cache
 from tenants.serving import require_serving
 from tests import database
-from tests.memory.said import say
+from tests.memory.messages import add_messages
 from tests.servers.postgres import Server
 from tests.tenants.servers.contents import where
 
@@ -40,7 +40,7 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
         made = provisioning.create_tenant(slug="killed", server=MAIN)
     with tenant_scope(made.id):
         create_agent(tenant_id=made.id, name="Ada")
-        say(made, *(f"message {number}" for number in range(20)), index=False)
+        add_messages(made, *(f"message {number}" for number in range(20)), index=False)
         Job.objects.create(kind="reply", key=uuid4())
     yield made
     with database.as_owner():

@@ -30,7 +30,7 @@ from tenants.schemas.old_copies import drop_old_copies
 from tenants.servers import MAIN, cache_server
 from tenants.serving import as_tenant_moving, require_serving
 from tests import database
-from tests.memory.said import say
+from tests.memory.messages import add_messages
 from tests.servers.postgres import Server
 from tests.tenants.servers.contents import contents, where
 
@@ -44,7 +44,9 @@ def tenant(further: dict[str, Server]) -> Iterator[Tenant]:
         made = provisioning.create_tenant(slug="mover", server=MAIN)
     with tenant_scope(made.id):
         agent = create_agent(tenant_id=made.id, name="Ada")
-        say(made, *(f"message {number}" for number in range(30)), agent=agent.id, index=False)
+        add_messages(
+            made, *(f"message {number}" for number in range(30)), agent=agent.id, index=False
+        )
         Job.objects.create(kind="reply", key=uuid4(), attempts=2)
     yield made
     with database.as_owner():
@@ -88,7 +90,7 @@ def test_all_of_a_tenant_moves_and_is_served_from_there(
             assert set(Message.objects.values_list("id", "content")) == said
     assert _waiting(tenant) == {"embedding": 30, "reply": 1}
     with tenant_scope(tenant.id):
-        say(tenant, "after", index=False)
+        add_messages(tenant, "after", index=False)
         # Sequences continue.
         assert AccessEvent.objects.count() == AccessEvent.objects.latest("id").id
     event = OperatorEvent.objects.filter(action="edit", name="mover").latest("id")
@@ -148,7 +150,7 @@ class _Meanwhile(Watch):
         with tenant_scope(self.tenant.id):
             create_agent(tenant_id=self.tenant.id, name="Bea")
             Agent.objects.filter(name="Ada").update(name="Ada Lovelace")
-            say(self.tenant, "while it was copied", user="bob", index=False)
+            add_messages(self.tenant, "while it was copied", user="bob", index=False)
             Job.objects.filter(kind="reply").delete()
 
 

@@ -23,7 +23,7 @@ from tenants.moving.moving import move_tenant
 from tenants.postgresql import connecting
 from tenants.schemas import provisioning
 from tests import database
-from tests.memory.said import say
+from tests.memory.messages import add_messages
 from tests.servers.postgres import Server
 
 pytestmark = pytest.mark.slow
@@ -44,12 +44,12 @@ def tenant(further: dict[str, Server], standby: Server) -> Iterator[Tenant]:
         made = provisioning.create_tenant(slug="read", server="eu1")
     with tenant_scope(made.id):
         create_agent(tenant_id=made.id, name="early")
-        say(made, "said before", index=False)
+        add_messages(made, "said before", index=False)
     standby.catch_up(further["eu1"])
     standby.pause()
     with tenant_scope(made.id):
         create_agent(tenant_id=made.id, name="late")
-        say(made, "said after", index=False)
+        add_messages(made, "said after", index=False)
     yield made
     with database.as_owner():
         provisioning.delete_tenant(made)
@@ -136,7 +136,7 @@ def test_messages_and_erasures_are_replicated_to_the_standby(
     assert shown() == ["said after"]
     standby.stop()
     close_old_connections()
-    say(tenant, "said while it was stopped", index=False)
+    add_messages(tenant, "said while it was stopped", index=False)
     with tenant_scope(tenant.id), reading_replica():
         assert (current_server(), Message.objects.count()) == ("eu1", 2)
     standby.start()

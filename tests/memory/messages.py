@@ -14,7 +14,7 @@ AGENT = UUID("0a000000-0000-4000-8000-000000000001")
 START = datetime(2024, 3, 4, 9, tzinfo=UTC)
 
 
-def say(
+def add_messages(
     tenant: Tenant,
     *texts: str,
     user: str = "ann",
