@@ -42,7 +42,7 @@ INTERRUPTIONS = tuple(
 )
 _runs = itertools.count(1)
 
-SAID = (
+TEXTS = (
     "I bought {n} kilos of pears at the market of {town}.",
     "My sister lives in {town}, and visits in week {n}.",
     "The train to {town} was {n} minutes late today.",
@@ -151,7 +151,7 @@ def _conversation(
     said_at = datetime.now(UTC) - timedelta(days=90)
     for number in range(count):
         said_at += timedelta(hours=90 * 24 / count * generator.random())
-        text = generator.choice(SAID).format(
+        text = generator.choice(TEXTS).format(
             n=generator.randrange(60), town=generator.choice(TOWNS)
         )
         yield {

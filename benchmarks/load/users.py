@@ -19,7 +19,7 @@ from typing import Any
 import gevent
 from locust import FastHttpUser, between, events, task
 
-from tests.servers.slack import said, signed
+from tests.servers.slack import message_event, signed
 
 PLAN = json.loads(Path(os.environ["LOAD_PLAN"]).read_text())
 TOKEN = re.compile(PLAN["token"])
@@ -131,7 +131,7 @@ class EndUser(FastHttpUser):
             return
         token = self.token()
         number = token.rpartition("-")[2]
-        told = said(
+        told = message_event(
             self.tenant["workspace"], f"I say {token}.", user=f"U{self.user_id.upper()}",
             channel=f"D{self.user_id.upper()}", channel_type="im",
             ts=f"{int(time.time())}.{int(number) % 1_000_000:06}",

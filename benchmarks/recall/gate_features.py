@@ -108,7 +108,7 @@ def nameless(dialogues: Sequence[Dialogue]) -> Iterator[Scope]:
             for text, _ in chance.sample(asked[other.number], k=len(asked[other.number]) // 3)
         ]
         turns = [_turn(turn, _role(dialogue, turn), "") for turn in dialogue.turns]
-        told = list(_told(dialogue, chance))
+        told = list(_narrated(dialogue, chance))
         for kind, said in (("whole", turns), ("told", told)):
             ids = {turn[0] for turn in said}
             answerable = [(text, ids & evidence) for text, evidence in asked[dialogue.number]]
@@ -130,7 +130,7 @@ def nameless(dialogues: Sequence[Dialogue]) -> Iterator[Scope]:
                 )
 
 
-def _told(dialogue: Dialogue, chance: random.Random) -> Iterator[Said]:
+def _narrated(dialogue: Dialogue, chance: random.Random) -> Iterator[Said]:
     replies = chance.choice(REPLIES)
     for number, turn in enumerate(t for t in dialogue.turns if t.speaker == dialogue.speakers[0]):
         yield _turn(turn, "user", "")

@@ -40,7 +40,7 @@ SERVERS = {
 }
 LOST_SECONDS = 5
 MAX_LOST = 5
-ASKED = 100
+REQUEST_COUNT = 100
 LIVE = "/health/live"
 
 
@@ -109,13 +109,13 @@ def crowd(server: Server, key: str, message_id: object, waiting: int, half_open:
         for _ in range(waiting):
             client = here.enter_context(_connection(server.port))
             client.sendall(_request(f"/api/v1/messages/{message_id}/?wait=60", key) + b"\r\n")
-        ask(server, key, "they come", count=ASKED // 4)
+        ask(server, key, "they come", count=REQUEST_COUNT // 4)
         ask(server, key, f"{waiting} wait")
         print(f"{'':14} {server.size()}")
     ask(server, key, "they are gone")
 
 
-def ask(server: Server, key: str, when: str, count: int = ASKED) -> None:
+def ask(server: Server, key: str, when: str, count: int = REQUEST_COUNT) -> None:
     """Request health and a list in turn, and print the times."""
     for path in (LIVE, "/api/v1/messages/?limit=1"):
         took: list[float] = []

@@ -65,12 +65,12 @@ def chromium() -> Iterator[Browser]:
 
 
 @dataclass
-class Visitor:
+class BrowserUser:
     """A browser page, with the errors of its console."""
 
     page: Page
     url: str
-    complaints: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> Page:
         """Open a page of the site."""
@@ -89,27 +89,27 @@ class Visitor:
 
 
 @pytest.fixture
-def visit(chromium: Browser, live_server: Any) -> Iterator[Callable[..., Visitor]]:
+def visit(chromium: Browser, live_server: Any) -> Iterator[Callable[..., BrowserUser]]:
     """Open a page at a host: ``visit("aurora.localhost")``. It records errors of the page."""
     contexts: list[BrowserContext] = []
-    visitors: list[Visitor] = []
+    visitors: list[BrowserUser] = []
 
-    def open_at(host: str, **options: Any) -> Visitor:
+    def open_at(host: str, **options: Any) -> BrowserUser:
         context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
         contexts.append(context)
         page = context.new_page()
         port = urlsplit(live_server.url).port
-        visitor = Visitor(page, f"http://{host}:{port}")
+        visitor = BrowserUser(page, f"http://{host}:{port}")
         visitors.append(visitor)
         page.on(
             "console",
-            lambda said: visitor.complaints.append(said.text) if said.type == "error" else None,
+            lambda said: visitor.errors.append(said.text) if said.type == "error" else None,
         )
-        page.on("pageerror", lambda error: visitor.complaints.append(str(error)))
+        page.on("pageerror", lambda error: visitor.errors.append(str(error)))
         page.on(
             "request",
             lambda asked: (
-                visitor.complaints.append(f"it asked for {asked.url}")
+                visitor.errors.append(f"it asked for {asked.url}")
                 if urlsplit(asked.url).netloc != f"{host}:{port}" and asked.url.startswith("http")
                 else None
             ),
@@ -119,7 +119,7 @@ def visit(chromium: Browser, live_server: Any) -> Iterator[Callable[..., Visitor
     yield open_at
     for context in contexts:
         context.close()
-    assert [visitor.complaints for visitor in visitors if visitor.complaints] == []
+    assert [visitor.errors for visitor in visitors if visitor.errors] == []
 
 
 @dataclass(frozen=True)
@@ -142,14 +142,14 @@ class Aurora:
 
 
 @pytest.fixture(scope="package")
-def standing_aurora(django_db_setup: None, django_db_blocker: Any) -> Iterator[Aurora]:
+def demo_tenant(django_db_setup: None, django_db_blocker: Any) -> Iterator[Aurora]:
     """A tenant with a month of conversations and the operator olga, for all of these tests.
 
     Nothing is removed before the last of these tests. Tests that change data run last.
     """
     with pytest.MonkeyPatch.context() as patch:
         with django_db_blocker.unblock():
-            aurora = _talked_to_for_a_month()
+            aurora = _create_month()
             User.objects.create_superuser("olga", password=PASSWORD)
         patch.setattr(database, "remove_committed_rows", lambda: None)
         yield aurora
@@ -157,7 +157,7 @@ def standing_aurora(django_db_setup: None, django_db_blocker: Any) -> Iterator[A
         database.remove_committed_rows()
 
 
-def _talked_to_for_a_month() -> Aurora:
+def _create_month() -> Aurora:
     """Create the tenant like the demo, and send messages through the pipeline."""
     with database.as_owner():  # after each test all tenants except the shared ones are deleted
         provisioning.create_tenant(slug="aurora", name="Aurora Travel")

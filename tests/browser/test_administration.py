@@ -32,7 +32,7 @@ from tenants.context import tenant_scope
 from tenants.models import Domain, Job, Tenant
 from tenants.schemas import provisioning
 from tests import database
-from tests.browser.conftest import PASSWORD, Aurora, Visitor
+from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
 from tests.browser.test_pages import look, look_at
 
 EVA = Actor(ActorKind.PERSON, "1", "eva")
@@ -54,14 +54,14 @@ class Administered:
 
 
 @pytest.fixture(scope="module")
-def administered(standing_aurora: Aurora, django_db_blocker: Any) -> Administered:
+def administered(demo_tenant: Aurora, django_db_blocker: Any) -> Administered:
     """Aurora with a team, a pending retention change and erasures; and a tenant to be deleted."""
     with django_db_blocker.unblock():
-        return _administered(standing_aurora)
+        return _administered(demo_tenant)
 
 
-def _administered(standing_aurora: Aurora) -> Administered:
-    tenant = standing_aurora.tenant
+def _administered(demo_tenant: Aurora) -> Administered:
+    tenant = demo_tenant.tenant
     with tenant_scope(tenant.id):
         invited = User.objects.create(username="eva", email="eva@example.com", is_staff=True)
         invited.set_unusable_password()
@@ -83,7 +83,7 @@ def _administered(standing_aurora: Aurora) -> Administered:
         # Of a person that other tests do not use.
         record_message(
             tenant_id=tenant.id,
-            agent_id=standing_aurora.agent.pk,
+            agent_id=demo_tenant.agent.pk,
             user_id="nia",
             thread_id="nia",
             channel="import",
@@ -104,7 +104,7 @@ def _administered(standing_aurora: Aurora) -> Administered:
         Job.objects.create(kind="reply", key=uuid4(), due_at=timezone.now() - timedelta(hours=3))
         Job.objects.create(kind="reply", key=uuid4(), failed_at=timezone.now())
         found = Administered(
-            standing_aurora,
+            demo_tenant,
             invited,
             RetentionRule.objects.get(pk=rule.pk),
             ApiKey.objects.get(name="website"),
@@ -137,7 +137,7 @@ def press(page: Page, name: str) -> Page:
 
 
 def test_pages_of_operators_are_accessible_in_each_state(
-    administered: Administered, visit: Callable[..., Visitor]
+    administered: Administered, visit: Callable[..., BrowserUser]
 ) -> None:
     tenant = administered.aurora.tenant
     pages = {
@@ -157,7 +157,7 @@ def test_pages_of_operators_are_accessible_in_each_state(
 
 
 def test_pages_of_a_team_are_accessible_in_each_state(
-    administered: Administered, visit: Callable[..., Visitor]
+    administered: Administered, visit: Callable[..., BrowserUser]
 ) -> None:
     pages = {
         "team-person": f"/admin/auth/user/{administered.invited.pk}/change/",
@@ -183,7 +183,7 @@ def test_pages_of_a_team_are_accessible_in_each_state(
 
 
 def test_pages_before_a_login_are_accessible(
-    administered: Administered, tenant_a: Tenant, visit: Callable[..., Visitor]
+    administered: Administered, tenant_a: Tenant, visit: Callable[..., BrowserUser]
 ) -> None:
     stranger = visit("tenant-a.localhost")
     token = first_admin_token(tenant_a, "ada@example.com")
@@ -209,7 +209,7 @@ def test_pages_before_a_login_are_accessible(
 
 
 def test_what_is_shown_once_is_copied(
-    administered: Administered, visit: Callable[..., Visitor]
+    administered: Administered, visit: Callable[..., BrowserUser]
 ) -> None:
     clipboard = ["clipboard-read", "clipboard-write"]
     operator = visit("localhost", permissions=clipboard)
@@ -234,7 +234,7 @@ def copied(page: Page) -> str:
 
 
 def test_a_receipt_is_printed_without_the_menu(
-    administered: Administered, visit: Callable[..., Visitor]
+    administered: Administered, visit: Callable[..., BrowserUser]
 ) -> None:
     admin = visit(administered.aurora.host)
     admin.log_in("admin")
@@ -246,7 +246,7 @@ def test_a_receipt_is_printed_without_the_menu(
 
 
 def test_a_tenant_is_deleted_and_restored_by_keyboard(
-    administered: Administered, visit: Callable[..., Visitor]
+    administered: Administered, visit: Callable[..., BrowserUser]
 ) -> None:
     operator = visit("localhost")
     operator.log_in("olga")

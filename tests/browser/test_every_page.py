@@ -62,9 +62,9 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.schemas import provisioning
 from tests import database
-from tests.browser.conftest import PASSWORD, Aurora, Visitor
+from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
 from tests.browser.disguise import WORD, disguise, texts_of
-from tests.konstruct.api.said import talk
+from tests.konstruct.api.seed_data import talk
 from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
 
@@ -72,7 +72,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>'\"</textarea>"
 NAME = f"נועה <b>כהן</b> {'ארוך' * 12}"
 NOA = f"נועה-<i>{'מזהה' * 12}"
 THREAD = f"שיחה-{'פתיל' * 12}"
-SAID = f"שלום, אני אלרגית לבוטנים {HOSTILE} {'מילה' * 60}"
+HEBREW_TEXT = f"שלום, אני אלרגית לבוטנים {HOSTILE} {'מילה' * 60}"
 BY = Actor(ActorKind.PERSON, "1", NAME)
 TOO_WIDE = "document.documentElement.scrollWidth - window.innerWidth"
 PHONE = {"width": 400, "height": 844}
@@ -88,7 +88,7 @@ NO_PAGES = {
 
 
 @pytest.fixture(scope="package")
-def hebrew(standing_aurora: Aurora, django_db_blocker: Any) -> Tenant:
+def hebrew(demo_tenant: Aurora, django_db_blocker: Any) -> Tenant:
     """A tenant with a row of each model, all of it by Noa, who writes Hebrew."""
     with django_db_blocker.unblock():
         with database.as_owner():
@@ -105,44 +105,46 @@ def _fill(tenant: Tenant) -> None:
     agent = create_agent(tenant_id=tenant.id, name="איריס", system_prompt=f"את איריס. {HOSTILE}")
     create_agent(tenant_id=tenant.id, name="אסתר", system_prompt="את אסתר.")
     Agent.objects.update(tools=["remember_fact"], escalate_on=["complaint"])
-    said = _say(tenant, agent, SAID)
+    said = _say(tenant, agent, HEBREW_TEXT)
     drain(tenant.id)
-    _say(tenant, agent, f"למה אני אלרגית? {SAID}")
+    _say(tenant, agent, f"למה אני אלרגית? {HEBREW_TEXT}")
     drain(tenant.id)
     reply = Message.objects.filter(in_reply_to__isnull=False).latest("number")
-    _say(tenant, agent, f"Please remember that {SAID}", thread="כלים")
-    for text in ("Can I talk to a human, please?", SAID):
+    _say(tenant, agent, f"Please remember that {HEBREW_TEXT}", thread="כלים")
+    for text in ("Can I talk to a human, please?", HEBREW_TEXT):
         _say(tenant, agent, text, thread="אדם")
-    failed = _say(tenant, agent, SAID, answered=False)
-    queue.REPLIES.record_failure(failed.id, LLMRefused(f"No such model: {SAID}"))
-    _say(tenant, agent, SAID, answered=False)
+    failed = _say(tenant, agent, HEBREW_TEXT, answered=False)
+    queue.REPLIES.record_failure(failed.id, LLMRefused(f"No such model: {HEBREW_TEXT}"))
+    _say(tenant, agent, HEBREW_TEXT, answered=False)
     facts = LongTermMemory()
-    for text in (SAID, f"{SAID} ואגוזים"):
+    for text in (HEBREW_TEXT, f"{HEBREW_TEXT} ואגוזים"):
         entry = MemoryEntry(tenant_id=tenant.id, agent_id=agent.id, user_id=NOA, content=text,
-                            metadata={"נושא": SAID})  # fmt: skip
+                            metadata={"נושא": HEBREW_TEXT})  # fmt: skip
         fact = facts.store(entry)
-    facts.update(fact, tenant.id, content=f"{SAID} ושקדים")
-    propose(said, "אלרגית", f"נועה {SAID}", slot="allergy", subject=NAME, value=SAID)
+    facts.update(fact, tenant.id, content=f"{HEBREW_TEXT} ושקדים")
+    propose(said, "אלרגית", f"נועה {HEBREW_TEXT}", slot="allergy", subject=NAME, value=HEBREW_TEXT)
     propose(said, "בוטנים", "אחר", slot="other", review="")
-    _say(tenant, agent, SAID, channel="slack")
+    _say(tenant, agent, HEBREW_TEXT, channel="slack")
     clear_window(tenant.id, agent.id, NOA)
-    _say(tenant, agent, SAID)
-    add_items(agent.id, NOA, THREAD, [({"של": SAID}, None)])
+    _say(tenant, agent, HEBREW_TEXT)
+    add_items(agent.id, NOA, THREAD, [({"של": HEBREW_TEXT}, None)])
     identity = channel_identities.identity_of("slack", "T1", NOA, NAME)
     channel_identities.link(identity, f"{NOA}2", by=NAME)
     by = {"author_kind": "person", "author_id": "1", "author_name": NAME}
     of = {"agent_id": agent.id, "user_id": NOA}
-    RecallExclusion.objects.create(message=said, reason=SAID, **by, **of)
+    RecallExclusion.objects.create(message=said, reason=HEBREW_TEXT, **by, **of)
     RecallMark.objects.create(
         reply=reply, message=said, relevance="unsure", probability=0.5, **by, **of
     )
     ReplyReview.objects.create(
-        reply=reply, mark="wrong", note=SAID, reviewer_kind="person", reviewer_id="1",
+        reply=reply, mark="wrong", note=HEBREW_TEXT, reviewer_kind="person", reviewer_id="1",
         reviewer_name=NAME, **of,
     )  # fmt: skip
     RetentionRule.objects.create(days=30)
-    request_erasure(f"{NOA}3", by=BY, reason=SAID)
-    request_message_erasure(agent_id=agent.id, user_id=NOA, thread_id="x", by=BY, reason=SAID)
+    request_erasure(f"{NOA}3", by=BY, reason=HEBREW_TEXT)
+    request_message_erasure(
+        agent_id=agent.id, user_id=NOA, thread_id="x", by=BY, reason=HEBREW_TEXT
+    )
     connect(
         tenant_id=tenant.id, agent_id=agent.id, workspace="T1", name=NAME, bot_user_id="U0",
         token="xoxb-of-no-one", scopes=SCOPES, by=NAME,
@@ -150,7 +152,7 @@ def _fill(tenant: Tenant) -> None:
     installation = SlackInstallation.objects.get()
     SlackUser.objects.create(workspace="T1", slack_id="U1", user_id=NOA, name=NAME)
     SlackMember.objects.create(installation=installation, slack_id="U2", member=person)
-    Arrival.objects.create(channel="slack", workspace="T1", key="Ev1", event={"text": SAID})
+    Arrival.objects.create(channel="slack", workspace="T1", key="Ev1", event={"text": HEBREW_TEXT})
     Delivery.objects.create(message=reply, channel="slack", address={"channel": "C1"})
     recipient = NotificationRecipient.objects.create(
         destination="mail", email="noa@example.com", events=["escalation_opened"]
@@ -163,7 +165,7 @@ def _fill(tenant: Tenant) -> None:
         agent_id=agent.id, purpose="extraction", model="gpt-0", prompt_tokens=7
     )
     ExtractionCursor.objects.get_or_create(thread_id=THREAD, **of)
-    talk(Program(tenant, agent, ""), THREAD, SAID)
+    talk(Program(tenant, agent, ""), THREAD, HEBREW_TEXT)
     issue_key(tenant_id=tenant.id, name=f"מפתח {HOSTILE[:40]}")
 
 
@@ -332,7 +334,7 @@ OPENERS = """() => [...document.querySelectorAll("[x-on\\\\:click]")]
 class Walk:
     """The errors of the opened pages."""
 
-    def __init__(self, visitor: Visitor) -> None:
+    def __init__(self, visitor: BrowserUser) -> None:
         self.visitor = visitor
         self.found: list[tuple[str, str, str]] = []
         self.opened = 0
@@ -388,7 +390,7 @@ class Walk:
 
 
 def test_every_page_of_a_tenants_admin_can_be_used_by_all(
-    hebrew: Tenant, visit: Callable[..., Visitor], settings: Any
+    hebrew: Tenant, visit: Callable[..., BrowserUser], settings: Any
 ) -> None:
     settings.SLACK_CLIENT_ID = settings.SLACK_CLIENT_SECRET = "of no one"
     settings.SLACK_SIGNING_SECRET = "of no one"
@@ -396,7 +398,7 @@ def test_every_page_of_a_tenants_admin_can_be_used_by_all(
         own = list(own_pages())
     assert not_walked(tenant_site, own) == set()
     visitor = visit("hebrew.localhost")
-    visitor.page.on("dialog", lambda dialog: visitor.complaints.append(dialog.message))
+    visitor.page.on("dialog", lambda dialog: visitor.errors.append(dialog.message))
     walk = Walk(visitor)
     walk.page("login", "/admin/login/", by_keyboard=True)
     visitor.log_in("admin")
@@ -410,7 +412,7 @@ def test_every_page_of_a_tenants_admin_can_be_used_by_all(
 
 
 def test_every_page_of_the_operators_admin_can_be_used_by_all(
-    hebrew: Tenant, visit: Callable[..., Visitor]
+    hebrew: Tenant, visit: Callable[..., BrowserUser]
 ) -> None:
     own = list(operators_pages(hebrew))
     assert not_walked(operator_site, own) == set()

@@ -6,13 +6,13 @@ from playwright.sync_api import expect
 
 from memory.models import MemoryEntry
 from tenants.context import tenant_scope
-from tests.browser.conftest import Aurora, Visitor
+from tests.browser.conftest import Aurora, BrowserUser
 
 
 def test_facts_are_reviewed_by_the_keyboard(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     admin.log_in("admin")
     page = admin.open("/admin/facts/review/?user=zoe")
     fact = page.get_by_role("region", name="Proposed fact").locator(".k-review-fact")
@@ -29,7 +29,7 @@ def test_facts_are_reviewed_by_the_keyboard(
     page.keyboard.type("A guess, e a r.")
     page.keyboard.press("Enter")
     expect(page.get_by_text("No fact needs a review with these filters.")).to_be_visible()
-    with tenant_scope(standing_aurora.tenant.id):
+    with tenant_scope(demo_tenant.tenant.id):
         states = dict(MemoryEntry.objects.entries().values_list("content", "state"))
     assert states["Sam eats no mussels."] == states["Sam reacts to seafood, badly."] == "active"
     assert (states["Sam eats no shellfish."], states["Sam is ill."]) == ("superseded", "rejected")

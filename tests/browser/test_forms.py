@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from konstruct.api.models import ApiKey
 from konstruct.orchestrator.models import SavedQuestion
 from tenants.context import tenant_scope
-from tests.browser.conftest import PASSWORD, Aurora, Visitor
+from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
 
 FILLED_IN = "What you had entered is filled in again."
 
@@ -27,9 +27,9 @@ def log_in_again(page: Page, username: str = "admin") -> None:
 
 
 def test_a_double_click_sends_a_form_once(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     admin.log_in("admin")
     page = admin.open("/admin/api/apikey/add/")
     posted: list[str] = []
@@ -38,14 +38,14 @@ def test_a_double_click_sends_a_form_once(
     page.get_by_role("button", name="Save", exact=True).dblclick()
     expect(page.get_by_text("Copy the key now").first).to_be_visible()
     assert len(posted) == 1
-    with tenant_scope(standing_aurora.tenant.id):
+    with tenant_scope(demo_tenant.tenant.id):
         assert ApiKey.objects.filter(name="clicked twice").count() == 1
 
 
 def test_a_button_says_that_it_works_and_is_usable_after_going_back(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     admin.log_in("admin")
     page = admin.open("/admin/api/apikey/add/")
     page.get_by_label("Name").fill("slow")
@@ -60,11 +60,11 @@ def test_a_button_says_that_it_works_and_is_usable_after_going_back(
 
 
 def test_entries_outlive_the_session_on_the_page_of_a_row(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     admin.log_in("admin")
-    address = f"/admin/orchestrator/agent/{standing_aurora.agent.pk}/change/"
+    address = f"/admin/orchestrator/agent/{demo_tenant.agent.pk}/change/"
     page = admin.open(address)
     page.get_by_label("Persona").fill("Typed for ten minutes.")
     page.locator("input[name=tools]").first.check()
@@ -82,13 +82,13 @@ def test_entries_outlive_the_session_on_the_page_of_a_row(
 
 
 def test_entries_are_for_the_same_person_and_without_passwords(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    with tenant_scope(standing_aurora.tenant.id):
+    with tenant_scope(demo_tenant.tenant.id):
         User.objects.create_superuser("other", password=PASSWORD)
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     admin.log_in("admin")
-    page = admin.open(f"/admin/agents/{standing_aurora.agent.pk}/questions/")
+    page = admin.open(f"/admin/agents/{demo_tenant.agent.pk}/questions/")
     page.get_by_label("Question", exact=True).fill("Of admin alone?")
     end_session(page)
     page.get_by_role("button", name="Save and ask").click()
@@ -104,23 +104,23 @@ def test_entries_are_for_the_same_person_and_without_passwords(
 
 
 def test_a_login_in_another_tab_keeps_entries_too(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     admin.log_in("admin")
-    address = f"/admin/agents/{standing_aurora.agent.pk}/questions/"
+    address = f"/admin/agents/{demo_tenant.agent.pk}/questions/"
     page = admin.open(address)
     page.get_by_label("Question", exact=True).fill("Sent with an old token?")
     page.context.clear_cookies(name="csrftoken")
     page.get_by_role("button", name="Save and ask").click()
     expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
-    assert [text for text in admin.complaints if "403" not in text] == []
-    admin.complaints.clear()
+    assert [text for text in admin.errors if "403" not in text] == []
+    admin.errors.clear()
     admin.open(address)
     expect(page.get_by_text(FILLED_IN)).to_be_visible()
     expect(page.get_by_label("Question", exact=True)).to_have_value("Sent with an old token?")
     page.get_by_role("button", name="Save and ask").click()
     expect(page.get_by_role("rowheader", name="Sent with an old token?")).to_be_visible()
     expect(page.get_by_text(FILLED_IN)).to_have_count(0)
-    with tenant_scope(standing_aurora.tenant.id):
+    with tenant_scope(demo_tenant.tenant.id):
         SavedQuestion.objects.get(content="Sent with an old token?").delete()

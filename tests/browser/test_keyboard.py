@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Aurora, Visitor
+from tests.browser.conftest import Aurora, BrowserUser
 
 
 def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     admin.log_in("admin")
     page = admin.open("/admin/memory/message/")
 
@@ -74,9 +74,9 @@ def test_menus_opened_by_keyboard_close_on_escape_and_restore_focus(
 
 
 def test_empty_list_shows_the_reason_and_a_link_back(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     admin.log_in("admin")
     page = admin.open("/admin/memory/message/?from=1999-01-01&to=1999-01-02")
     expect(page.get_by_text("No message matches these filters.")).to_be_visible()

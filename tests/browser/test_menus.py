@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Aurora, Visitor
+from tests.browser.conftest import Aurora, BrowserUser
 
 
 def test_menus_work_and_no_text_is_evaluated(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     page = admin.page
     answer = page.goto(f"{admin.url}/admin/login/")
     assert answer is not None

@@ -6,11 +6,11 @@ from django.core.management import call_command
 from playwright.sync_api import expect
 
 from tests import database
-from tests.browser.conftest import PASSWORD, Aurora, Visitor
+from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
 
 
 def test_an_operator_creates_a_tenant_and_invites_its_first_admin(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
     operator = visit("localhost")
     operator.log_in("olga")

@@ -12,13 +12,13 @@ from typing import Any
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import USER, Aurora, Visitor
+from tests.browser.conftest import USER, Aurora, BrowserUser
 
 QUESTION = "Which food allergy do I have?"
 # Rules of axe for a further size or scheme: colours, and content that only appears there. One page
 # has all rules, because the frame of all pages is the same.
-OF_A_LOOK = ["color-contrast", "link-in-text-block", "scrollable-region-focusable"]
-OF_ALL = "dashboard"
+RULES_OF_VARIANTS = ["color-contrast", "link-in-text-block", "scrollable-region-focusable"]
+PAGE_WITH_ALL_RULES = "dashboard"
 # The folder of the pictures.
 PICTURES = os.environ.get("KONSTRUCT_PICTURES")
 # Charts, marked words, empty results and long timelines, which test_every_page.py does not have.
@@ -74,14 +74,14 @@ def pages_of(aurora: Aurora) -> dict[str, str]:
     }
 
 
-def looks() -> list[tuple[str, str]]:
+def page_variants() -> list[tuple[str, str]]:
     """Yield sizes and schemes: two that differ in both, or all of them for the pictures."""
     if PICTURES:
         return [(size, scheme) for size in SIZES for scheme in ("light", "dark")]
     return [("wide", "light"), ("narrow", "dark")]
 
 
-def look(visitor: Visitor, name: str, path: str) -> list[tuple[str, ...]]:
+def look(visitor: BrowserUser, name: str, path: str) -> list[tuple[str, ...]]:
     """Open a page. Return the findings of axe."""
     return look_at(visitor.open(path), name)
 
@@ -92,7 +92,7 @@ def look_at(page: Page, name: str) -> list[tuple[str, ...]]:
     # Alpine has rendered the page.
     expect(page.locator("[x-cloak]")).to_have_count(0)
     options: dict[str, Any] = {"resultTypes": ["violations"]}
-    for size, scheme in looks():
+    for size, scheme in page_variants():
         page.set_viewport_size(SIZES[size])
         # Unfold reads the scheme of the browser when a page opens, and later its own button.
         page.emulate_media(color_scheme=scheme)
@@ -115,24 +115,24 @@ def look_at(page: Page, name: str) -> list[tuple[str, ...]]:
             if rule["impact"] != "minor"
             for node in rule["nodes"]
         ]
-        if name != OF_ALL:
-            options["runOnly"] = OF_A_LOOK
+        if name != PAGE_WITH_ALL_RULES:
+            options["runOnly"] = RULES_OF_VARIANTS
     return serious
 
 
 def test_pages_with_a_month_of_data_are_accessible(
-    standing_aurora: Aurora, visit: Callable[..., Visitor], settings: Any
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser], settings: Any
 ) -> None:
     settings.SLACK_CLIENT_ID = settings.SLACK_CLIENT_SECRET = "client"
     settings.SLACK_SIGNING_SECRET = "secret"
     operators = {
         "tenants": "/admin/tenants/tenant/",
-        "tenant": f"/admin/tenants/tenant/{standing_aurora.tenant.id}/change/",
+        "tenant": f"/admin/tenants/tenant/{demo_tenant.tenant.id}/change/",
     }
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     found = look(admin, "login", "/admin/login/")
     admin.log_in("admin")
-    for name, path in pages_of(standing_aurora).items():
+    for name, path in pages_of(demo_tenant).items():
         if PICTURES or name in WITH_A_MONTH_OF_DATA:
             found += look(admin, name, path)
     operator = visit("localhost")
@@ -143,11 +143,11 @@ def test_pages_with_a_month_of_data_are_accessible(
 
 
 def test_what_users_said_does_nothing_in_the_page(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     admin.log_in("admin")
-    admin.page.on("dialog", lambda dialog: admin.complaints.append(dialog.message))
+    admin.page.on("dialog", lambda dialog: admin.errors.append(dialog.message))
     for path in ("/admin/conversations/?user=noa", "/admin/people/person/?user=noa"):
         admin.open(path)
         admin.page.locator('.k a[href^="/admin/conversations/"]').last.click()

@@ -9,15 +9,15 @@ from memory.conversations.short_term import get_recent_messages
 from memory.models import Message
 from tenants.audit.models import AccessEvent, ErasureRequest
 from tenants.context import tenant_scope
-from tests.browser.conftest import USER, Aurora, Visitor
+from tests.browser.conftest import USER, Aurora, BrowserUser
 
 WINDOW = "The recent turns are cleared. Long-term memory stays."
 
 
 def test_an_admin_audits_what_an_agent_remembers(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    aurora = standing_aurora
+    aurora = demo_tenant
     admin = visit(aurora.host)
     admin.log_in("admin")
     page = admin.page

@@ -7,13 +7,13 @@ from playwright.sync_api import expect
 
 from konstruct.orchestrator.models import Escalation, ReplyReview
 from tenants.context import tenant_scope
-from tests.browser.conftest import Aurora, Visitor
+from tests.browser.conftest import Aurora, BrowserUser
 
 
 def test_a_click_on_a_day_of_a_chart_opens_its_rows(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     admin.log_in("admin")
     page = admin.open("/admin/?days=7")
     chart = page.get_by_role("region", name="Messages").locator("canvas")
@@ -27,19 +27,19 @@ def test_a_click_on_a_day_of_a_chart_opens_its_rows(
 
 
 def test_an_escalation_is_assigned_on_today_and_a_reply_marked_by_a_key(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    admin = visit(standing_aurora.host)
+    admin = visit(demo_tenant.host)
     admin.log_in("admin")
     page = admin.open("/admin/")
     page.get_by_role("region", name="Escalations").get_by_role("button", name="Assign").click()
     expect(page.get_by_text("Assigned to admin.")).to_be_visible()
-    with tenant_scope(standing_aurora.tenant.id):
-        assert Escalation.objects.get(pk=standing_aurora.escalation.pk).assigned_to == "admin"
+    with tenant_scope(demo_tenant.tenant.id):
+        assert Escalation.objects.get(pk=demo_tenant.escalation.pk).assigned_to == "admin"
     page.get_by_role("link", name="Review replies").click()
     expect(page.get_by_role("button", name="Unsure u")).to_be_visible()
     page.wait_for_load_state()  # the script of the shortcuts is deferred
     page.keyboard.press("w")
     expect(page.get_by_text("Marked as wrong.")).to_be_visible()
-    with tenant_scope(standing_aurora.tenant.id):
+    with tenant_scope(demo_tenant.tenant.id):
         assert ReplyReview.objects.latest("created_at").mark == "wrong"

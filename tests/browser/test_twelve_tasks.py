@@ -15,7 +15,7 @@ from memory.recall import recall
 from memory.recall.policy import RecallPolicy
 from tenants.context import tenant_scope
 from tests import database
-from tests.browser.conftest import USER, Aurora, Visitor
+from tests.browser.conftest import USER, Aurora, BrowserUser
 
 MAX_CLICKS = 5
 OLD_HOME = "I just moved to Antwerp."
@@ -41,7 +41,7 @@ def clicks(page: Page, expected: int) -> Iterator[None]:
     assert int(page.evaluate("sessionStorage.getItem('clicks')")) == expected
 
 
-def begin(visitor: Visitor, username: str) -> Page:
+def begin(visitor: BrowserUser, username: str) -> Page:
     """Log in; the first page is Today."""
     visitor.page.add_init_script(COUNT)
     visitor.log_in(username)
@@ -61,8 +61,8 @@ def find_person(page: Page, name: str) -> None:
     page.get_by_role("region", name="People").get_by_role("link").first.click()
 
 
-def test_all_about_a_person(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
-    page = begin(visit(standing_aurora.host), "admin")
+def test_all_about_a_person(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+    page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 2):
         find_person(page, "Peeters")
         expect(page.get_by_text("Lea Peeters", exact=True).first).to_be_visible()
@@ -71,8 +71,8 @@ def test_all_about_a_person(standing_aurora: Aurora, visit: Callable[..., Visito
         expect(page.get_by_text("Lea Peeters lives in Antwerp.").first).to_be_visible()
 
 
-def test_see_the_sources_of_a_reply(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
-    page = begin(visit(standing_aurora.host), "admin")
+def test_see_the_sources_of_a_reply(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+    page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 3):
         menu(page, "Conversations")
         page.get_by_label("User").fill(USER)
@@ -90,10 +90,10 @@ def recalled(aurora: Aurora, query: str) -> set[str]:
     return {hit.content for hit in result.hits}
 
 
-def test_correct_a_fact_and_verify(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
-    with tenant_scope(standing_aurora.tenant.id):
-        assert OLD_HOME in recalled(standing_aurora, "Where did you move to, Lea?")
-    page = begin(visit(standing_aurora.host), "admin")
+def test_correct_a_fact_and_verify(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+    with tenant_scope(demo_tenant.tenant.id):
+        assert OLD_HOME in recalled(demo_tenant, "Where did you move to, Lea?")
+    page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 5):
         menu(page, "Facts")
         page.locator("#searchbar").fill("Antwerp")
@@ -105,15 +105,15 @@ def test_correct_a_fact_and_verify(standing_aurora: Aurora, visit: Callable[...,
         expect(
             page.get_by_role("link", name="Lea Peeters lives in Brussels.").first
         ).to_be_visible()
-    with tenant_scope(standing_aurora.tenant.id):
+    with tenant_scope(demo_tenant.tenant.id):
         assert RecallExclusion.objects.filter(message__content=OLD_HOME).exists()
-        assert OLD_HOME not in recalled(standing_aurora, "Where did you move to, Lea?")
+        assert OLD_HOME not in recalled(demo_tenant, "Where did you move to, Lea?")
 
 
 def test_set_retention_with_a_preview(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    page = begin(visit(standing_aurora.host), "admin")
+    page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 3):
         menu(page, "Retention")
         page.locator("#result_list").get_by_role("link").first.click()
@@ -123,8 +123,8 @@ def test_set_retention_with_a_preview(
         expect(page.get_by_role("cell", name="messages", exact=True)).to_be_visible()
 
 
-def test_make_and_try_an_agent(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
-    page = begin(visit(standing_aurora.host), "admin")
+def test_make_and_try_an_agent(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+    page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 5):
         menu(page, "Agents")
         page.get_by_role("link", name="Add agent").click()
@@ -137,8 +137,8 @@ def test_make_and_try_an_agent(standing_aurora: Aurora, visit: Callable[..., Vis
         expect(page.locator(".k-turn-assistant").first).to_be_visible()
 
 
-def test_show_growth_and_quality(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
-    page = begin(visit(standing_aurora.host), "admin")
+def test_show_growth_and_quality(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+    page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 4):
         page.get_by_label("Range").select_option("30 days")
         page.get_by_role("button", name="Show", exact=True).click()
@@ -148,8 +148,8 @@ def test_show_growth_and_quality(standing_aurora: Aurora, visit: Callable[..., V
         expect(page.get_by_role("columnheader", name="Messages", exact=True)).to_be_visible()
 
 
-def test_roll_a_key(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
-    page = begin(visit(standing_aurora.host), "admin")
+def test_roll_a_key(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+    page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 3):
         menu(page, "API keys")
         page.get_by_role("link", name="Roll", exact=True).first.click()
@@ -157,8 +157,8 @@ def test_roll_a_key(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> N
         expect(page.get_by_role("heading", name="Copy the key now")).to_be_visible()
 
 
-def test_export_for_an_auditor(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
-    page = begin(visit(standing_aurora.host), "admin")
+def test_export_for_an_auditor(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+    page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 2):
         menu(page, "Access log")
         with page.expect_download() as download:
@@ -166,8 +166,8 @@ def test_export_for_an_auditor(standing_aurora: Aurora, visit: Callable[..., Vis
     assert download.value.path().read_text().count("\n") > 3
 
 
-def test_find_by_similar_meaning(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(standing_aurora.host)
+def test_find_by_similar_meaning(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+    visitor = visit(demo_tenant.host)
     page = begin(visitor, "admin")
     with clicks(page, 1):
         menu(page, "Search")
@@ -184,8 +184,8 @@ def test_find_by_similar_meaning(standing_aurora: Aurora, visit: Callable[..., V
         expect(found.get_by_text("shellfish").first).to_be_visible()
 
 
-def test_settle_an_escalation(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
-    page = begin(visit(standing_aurora.host), "admin")
+def test_settle_an_escalation(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
+    page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 3):
         page.get_by_role("region", name="Escalations").locator(".k-item a").first.click()
         page.get_by_label("Answer", exact=False).first.fill("The ferry leaves at nine.")
@@ -194,7 +194,7 @@ def test_settle_an_escalation(standing_aurora: Aurora, visit: Callable[..., Visi
         expect(page.get_by_text("resolved", exact=True).first).to_be_visible()
 
 
-def test_operate_tenants(standing_aurora: Aurora, visit: Callable[..., Visitor]) -> None:
+def test_operate_tenants(demo_tenant: Aurora, visit: Callable[..., BrowserUser]) -> None:
     page = begin(visit("localhost"), "olga")
     with clicks(page, 5):
         menu(page, "Tenants")
@@ -208,9 +208,9 @@ def test_operate_tenants(standing_aurora: Aurora, visit: Callable[..., Visitor])
 
 
 def test_erase_a_person_and_hand_over_the_receipt(
-    standing_aurora: Aurora, visit: Callable[..., Visitor]
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
-    page = begin(visit(standing_aurora.host), "admin")
+    page = begin(visit(demo_tenant.host), "admin")
     with clicks(page, 5):
         find_person(page, "Duarte")
         page.get_by_role("link", name="Request erasure").click()

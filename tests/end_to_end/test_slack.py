@@ -12,7 +12,7 @@ import pytest
 from konstruct.channels.delivery.rendering import PLACEHOLDER
 from tests.end_to_end.deployment import Deployment, Tenant, eventually
 from tests.servers.llm import Answer
-from tests.servers.slack import SlackServer, mention, said, signed
+from tests.servers.slack import SlackServer, mention, message_event, signed
 
 EVENTS = "/channels/slack/events/"
 
@@ -86,9 +86,9 @@ def answers_and_threads(world: World) -> None:
     world.wait("T1", "C1", ["Hello *Maria*."])
     assert world.shown("T1", "C1") == [[PLACEHOLDER.text, "Hello *Maria*."]]
     in_thread = {"channel": "C1", "thread_ts": "1700000001.1"}
-    assert world.tell(said("T1", "And you?", **in_thread)) == 200
-    assert world.tell(said("T1", "Not for you", channel="C1")) == 200
-    direct = said("T1", "Between us", channel="D1", channel_type="im")
+    assert world.tell(message_event("T1", "And you?", **in_thread)) == 200
+    assert world.tell(message_event("T1", "Not for you", channel="C1")) == 200
+    direct = message_event("T1", "Between us", channel="D1", channel_type="im")
     assert world.tell(direct) == 200
     world.wait("T1", "D1", ["Noted."])
     world.wait("T1", "C1", ["Hello *Maria*.", "Noted."])

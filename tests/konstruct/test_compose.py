@@ -16,7 +16,7 @@ from tests.konstruct.running import PROJECT
 SETTINGS = [str(each) for each in (PROJECT / "konstruct" / "settings").glob("*.py")]
 TEXT = (PROJECT / "docker-compose.yml").read_text()
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
-OURS = ("migrate", "web", *WORKERS, "beat", "owner")
+PROJECT_SERVICES = ("migrate", "web", *WORKERS, "beat", "owner")
 # Settings of the image or of the command, and those without a meaning in a container.
 OWNERS = {"DATABASE_OWNER_URL", "TENANT_DATABASES_OWNER"}
 NOT_PASSED = {
@@ -37,7 +37,7 @@ SET_BY_CHART = {"DEBUG", "HEARTBEAT_FILE", "METRICS_ADDRESS", "METRICS_DIR", "PO
 
 
 def test_the_services_are_those_of_the_real_thing() -> None:
-    assert set(SERVICES) == {"postgres", "valkey", *OURS, "backup"}
+    assert set(SERVICES) == {"postgres", "valkey", *PROJECT_SERVICES, "backup"}
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVICES) - {"migrate", "backup"}))
@@ -56,7 +56,7 @@ def test_services_start_after_migrations(name: str) -> None:
     }
 
 
-@pytest.mark.parametrize("name", [*OURS, "backup"])
+@pytest.mark.parametrize("name", [*PROJECT_SERVICES, "backup"])
 def test_our_processes_write_below_tmp_alone_and_have_no_capabilities(name: str) -> None:
     service = SERVICES[name]
     assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
@@ -206,7 +206,7 @@ def test_copied_files_exist_and_are_in_the_build_context() -> None:
 SERVERS = yaml.safe_load((PROJECT / "deploy" / "compose.servers.yml").read_text())
 
 
-@pytest.mark.parametrize("name", [*OURS, "backup"])
+@pytest.mark.parametrize("name", [*PROJECT_SERVICES, "backup"])
 def test_of_three_servers_the_application_sees_poolers_and_the_owner_postgres(name: str) -> None:
     environment = SERVERS["services"][name]["environment"]
     urls = [

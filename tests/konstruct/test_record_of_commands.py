@@ -24,7 +24,7 @@ from tenants.context import tenant_scope
 from tenants.management.refused import RefusedCommand
 from tenants.models import Tenant
 
-OURS = (
+PROJECT_APPS = (
     "konstruct",
     "konstruct.api",
     "konstruct.channels",
@@ -70,7 +70,7 @@ def events(tenant: Tenant) -> list[AccessEvent]:
         return list(AccessEvent.objects.order_by("id"))
 
 
-def the_one(tenant: Tenant) -> AccessEvent:
+def only_event(tenant: Tenant) -> AccessEvent:
     (event,) = events(tenant)
     assert (event.actor_kind, event.actor) == ("operator", getpass.getuser())
     assert event.address is None
@@ -81,14 +81,14 @@ def test_every_command_is_recorded_or_declared_exempt() -> None:
     commands = {
         name
         for name, app in get_commands().items()
-        if app in OURS and not isinstance(load_command_class(app, name), RefusedCommand)
+        if app in PROJECT_APPS and not isinstance(load_command_class(app, name), RefusedCommand)
     }
     assert commands == RECORDED | OF_OPERATORS | CHANGE_NOTHING_OF_A_TENANT.keys()
 
 
 def test_an_agent(tenant_a: Tenant) -> None:
     call_command("create_agent", tenant="tenant-a", name="ada", persona="Kind.", verbosity=0)
-    event = the_one(tenant_a)
+    event = only_event(tenant_a)
     with tenant_scope(tenant_a.id):
         agent = Agent.objects.get()
     assert (event.action, event.subject, event.agent_id) == ("create", "agent", agent.pk)
@@ -99,7 +99,7 @@ def test_an_agent(tenant_a: Tenant) -> None:
 def test_a_key(tenant_a: Tenant, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("create_api_key", tenant="tenant-a", name="billing", user="eve")
     text = capsys.readouterr().out.strip()
-    event = the_one(tenant_a)
+    event = only_event(tenant_a)
     assert (event.action, event.subject, event.user_id) == ("create", "API key", "eve")
     with tenant_scope(tenant_a.id):
         key = ApiKey.objects.get()
@@ -113,7 +113,7 @@ def test_a_person(tenant_a: Tenant) -> None:
     call_command(
         "create_tenant_admin", tenant="tenant-a", username="zoe", password=password, verbosity=0
     )
-    event = the_one(tenant_a)
+    event = only_event(tenant_a)
     assert (event.action, event.subject) == ("create", "user")
     assert event.detail["after"]["username"] == "zoe"
     assert "password" not in event.detail["after"]
@@ -149,7 +149,7 @@ def test_imports_and_exports(tenant_a: Tenant, tenant_b: Tenant, tmp_path: Path)
     assert imported.detail["file"] == str(lines)
     assert (exported.action, exported.user_id) == ("export", "eve")
     call_command("import_memory", str(archive), tenant="tenant-b", verbosity=0)
-    event = the_one(tenant_b)
+    event = only_event(tenant_b)
     assert (event.action, event.subject) == ("import", "memory")
     assert event.detail["exported_from"] == "tenant-a"
     assert event.detail["new"]["messages"] == 1
@@ -184,7 +184,7 @@ def test_repairs_and_vectors(tenant_a: Tenant) -> None:
     call_command("verify_memory", tenant="tenant-a", verbosity=0)
     assert events(tenant_a) == []
     call_command("verify_memory", tenant="tenant-a", repair=True, verbosity=0)
-    event = the_one(tenant_a)
+    event = only_event(tenant_a)
     assert event.detail == {"command": "verify_memory", "repair": True}
     call_command("reembed", tenant="tenant-a", verbosity=0)
     assert events(tenant_a)[-1].subject == "vectors"

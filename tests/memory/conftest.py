@@ -18,7 +18,7 @@ from memory.models import Message
 AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 USER = "U024BE7LH"
 # No server uses port 1.
-NOBODY = {
+UNREACHABLE_SERVER = {
     "default": {
         "BACKEND": "django_redis.cache.RedisCache",
         "LOCATION": "redis://127.0.0.1:1/0",
@@ -71,11 +71,11 @@ def add_exchange(record_exchange: Callable[..., list[Turn]]) -> Callable[..., li
 @pytest.fixture
 def cache_away() -> Callable[[], AbstractContextManager[None]]:
     """``with cache_away():`` the cache cannot be reached."""
-    return lambda: override_settings(CACHES=NOBODY)
+    return lambda: override_settings(CACHES=UNREACHABLE_SERVER)
 
 
 @pytest.fixture
-def at_once() -> Callable[..., list[Any]]:
+def run_concurrently() -> Callable[..., list[Any]]:
     """Run a function for each argument in its own thread, with its own connection."""
 
     def run(function: Callable[[Any], Any], arguments: list[Any]) -> list[Any]:

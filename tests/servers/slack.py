@@ -332,7 +332,7 @@ def mention(workspace: str, text: str, **fields: Any) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def said(workspace: str, text: str, **fields: Any) -> dict[str, Any]:
+def message_event(workspace: str, text: str, **fields: Any) -> dict[str, Any]:
     """Return a message in a channel; with `channel_type="im"`, a direct one to the bot."""
     defaults = {"type": "message", "user": "U1", "channel": "C1", "channel_type": "channel"}
     return event(workspace, **{**defaults, "ts": fresh_ts(), "text": text, **fields})

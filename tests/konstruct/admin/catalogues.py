@@ -25,7 +25,7 @@ PACKAGES: Final = ("konstruct", "memory", "tenants")
 MARKERS: Final = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext"}
 CONSTANT: Final = re.compile(r"""_\(("[^"]+"|'[^']+')\)""")
 # Texts with another meaning in Django, or without a translation there.
-OURS: Final = frozenset(
+PROJECT_TEXTS: Final = frozenset(
     (
         *("History", "Save and add another", "Save and continue editing"),
         *("Arguments", "Field", "Messages", "None", "Save", "Sessions", "Views", "active"),
@@ -230,7 +230,7 @@ def _known() -> frozenset[str]:
 
 
 def _is_known(text: str) -> bool:
-    return text in _known() - OURS
+    return text in _known() - PROJECT_TEXTS
 
 
 def catalogue(language: str) -> polib.POFile:

@@ -27,7 +27,7 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.extracted import propose
 
 MARKUP = "<script>alert(1)</script>"
-SAID = (
+CONTENTS = (
     "My sister lives in Lisbon and visits in May.",
     f"I am allergic to shellfish {MARKUP}",
     "Where does my sister live?",
@@ -108,7 +108,7 @@ def populate(
 
     def make(program: Program) -> Program:
         tenant_id, agent_id = program.tenant.id, program.agent.id
-        for content in SAID:
+        for content in CONTENTS:
             send_message(program, content)
             drain(tenant_id)
         clear_window(tenant_id, agent_id, "maria")
@@ -158,7 +158,7 @@ def add_pending(send_message: Callable[..., Message]) -> Callable[[Program], Pro
         with tenant_scope(program.tenant.id):
             identity = channel_identities.identity_of("slack", "T1", "U1", "Maria")
             channel_identities.link(identity, "maria", by="eva")
-            message = Message.objects.filter(content=SAID[0]).earliest("number")
+            message = Message.objects.filter(content=CONTENTS[0]).earliest("number")
         propose(message, "Lisbon", "Maria's sister lives in Lisbon.", slot="sister_city")
         return program
 

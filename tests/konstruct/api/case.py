@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.konstruct.api.said import Said
+from tests.konstruct.api.seed_data import SeedData
 
 
 @dataclass(frozen=True)
@@ -16,13 +16,13 @@ class Case:
     to Postgres, equal for any number of rows.
     """
 
-    path: Callable[[Said], str]
+    path: Callable[[SeedData], str]
     foreign: int
     messages: int
-    body: Callable[[Said], Any] | None = None
+    body: Callable[[SeedData], Any] | None = None
     # The status for a key of the same tenant that is bound to an unknown user.
-    stranger: int = 403
+    narrow: int = 403
 
 
-def ada(said: Said) -> str:
-    return str(said.program.agent.id)
+def ada(seed: SeedData) -> str:
+    return str(seed.program.agent.id)

@@ -16,7 +16,7 @@ from tenants.models import Tenant
 from tenants.servers import MAIN
 from tests import database
 from tests.konstruct.api.routes import graph
-from tests.konstruct.api.said import Said, said_something, talk
+from tests.konstruct.api.seed_data import SeedData, create_seed_data, talk
 from tests.konstruct.conftest import Program
 
 
@@ -27,16 +27,16 @@ def _no_wait_for_completions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def said(
+def seed(
     module_transaction: Callable[[], AbstractContextManager[None]], module_program: Program
-) -> Said:
+) -> SeedData:
     """Rows of a tenant with conversations, created once for all tests of a module."""
     with module_transaction():
-        return said_something(module_program)
+        return create_seed_data(module_program)
 
 
 @pytest.fixture(scope="module")
-def committed_said(django_db_setup: None, django_db_blocker: Any) -> Iterator[Said]:
+def committed_seed(django_db_setup: None, django_db_blocker: Any) -> Iterator[SeedData]:
     """The same rows and two sessions, committed, for modules whose tests roll back."""
     with django_db_blocker.unblock():
         # The first transaction of a connection checks if it is pooled.
@@ -44,8 +44,8 @@ def committed_said(django_db_setup: None, django_db_blocker: Any) -> Iterator[Sa
             tenant = Tenant.objects.get(slug="tenant-a")
         agent = create_agent(tenant_id=tenant.id, name="ada", system_prompt="You are Ada.")
         _, key = issue_key(tenant_id=tenant.id, name="tests", scopes=KeyScope.values)
-        said = said_something(Program(tenant, agent, str(key)))
-        for thread in (graph(said), "another"):
-            talk(said.program, thread, "Hello")
-        yield said
+        seed = create_seed_data(Program(tenant, agent, str(key)))
+        for thread in (graph(seed), "another"):
+            talk(seed.program, thread, "Hello")
+        yield seed
         database.remove_committed_rows()

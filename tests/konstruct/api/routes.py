@@ -12,32 +12,32 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from konstruct.api.http.views import ApiView
 from tests.konstruct.api.case import Case, ada
-from tests.konstruct.api.said import Said
+from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.interfaces import mem0_routes
 
 V1 = "/api/v1/"
 
 
-def at(path: str, **query: Callable[[Said], Any]) -> Callable[[Said], str]:
+def at(path: str, **query: Callable[[SeedData], Any]) -> Callable[[SeedData], str]:
     """Return a function that formats the address with ids of the fixture."""
 
-    def address(said: Said) -> str:
-        parameters = {name: value(said) for name, value in query.items()}
+    def address(seed: SeedData) -> str:
+        parameters = {name: value(seed) for name, value in query.items()}
         return V1 + path + (f"?{urlencode(parameters)}" if parameters else "")
 
     return address
 
 
-def maria(said: Said) -> str:
+def maria(seed: SeedData) -> str:
     return "maria"
 
 
-def graph(said: Said) -> str:
+def graph(seed: SeedData) -> str:
     """Return the thread of a LangGraph graph. Its name is the tenant's own."""
-    return f"graph-{ada(said)}"
+    return f"graph-{ada(seed)}"
 
 
-def checkpoint(said: Said) -> dict[str, Any]:
+def checkpoint(seed: SeedData) -> dict[str, Any]:
     state = {"v": 4, "id": "1f0", "ts": "2026-03-14T09:30:00Z", "channel_versions": {"a": "1"}}
     return {
         "thread_id": "new",
@@ -47,10 +47,10 @@ def checkpoint(said: Said) -> dict[str, Any]:
     }
 
 
-def line(said: Said) -> dict[str, str]:
+def line(seed: SeedData) -> dict[str, str]:
     return {
         "external_id": "e9",
-        "agent": ada(said),
+        "agent": ada(seed),
         "user_id": "theo",
         "thread_id": "old",
         "role": "user",
@@ -60,7 +60,7 @@ def line(said: Said) -> dict[str, str]:
 
 
 OF_MARIA = {"agent": ada, "user_id": maria}
-T1 = {"thread_id": lambda said: "t1"}
+T1 = {"thread_id": lambda seed: "t1"}
 ITEMS = "conversations/items/"
 RUNS = "extraction-runs/"
 
@@ -71,35 +71,35 @@ CASES: dict[tuple[str, str], Case] = {
         at("messages/"),
         foreign=422,
         messages=3,
-        body=lambda said: {"agent": ada(said), "user_id": "maria", "content": "Hello"},
+        body=lambda seed: {"agent": ada(seed), "user_id": "maria", "content": "Hello"},
     ),
     ("message", "GET"): Case(
-        lambda said: f"{V1}messages/{said.sent['id']}/", foreign=404, messages=3, stranger=404
+        lambda seed: f"{V1}messages/{seed.sent['id']}/", foreign=404, messages=3, narrow=404
     ),
     ("message", "DELETE"): Case(
-        lambda said: f"{V1}messages/{said.sent['id']}/", foreign=404, messages=4, stranger=404
+        lambda seed: f"{V1}messages/{seed.sent['id']}/", foreign=404, messages=4, narrow=404
     ),
     ("exclusions", "GET"): Case(
-        lambda said: f"{V1}messages/{said.excluded}/exclusions/",
+        lambda seed: f"{V1}messages/{seed.excluded}/exclusions/",
         foreign=404,
         messages=3,
-        stranger=404,
+        narrow=404,
     ),
     ("exclusions", "POST"): Case(
-        lambda said: f"{V1}messages/{said.excluded}/exclusions/",
+        lambda seed: f"{V1}messages/{seed.excluded}/exclusions/",
         foreign=404,
         messages=6,
-        body=lambda said: {"start": 5, "end": 6, "reason": "A joke."},
-        stranger=404,
+        body=lambda seed: {"start": 5, "end": 6, "reason": "A joke."},
+        narrow=404,
     ),
     ("exclusion", "DELETE"): Case(
-        lambda said: f"{V1}messages/{said.excluded}/exclusions/{said.exclusion}/",
+        lambda seed: f"{V1}messages/{seed.excluded}/exclusions/{seed.exclusion}/",
         foreign=404,
         messages=7,
-        stranger=404,
+        narrow=404,
     ),
     ("transcript", "DELETE"): Case(
-        at("conversations/transcript/", **OF_MARIA, thread_id=lambda said: "t1"),
+        at("conversations/transcript/", **OF_MARIA, thread_id=lambda seed: "t1"),
         foreign=422,
         messages=3,
     ),
@@ -108,61 +108,61 @@ CASES: dict[tuple[str, str], Case] = {
         # Each line has its own result: 200, and this one is invalid.
         foreign=200,
         messages=5,
-        body=lambda said: {"messages": [line(said)]},
+        body=lambda seed: {"messages": [line(seed)]},
     ),
     ("agents", "GET"): Case(at("agents/"), foreign=200, messages=2),
     ("agents", "POST"): Case(
-        at("agents/"), foreign=201, messages=15, body=lambda said: {"name": f"new {uuid4().hex}"}
+        at("agents/"), foreign=201, messages=15, body=lambda seed: {"name": f"new {uuid4().hex}"}
     ),
-    ("agent", "GET"): Case(lambda said: f"{V1}agents/{ada(said)}/", foreign=404, messages=3),
+    ("agent", "GET"): Case(lambda seed: f"{V1}agents/{ada(seed)}/", foreign=404, messages=3),
     ("agent", "PATCH"): Case(
-        lambda said: f"{V1}agents/{ada(said)}/",
+        lambda seed: f"{V1}agents/{ada(seed)}/",
         foreign=404,
         messages=17,
-        body=lambda said: {"persona": "Evil."},
+        body=lambda seed: {"persona": "Evil."},
     ),
     ("agent-versions", "GET"): Case(
-        lambda said: f"{V1}agents/{said.other.pk}/versions/", foreign=404, messages=3
+        lambda seed: f"{V1}agents/{seed.other.pk}/versions/", foreign=404, messages=3
     ),
     ("restore-agent", "POST"): Case(
-        lambda said: f"{V1}agents/{said.other.pk}/versions/1/restore/",
+        lambda seed: f"{V1}agents/{seed.other.pk}/versions/1/restore/",
         foreign=404,
         messages=20,
-        body=lambda said: {},
+        body=lambda seed: {},
     ),
     ("dry-runs", "POST"): Case(
-        lambda said: f"{V1}agents/{said.other.pk}/dry-runs/",
+        lambda seed: f"{V1}agents/{seed.other.pk}/dry-runs/",
         foreign=404,
         messages=24,
-        body=lambda said: {"content": "Who are you?", "draft": {"persona": "Kind."}},
+        body=lambda seed: {"content": "Who are you?", "draft": {"persona": "Kind."}},
     ),
     ("questions", "GET"): Case(
-        lambda said: f"{V1}agents/{said.other.pk}/questions/", foreign=404, messages=3
+        lambda seed: f"{V1}agents/{seed.other.pk}/questions/", foreign=404, messages=3
     ),
     ("questions", "POST"): Case(
-        lambda said: f"{V1}agents/{said.other.pk}/questions/",
+        lambda seed: f"{V1}agents/{seed.other.pk}/questions/",
         foreign=404,
         messages=8,
-        body=lambda said: {"content": "Who are you?"},
+        body=lambda seed: {"content": "Who are you?"},
     ),
     ("question", "GET"): Case(
-        lambda said: f"{V1}agents/{said.other.pk}/questions/{said.question}/",
+        lambda seed: f"{V1}agents/{seed.other.pk}/questions/{seed.question}/",
         foreign=404,
         messages=3,
     ),
     ("question", "DELETE"): Case(
-        lambda said: f"{V1}agents/{said.other.pk}/questions/{said.question}/",
+        lambda seed: f"{V1}agents/{seed.other.pk}/questions/{seed.question}/",
         foreign=404,
         messages=6,
     ),
     ("question-answers", "GET"): Case(
-        lambda said: f"{V1}agents/{said.other.pk}/questions/answers/", foreign=404, messages=3
+        lambda seed: f"{V1}agents/{seed.other.pk}/questions/answers/", foreign=404, messages=3
     ),
     ("question-run", "GET"): Case(
-        lambda said: f"{V1}agents/{said.other.pk}/questions/run/", foreign=404, messages=5
+        lambda seed: f"{V1}agents/{seed.other.pk}/questions/run/", foreign=404, messages=5
     ),
     ("question-run", "POST"): Case(
-        lambda said: f"{V1}agents/{said.other.pk}/questions/run/", foreign=404, messages=6
+        lambda seed: f"{V1}agents/{seed.other.pk}/questions/run/", foreign=404, messages=6
     ),
     ("conversations", "GET"): Case(at("conversations/", **OF_MARIA), foreign=422, messages=3),
     ("transcript", "GET"): Case(
@@ -173,8 +173,8 @@ CASES: dict[tuple[str, str], Case] = {
         at(ITEMS),
         foreign=422,
         messages=7,
-        body=lambda said: {
-            "agent": ada(said),
+        body=lambda seed: {
+            "agent": ada(seed),
             "user_id": "maria",
             "thread_id": "t1",
             "items": [{"item": {}, "said": {"role": "user", "content": "Hello"}}],
@@ -182,14 +182,14 @@ CASES: dict[tuple[str, str], Case] = {
     ),
     ("conversation-items", "DELETE"): Case(at(ITEMS, **OF_MARIA, **T1), foreign=422, messages=4),
     ("conversation-item", "DELETE"): Case(
-        lambda said: f"{V1}{ITEMS}{said.item}/", foreign=404, messages=4, stranger=404
+        lambda seed: f"{V1}{ITEMS}{seed.item}/", foreign=404, messages=4, narrow=404
     ),
     ("chat-completions", "POST"): Case(
-        lambda said: "/v1/chat/completions",
+        lambda seed: "/v1/chat/completions",
         foreign=404,
         messages=6,
-        body=lambda said: {
-            "model": ada(said),
+        body=lambda seed: {
+            "model": ada(seed),
             "user": "maria",
             "messages": [{"role": "user", "content": "Hello"}],
             "stream": True,
@@ -199,10 +199,10 @@ CASES: dict[tuple[str, str], Case] = {
         at("context/compile/"),
         foreign=422,
         messages=6,
-        body=lambda said: {
-            "agent": ada(said),
+        body=lambda seed: {
+            "agent": ada(seed),
             "user_id": "maria",
-            "thread_id": graph(said),
+            "thread_id": graph(seed),
             "task": "What do I drink?",
         },
     ),
@@ -211,107 +211,107 @@ CASES: dict[tuple[str, str], Case] = {
         at("escalations/"),
         foreign=422,
         messages=7,
-        body=lambda said: {
-            "agent": ada(said),
+        body=lambda seed: {
+            "agent": ada(seed),
             "user_id": "maria",
             "thread_id": "t1",
             "reason": "Help.",
         },
     ),
     ("escalation", "GET"): Case(
-        lambda said: f"{V1}escalations/{said.escalation}/", foreign=404, messages=4, stranger=404
+        lambda seed: f"{V1}escalations/{seed.escalation}/", foreign=404, messages=4, narrow=404
     ),
     ("assignment", "PUT"): Case(
-        lambda said: f"{V1}escalations/{said.escalation}/assignment/",
+        lambda seed: f"{V1}escalations/{seed.escalation}/assignment/",
         foreign=404,
         messages=6,
-        body=lambda said: {"assigned_to": ""},
-        stranger=404,
+        body=lambda seed: {"assigned_to": ""},
+        narrow=404,
     ),
     ("resolution", "POST"): Case(
-        lambda said: f"{V1}escalations/{said.escalation}/resolution/",
+        lambda seed: f"{V1}escalations/{seed.escalation}/resolution/",
         foreign=404,
         messages=8,
-        body=lambda said: {"let_agent_answer": True},
-        stranger=404,
+        body=lambda seed: {"let_agent_answer": True},
+        narrow=404,
     ),
     ("extraction-runs", "GET"): Case(at(RUNS, **OF_MARIA), foreign=422, messages=3),
     ("extraction-runs", "POST"): Case(
         at(RUNS),
         foreign=422,
         messages=13,
-        body=lambda said: {"agent": ada(said), "user_id": "maria", "thread_id": "t1"},
+        body=lambda seed: {"agent": ada(seed), "user_id": "maria", "thread_id": "t1"},
     ),
-    ("extraction-run", "GET"): Case(lambda said: f"{V1}{RUNS}{said.run}/", foreign=404, messages=4),
+    ("extraction-run", "GET"): Case(lambda seed: f"{V1}{RUNS}{seed.run}/", foreign=404, messages=4),
     ("apply-extraction-run", "POST"): Case(
-        lambda said: f"{V1}{RUNS}{said.preview}/apply/", foreign=404, messages=12
+        lambda seed: f"{V1}{RUNS}{seed.preview}/apply/", foreign=404, messages=12
     ),
     ("roll-back-extraction-run", "POST"): Case(
-        lambda said: f"{V1}{RUNS}{said.run}/roll-back/", foreign=404, messages=22
+        lambda seed: f"{V1}{RUNS}{seed.run}/roll-back/", foreign=404, messages=22
     ),
     ("replay-extraction-run", "POST"): Case(
-        lambda said: f"{V1}{RUNS}{said.run}/replay/",
+        lambda seed: f"{V1}{RUNS}{seed.run}/replay/",
         foreign=404,
         messages=12,
-        body=lambda said: {},
+        body=lambda seed: {},
     ),
     ("compare-extraction-runs", "GET"): Case(
-        lambda said: f"{V1}{RUNS}{said.run}/comparison/?other={said.preview}",
+        lambda seed: f"{V1}{RUNS}{seed.run}/comparison/?other={seed.preview}",
         foreign=404,
         messages=4,
     ),
     ("extractions", "GET"): Case(at("extractions/", **OF_MARIA), foreign=422, messages=3),
     ("retry-extraction", "POST"): Case(
-        lambda said: f"{V1}extractions/{said.extraction}/retry/", foreign=404, messages=6
+        lambda seed: f"{V1}extractions/{seed.extraction}/retry/", foreign=404, messages=6
     ),
     ("facts", "GET"): Case(
-        at("facts/", agent=ada, user_id=lambda said: "vera"), foreign=422, messages=3
+        at("facts/", agent=ada, user_id=lambda seed: "vera"), foreign=422, messages=3
     ),
     ("facts", "POST"): Case(
         at("facts/"),
         foreign=422,
         messages=8,
-        body=lambda said: {"agent": ada(said), "user_id": "vera", "content": "Vera is tall."},
+        body=lambda seed: {"agent": ada(seed), "user_id": "vera", "content": "Vera is tall."},
     ),
     ("fact-batch", "POST"): Case(
         at("facts/batch/"),
         foreign=422,
         messages=8,
-        body=lambda said: {
-            "facts": [{"agent": ada(said), "user_id": "vera", "content": "Vera is tall."}]
+        body=lambda seed: {
+            "facts": [{"agent": ada(seed), "user_id": "vera", "content": "Vera is tall."}]
         },
     ),
     ("search-facts", "POST"): Case(
         at("facts/search/"),
         foreign=422,
         messages=4,
-        body=lambda said: {"agent": ada(said), "user_id": "vera", "query": "What does Vera like?"},
+        body=lambda seed: {"agent": ada(seed), "user_id": "vera", "query": "What does Vera like?"},
     ),
     ("fact", "GET"): Case(
-        lambda said: f"{V1}facts/{said.fact}/", foreign=404, messages=5, stranger=404
+        lambda seed: f"{V1}facts/{seed.fact}/", foreign=404, messages=5, narrow=404
     ),
     ("fact", "PATCH"): Case(
-        lambda said: f"{V1}facts/{said.fact}/",
+        lambda seed: f"{V1}facts/{seed.fact}/",
         foreign=404,
         messages=14,
-        body=lambda said: {"content": "Vera hates tea."},
-        stranger=404,
+        body=lambda seed: {"content": "Vera hates tea."},
+        narrow=404,
     ),
     ("fact", "DELETE"): Case(
-        lambda said: f"{V1}facts/{said.fact}/", foreign=404, messages=10, stranger=404
+        lambda seed: f"{V1}facts/{seed.fact}/", foreign=404, messages=10, narrow=404
     ),
     ("fact-history", "GET"): Case(
-        lambda said: f"{V1}facts/{said.fact}/history/", foreign=404, messages=4, stranger=404
+        lambda seed: f"{V1}facts/{seed.fact}/history/", foreign=404, messages=4, narrow=404
     ),
     **{
         (f"{decision}-fact", "POST"): Case(
-            lambda said, decision=decision, fact=fact: (  # type: ignore[misc]
-                f"{V1}facts/{getattr(said, fact)}/{decision}/"
+            lambda seed, decision=decision, fact=fact: (  # type: ignore[misc]
+                f"{V1}facts/{getattr(seed, fact)}/{decision}/"
             ),
             foreign=404,
             messages=messages,
-            body=lambda said: {"reason": "Checked."},
-            stranger=404,
+            body=lambda seed: {"reason": "Checked."},
+            narrow=404,
         )
         for decision, fact, messages in (
             ("confirm", "proposed", 10),
@@ -321,10 +321,10 @@ CASES: dict[tuple[str, str], Case] = {
         )
     },
     ("fact-events", "GET"): Case(
-        lambda said: f"{V1}facts/{said.rejected}/events/", foreign=404, messages=3, stranger=404
+        lambda seed: f"{V1}facts/{seed.rejected}/events/", foreign=404, messages=3, narrow=404
     ),
     ("fact-replies", "GET"): Case(
-        lambda said: f"{V1}facts/{said.fact}/replies/", foreign=404, messages=4, stranger=404
+        lambda seed: f"{V1}facts/{seed.fact}/replies/", foreign=404, messages=4, narrow=404
     ),
     ("identities", "GET"): Case(at("identities/"), foreign=200, messages=2),
     ("identities", "POST"): Case(
@@ -332,25 +332,25 @@ CASES: dict[tuple[str, str], Case] = {
         foreign=200,
         # One with a state before it.
         messages=8,
-        body=lambda said: {"channel": "slack", "native_id": f"U{uuid4()}"},
+        body=lambda seed: {"channel": "slack", "native_id": f"U{uuid4()}"},
     ),
     ("identity", "GET"): Case(
-        lambda said: f"{V1}identities/{said.identity}/", foreign=404, messages=3
+        lambda seed: f"{V1}identities/{seed.identity}/", foreign=404, messages=3
     ),
     ("identity-link", "PUT"): Case(
-        lambda said: f"{V1}identities/{said.identity}/link/",
+        lambda seed: f"{V1}identities/{seed.identity}/link/",
         foreign=404,
         messages=14,
         # Not theo: a person with an open erasure cannot be merged.
-        body=lambda said: {"user_id": "vera"},
+        body=lambda seed: {"user_id": "vera"},
     ),
     ("identity-link", "DELETE"): Case(
-        lambda said: f"{V1}identities/{said.identity}/link/", foreign=404, messages=9
+        lambda seed: f"{V1}identities/{seed.identity}/link/", foreign=404, messages=9
     ),
     ("sessions", "GET"): Case(at("sessions/"), foreign=200, messages=2),
-    ("session", "GET"): Case(lambda said: f"{V1}sessions/{graph(said)}/", foreign=404, messages=2),
+    ("session", "GET"): Case(lambda seed: f"{V1}sessions/{graph(seed)}/", foreign=404, messages=2),
     ("session", "DELETE"): Case(
-        lambda said: f"{V1}sessions/{graph(said)}/", foreign=404, messages=2
+        lambda seed: f"{V1}sessions/{graph(seed)}/", foreign=404, messages=2
     ),
     # They name a thread, which belongs to the caller in any tenant.
     ("checkpoints", "GET"): Case(at("checkpoints/", thread_id=graph), foreign=200, messages=2),
@@ -359,8 +359,8 @@ CASES: dict[tuple[str, str], Case] = {
         at("checkpoints/writes/"),
         foreign=204,
         messages=2,
-        body=lambda said: {
-            "thread_id": graph(said),
+        body=lambda seed: {
+            "thread_id": graph(seed),
             "checkpoint_id": "1f0",
             "task_id": "t",
             "writes": [{"channel": "a", "type": "json", "value": "MQ=="}],
@@ -370,76 +370,76 @@ CASES: dict[tuple[str, str], Case] = {
         at("memories/search/"),
         foreign=422,
         messages=6,
-        body=lambda said: {
-            "agent": ada(said),
+        body=lambda seed: {
+            "agent": ada(seed),
             "user_id": "maria",
             "query": "What do I drink?",
             "include": ["messages", "facts"],
         },
     ),
     ("search-everything", "GET"): Case(
-        at("search/", q=lambda said: "tea", **OF_MARIA), foreign=422, messages=19
+        at("search/", q=lambda seed: "tea", **OF_MARIA), foreign=422, messages=19
     ),
-    ("models", "GET"): Case(lambda said: "/v1/models", foreign=200, messages=3, stranger=200),
+    ("models", "GET"): Case(lambda seed: "/v1/models", foreign=200, messages=3, narrow=200),
     ("model", "GET"): Case(
-        lambda said: f"/v1/models/{ada(said)}", foreign=404, messages=3, stranger=200
+        lambda seed: f"/v1/models/{ada(seed)}", foreign=404, messages=3, narrow=200
     ),
     ("recall-events", "GET"): Case(at("recall-events/", **OF_MARIA), foreign=422, messages=3),
     ("recall-event", "GET"): Case(
-        lambda said: f"{V1}recall-events/{said.event.id}/", foreign=404, messages=6, stranger=404
+        lambda seed: f"{V1}recall-events/{seed.event.id}/", foreign=404, messages=6, narrow=404
     ),
     ("recall-mark", "PUT"): Case(
-        lambda said: f"{V1}recall-events/{said.event.id}/marks/{said.sent['id']}/",
+        lambda seed: f"{V1}recall-events/{seed.event.id}/marks/{seed.sent['id']}/",
         foreign=404,
         messages=8,
-        body=lambda said: {"relevance": "relevant"},
-        stranger=404,
+        body=lambda seed: {"relevance": "relevant"},
+        narrow=404,
     ),
     ("recall-mark", "DELETE"): Case(
-        lambda said: f"{V1}recall-events/{said.event.id}/marks/{said.sent['id']}/",
+        lambda seed: f"{V1}recall-events/{seed.event.id}/marks/{seed.sent['id']}/",
         foreign=404,
         messages=5,
-        stranger=404,
+        narrow=404,
     ),
     ("tool-calls", "GET"): Case(at("tool-calls/", **OF_MARIA), foreign=422, messages=3),
     ("tool-call", "GET"): Case(
-        lambda said: f"{V1}tool-calls/{said.call}/", foreign=404, messages=4, stranger=404
+        lambda seed: f"{V1}tool-calls/{seed.call}/", foreign=404, messages=4, narrow=404
     ),
     ("decision", "POST"): Case(
-        lambda said: f"{V1}tool-calls/{said.call}/decision/",
+        lambda seed: f"{V1}tool-calls/{seed.call}/decision/",
         foreign=404,
         messages=7,
-        body=lambda said: {"approve": False},
-        stranger=404,
+        body=lambda seed: {"approve": False},
+        narrow=404,
     ),
     ("reply-reviews", "GET"): Case(at("reply-reviews/", **OF_MARIA), foreign=422, messages=3),
     ("reply-reviews", "POST"): Case(
         at("reply-reviews/"),
         foreign=404,
         messages=8,
-        body=lambda said: {"reply_id": str(said.reply.pk), "mark": "right", "note": "Good."},
-        stranger=404,
+        body=lambda seed: {"reply_id": str(seed.reply.pk), "mark": "right", "note": "Good."},
+        narrow=404,
     ),
     ("usage-by-day", "GET"): Case(
-        at("usage/days/", first=lambda said: "2026-01-01", last=lambda said: "2026-01-03"),
+        at("usage/days/", first=lambda seed: "2026-01-01", last=lambda seed: "2026-01-03"),
         foreign=200,
         messages=10,
     ),
     ("model-usage", "GET"): Case(at("usage/models/", agent=ada), foreign=422, messages=4),
     ("usage-of-month", "GET"): Case(
-        at("usage/month/", month=lambda said: "2026-01"), foreign=200, messages=5
+        at("usage/month/", month=lambda seed: "2026-01"), foreign=200, messages=5
     ),
-    ("usage", "GET"): Case(at("usage/"), foreign=200, messages=11, stranger=200),
+    ("usage", "GET"): Case(at("usage/"), foreign=200, messages=11, narrow=200),
     ("users", "GET"): Case(at("users/", **OF_MARIA), foreign=422, messages=3),
     ("timeline", "GET"): Case(at("users/maria/timeline/", agent=ada), foreign=422, messages=4),
     ("erasures", "POST"): Case(
         at("erasures/"),
         foreign=422,
         messages=4,
-        body=lambda said: {"user_id": "maria", "agent": ada(said)},
+        body=lambda seed: {"user_id": "maria", "agent": ada(seed)},
     ),
     ("erasure", "GET"): Case(
-        lambda said: f"{V1}erasures/{said.erasure}/", foreign=404, messages=4, stranger=404
+        lambda seed: f"{V1}erasures/{seed.erasure}/", foreign=404, messages=4, narrow=404
     ),
     ("windows", "GET"): Case(at("windows/", **OF_MARIA), foreign=422, messages=4),
     ("windows", "DELETE"): Case(at("windows/", **OF_MARIA), foreign=422, messages=5),
@@ -448,22 +448,22 @@ CASES: dict[tuple[str, str], Case] = {
 
 
 # The lists, so that each has two rows or more.
-LONG: dict[str, Callable[[Said], str]] = {
+LONG: dict[str, Callable[[SeedData], str]] = {
     "messages": at("messages/"),
     "agents": at("agents/"),
-    "agent-versions": lambda said: f"{V1}agents/{said.other.pk}/versions/",
-    "questions": lambda said: f"{V1}agents/{said.other.pk}/questions/",
-    "question-answers": lambda said: f"{V1}agents/{said.other.pk}/questions/answers/",
+    "agent-versions": lambda seed: f"{V1}agents/{seed.other.pk}/versions/",
+    "questions": lambda seed: f"{V1}agents/{seed.other.pk}/questions/",
+    "question-answers": lambda seed: f"{V1}agents/{seed.other.pk}/questions/answers/",
     "conversations": at("conversations/"),
     "conversation-items": at(ITEMS, **OF_MARIA, **T1),
-    "transcript": at("conversations/transcript/", agent=ada, user_id=lambda said: "theo"),
+    "transcript": at("conversations/transcript/", agent=ada, user_id=lambda seed: "theo"),
     "escalations": at("escalations/"),
     "extraction-runs": at(RUNS),
     "extractions": at("extractions/"),
     "facts": at("facts/"),
-    "fact-events": lambda said: f"{V1}facts/{said.rejected}/events/",
-    "fact-history": lambda said: f"{V1}facts/{said.fact}/history/",
-    "fact-replies": lambda said: f"{V1}facts/{said.fact}/replies/",
+    "fact-events": lambda seed: f"{V1}facts/{seed.rejected}/events/",
+    "fact-history": lambda seed: f"{V1}facts/{seed.fact}/history/",
+    "fact-replies": lambda seed: f"{V1}facts/{seed.fact}/replies/",
     "checkpoints": at("checkpoints/", thread_id=graph),
     "sessions": at("sessions/"),
     "identities": at("identities/"),
@@ -472,7 +472,7 @@ LONG: dict[str, Callable[[Said], str]] = {
     "tool-calls": at("tool-calls/"),
     "users": at("users/"),
     "timeline": at("users/maria/timeline/"),
-    "exclusions": lambda said: f"{V1}messages/{said.excluded}/exclusions/",
+    "exclusions": lambda seed: f"{V1}messages/{seed.excluded}/exclusions/",
 }
 
 

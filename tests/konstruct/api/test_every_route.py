@@ -23,7 +23,7 @@ from tenants.models import Tenant
 from tests import database
 from tests.konstruct.api.case import Case
 from tests.konstruct.api.routes import CASES, LONG, graph, routes
-from tests.konstruct.api.said import Said, answer, said_something, talk
+from tests.konstruct.api.seed_data import SeedData, answer, create_seed_data, talk
 from tests.konstruct.conftest import Program, json_bytes
 from tests.openapi import described
 
@@ -35,11 +35,11 @@ ROUTES = sorted(CASES)
 class World:
     """Two tenants with the same messages except the secret, and a browser of the second."""
 
-    victim: Said
-    attacker: Said
+    victim: SeedData
+    attacker: SeedData
     browser: Client
     # Keys of the victim's tenant, bound to an agent and to a user without messages.
-    strangers: dict[str, Program]
+    narrow_programs: dict[str, Program]
 
     @property
     def victims_host(self) -> str:
@@ -50,56 +50,56 @@ class World:
 def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
     """Created once and committed. The tests check that the victim's rows do not change."""
     with django_db_blocker.unblock():
-        victim = _said("tenant-a", SECRET)
-        attacker = _said("tenant-b", "")
+        victim = _create_seed("tenant-a", SECRET)
+        attacker = _create_seed("tenant-b", "")
         browser = Client(raise_request_exception=False)
         with tenant_scope(attacker.program.tenant.id):
             user = get_user_model().objects.create_superuser("mallory", password="pw")
             browser.force_login(user)
-        strangers = _strangers(victim)
+        narrow_programs = _narrow_programs(victim)
         before = state_of(victim)
-        yield World(victim, attacker, browser, strangers)
+        yield World(victim, attacker, browser, narrow_programs)
         # Of all routes at once: a check after each took half of the time.
         after = state_of(victim)
         database.remove_committed_rows()
         assert after == before
 
 
-def _said(slug: str, secret: str) -> Said:
+def _create_seed(slug: str, secret: str) -> SeedData:
     with public_scope():
         tenant = Tenant.objects.get(slug=slug)
     agent = create_agent(tenant_id=tenant.id, name="ada", system_prompt=f"You are Ada.{secret}")
     _, key = issue_key(tenant_id=tenant.id, name=f"tests{secret}", scopes=KeyScope.values)
-    said = said_something(Program(tenant, agent, str(key)), secret=secret)
-    talk(said.program, graph(said), f"Hello{secret}")
-    talk(said.program, "another", "Hello")
+    seed = create_seed_data(Program(tenant, agent, str(key)), secret=secret)
+    talk(seed.program, graph(seed), f"Hello{secret}")
+    talk(seed.program, "another", "Hello")
     # At least two rows in every list.
-    answer(said.program, said.program.send(f"And then?{secret}").json()["id"])
+    answer(seed.program, seed.program.send(f"And then?{secret}").json()["id"])
     facts = LongTermMemory()
     facts.store(MemoryEntry(tenant_id=tenant.id, user_id="vera", content=f"Vera is tall.{secret}"))
-    facts.update(said.fact, tenant.id, content=f"Vera loves tea.{secret}")
+    facts.update(seed.fact, tenant.id, content=f"Vera loves tea.{secret}")
     embeddings.drain(tenant.id)
-    return said
+    return seed
 
 
-def _strangers(said: Said) -> dict[str, Program]:
-    tenant = said.program.tenant
+def _narrow_programs(seed: SeedData) -> dict[str, Program]:
+    tenant = seed.program.tenant
     agent = create_agent(tenant_id=tenant.id, name="stranger")
     bindings: dict[str, dict[str, Any]] = {
         "agent": {"agent_id": agent.id},
         "user": {"user_id": "stranger"},
     }
-    strangers = {}
+    narrow_programs = {}
     for bound, options in bindings.items():
         _, key = issue_key(tenant_id=tenant.id, name=bound, scopes=KeyScope.values, **options)
-        strangers[bound] = Program(tenant, said.program.agent, str(key))
-    return strangers
+        narrow_programs[bound] = Program(tenant, seed.program.agent, str(key))
+    return narrow_programs
 
 
-def state_of(said: Said) -> dict[str, Any]:
+def state_of(seed: SeedData) -> dict[str, Any]:
     """Return a digest of every table of the tenant, and of its cached window."""
-    tenant_id = said.program.tenant.id
-    get_recent_messages(tenant_id, said.program.agent.id, "maria")
+    tenant_id = seed.program.tenant.id
+    get_recent_messages(tenant_id, seed.program.agent.id, "maria")
     cache = get_redis_connection()
     keys = sorted(key for key in cache.keys(f"{tenant_id}:*") if b":ratelimit:" not in key)
     windows = {key: cache.lrange(key, 0, -1) for key in keys}
@@ -120,29 +120,29 @@ def state_of(said: Said) -> dict[str, Any]:
     return {"tables": digests, "windows": windows}
 
 
-def secrets_of(said: Said, request: str) -> list[str]:
+def secrets_of(seed: SeedData, request: str) -> list[str]:
     """Return names and secrets of the tenant that the request does not contain."""
-    tenant = said.program.tenant
+    tenant = seed.program.tenant
     known = [
         SECRET.strip(), "heliotrope", tenant.slug, str(tenant.id), tenant.id.hex, tenant.name,
-        str(said.program.agent.id), str(said.other.id), said.sent["id"], str(said.reply.id),
-        str(said.event.id), str(said.fact), str(said.proposed), str(said.rejected),
-        str(said.run), str(said.preview),
+        str(seed.program.agent.id), str(seed.other.id), seed.sent["id"], str(seed.reply.id),
+        str(seed.event.id), str(seed.fact), str(seed.proposed), str(seed.rejected),
+        str(seed.run), str(seed.preview),
     ]  # fmt: skip
     return [secret for secret in known if secret not in request]
 
 
-def ask(case: Case, method: str, whose: Said, program: Program, **options: Any) -> Any:
+def ask(case: Case, method: str, owner: SeedData, program: Program, **options: Any) -> Any:
     """Send the case's request with the ids of one tenant, as a program of this or another."""
     if case.body is not None:
-        options |= {"data": json_bytes(case.body(whose)), "content_type": "application/json"}
-    return program.request(method, case.path(whose), **options)
+        options |= {"data": json_bytes(case.body(owner)), "content_type": "application/json"}
+    return program.request(method, case.path(owner), **options)
 
 
-def assert_nothing_is_told(response: Any, case: Case, whose: Said) -> None:
-    request = case.path(whose) + ("" if case.body is None else json.dumps(case.body(whose)))
+def assert_no_secret(response: Any, case: Case, owner: SeedData) -> None:
+    request = case.path(owner) + ("" if case.body is None else json.dumps(case.body(owner)))
     answer = response.content.decode() + str(dict(response.headers))
-    assert [secret for secret in secrets_of(whose, request) if secret in answer] == []
+    assert [secret for secret in secrets_of(owner, request) if secret in answer] == []
 
 
 def test_every_route_and_method_has_a_case() -> None:
@@ -161,7 +161,7 @@ def test_another_tenants_things_are_not_there(world: World, route: str, method: 
     for headers in ({}, forwarded):
         response = ask(case, method, world.victim, attacker, headers=headers)
         assert response.status_code == case.foreign, response.content
-        assert_nothing_is_told(response, case, world.victim)
+        assert_no_secret(response, case, world.victim)
 
 
 @pytest.mark.parametrize(("route", "method"), ROUTES)
@@ -188,7 +188,7 @@ def test_every_route_requires_a_key(world: World, route: str, method: str) -> No
             }
         response = client.generic(method, case.path(world.victim), **options)
         assert (door, response.status_code) == (door, 401)
-        assert_nothing_is_told(response, case, world.victim)
+        assert_no_secret(response, case, world.victim)
 
 
 LISTS = sorted(LONG)
@@ -197,8 +197,8 @@ LISTS = sorted(LONG)
 @pytest.mark.parametrize("route", LISTS)
 def test_a_place_in_another_tenants_list_is_no_place(world: World, route: str) -> None:
     attacker, address = world.attacker.program, LONG[route](world.attacker)
-    for said, status in ((world.victim, 404), (world.attacker, 200)):
-        following = next_page(said.program, LONG[route](said))
+    for seed, status in ((world.victim, 404), (world.attacker, 200)):
+        following = next_page(seed.program, LONG[route](seed))
         cursor = parse_qs(urlsplit(following).query)["cursor"][0]
         joint = "&" if "?" in address else "?"
         response = attacker.get(f"{address}{joint}{urlencode({'cursor': cursor})}")
@@ -230,9 +230,9 @@ def test_every_list_can_be_paged() -> None:
 def test_bound_key_reads_and_changes_only_its_own_data(
     world: World, route: str, method: str, bound: str
 ) -> None:
-    case, said = CASES[route, method], world.victim
-    response = ask(case, method, said, world.strangers[bound])
-    assert response.status_code in (case.stranger, 422, 404), response.content
+    case, seed = CASES[route, method], world.victim
+    response = ask(case, method, seed, world.narrow_programs[bound])
+    assert response.status_code in (case.narrow, 422, 404), response.content
     told = response.content.decode()
     assert "heliotrope" not in told
     if response.status_code == 200:

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.urls import get_resolver
 
 from tests.konstruct.api.routes import CASES, V1, patterns
-from tests.konstruct.api.said import Said
+from tests.konstruct.api.seed_data import SeedData
 from tests.openapi import described
 
 pytestmark = pytest.mark.slow
@@ -27,8 +27,8 @@ REST = {
     for path, pattern in patterns(get_resolver("konstruct.urls.api"))
     if path.startswith("v1/")
 }
-OURS = sorted(case for case in CASES if case[0] in REST)
-WRITING = [key for key in OURS if CASES[key].body is not None]
+REST_CASES = sorted(case for case in CASES if case[0] in REST)
+WRITING = [key for key in REST_CASES if CASES[key].body is not None]
 ODD: tuple[Any, ...] = (
     "\ud800",
     "a\udfffb",
@@ -52,8 +52,8 @@ EACH = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def said(committed_said: Said) -> Said:
-    return committed_said
+def seed(committed_seed: SeedData) -> SeedData:
+    return committed_seed
 
 
 @pytest.fixture(autouse=True)
@@ -61,11 +61,11 @@ def _no_limits(settings: Any) -> None:
     settings.RATE_LIMIT_BURST = settings.KEY_RATE_LIMIT_BURST = 1_000_000
 
 
-def ask(said: Said, method: str, path: str, **options: Any) -> Any:
+def ask(seed: SeedData, method: str, path: str, **options: Any) -> Any:
     """Send a request, and undo its changes."""
-    server = said.program.tenant.server
+    server = seed.program.tenant.server
     with transaction.atomic(using=server):
-        response = said.program.request(method, path, **options)
+        response = seed.program.request(method, path, **options)
         transaction.set_rollback(True, using=server)
     return response
 
@@ -122,31 +122,31 @@ def odd_bodies(body: Any, schema: dict[str, Any], *, each: bool) -> Iterator[Any
 
 @EACH
 @pytest.mark.parametrize(("route", "method"), WRITING)
-def test_no_field_of_a_body_is_a_500(said: Said, route: str, method: str, each: bool) -> None:
+def test_no_field_of_a_body_is_a_500(seed: SeedData, route: str, method: str, each: bool) -> None:
     case = CASES[route, method]
     assert case.body is not None
-    path, body = case.path(said), case.body(said)
+    path, body = case.path(seed), case.body(seed)
     content = operation(path, method)["requestBody"]["content"]["application/json"]["schema"]
     asked = 0
     for odd in odd_bodies(body, content, each=each):
         sent = json.dumps(odd).encode()
-        response = ask(said, method, path, data=sent, content_type="application/json")
+        response = ask(seed, method, path, data=sent, content_type="application/json")
         assert response.status_code < 500, (sent[:300], response.content)
         json.loads(response.content.decode() or "null")
         asked += 1
     raw = json.dumps(body).encode().replace(b'": "', b'": "\xed\xa0\x80', 1)
-    response = ask(said, method, path, data=raw, content_type="application/json")
+    response = ask(seed, method, path, data=raw, content_type="application/json")
     assert response.status_code < 500
     assert asked >= len(ODD)
 
 
 @EACH
-@pytest.mark.parametrize(("route", "method"), OURS)
+@pytest.mark.parametrize(("route", "method"), REST_CASES)
 def test_no_parameter_of_an_address_is_a_500(
-    said: Said, route: str, method: str, each: bool
+    seed: SeedData, route: str, method: str, each: bool
 ) -> None:
     case = CASES[route, method]
-    path = case.path(said).partition("?")[0]
+    path = case.path(seed).partition("?")[0]
     described = operation(path, method).get("parameters", [])
     names = {each["name"] for each in described if each["in"] == "query"}
     turns = itertools.cycle(ODD_ADDRESSES)
@@ -160,22 +160,22 @@ def test_no_parameter_of_an_address_is_a_500(
         for odd in odds():
             changed = [*parts[:place], odd, *parts[place + 1 :]]
             addresses.append(f"{V1}{'/'.join(changed)}/")
-    body = None if case.body is None else json.dumps(case.body(said)).encode()
+    body = None if case.body is None else json.dumps(case.body(seed)).encode()
     for address in addresses:
         options: dict[str, Any] = {}
         if body is not None:
             options = {"data": body, "content_type": "application/json"}
-        response = ask(said, method, address, **options)
+        response = ask(seed, method, address, **options)
         assert response.status_code < 500, (address[:300], response.content)
 
 
 @pytest.mark.parametrize("header", ["Idempotency-Key", "If-Match", "If-None-Match", "X-Request-ID",
                                     "Accept", "Content-Type", "Authorization", "Host"])  # fmt: skip
-def test_no_header_is_a_500(said: Said, header: str) -> None:
+def test_no_header_is_a_500(seed: SeedData, header: str) -> None:
     for value in ("\xed\xa0\x80", "\xff", "x" * 5000, "", " ", '"', "\x01"):
-        for path in (f"{V1}messages/", f"{V1}facts/{said.fact}/"):
+        for path in (f"{V1}messages/", f"{V1}facts/{seed.fact}/"):
             response = ask(
-                said, "POST" if path.endswith("messages/") else "PATCH", path, data=b"{}",
+                seed, "POST" if path.endswith("messages/") else "PATCH", path, data=b"{}",
                 content_type="application/json", headers={header: value},
             )  # fmt: skip
             assert response.status_code < 500, (header, value)
@@ -194,7 +194,7 @@ BAD = {
 }
 
 
-def test_a_line_with_half_a_pair_is_invalid_by_itself(said: Said) -> None:
+def test_a_line_with_half_a_pair_is_invalid_by_itself(seed: SeedData) -> None:
     line = {
         "external_id": "a good one", "agent": "ada", "user_id": "theo", "thread_id": "old",
         "role": "user", "content": "And then?", "created_at": "2025-03-15T09:00:00Z",
@@ -204,7 +204,7 @@ def test_a_line_with_half_a_pair_is_invalid_by_itself(said: Said) -> None:
         for n, (name, value) in enumerate(BAD.items())
     ]
     nul = [line | {"external_id": f"nul {name}", name: "\0"} for name in ("agent", "user_id")]
-    response = said.program.post(f"{V1}messages/import/", {"messages": [*bad, *nul, line]})
+    response = seed.program.post(f"{V1}messages/import/", {"messages": [*bad, *nul, line]})
     assert response.status_code == 200, response.content
     results = response.json()["results"]
     assert [each["status"] for each in results] == ["invalid"] * (len(bad) + 2) + ["created"]
@@ -215,8 +215,8 @@ def test_a_line_with_half_a_pair_is_invalid_by_itself(said: Said) -> None:
 
 
 @pytest.mark.parametrize("name", ["user_id", "thread_id", "content", "agent"])
-def test_a_field_with_half_a_pair_is_named(said: Said, name: str) -> None:
-    response = said.program.send(**{"content": "Hello", name: f"a{chr(0xD800)}"})
+def test_a_field_with_half_a_pair_is_named(seed: SeedData, name: str) -> None:
+    response = seed.program.send(**{"content": "Hello", name: f"a{chr(0xD800)}"})
     assert response.status_code == 400
     (error,) = response.json()["errors"]
     assert error["field"] == name

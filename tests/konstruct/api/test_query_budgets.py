@@ -7,7 +7,7 @@ from django.db import transaction
 
 from tenants.servers import MAIN
 from tests.konstruct.api.routes import CASES, LONG
-from tests.konstruct.api.said import Said
+from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.conftest import json_bytes
 from tests.messages import messages_to_postgres
 
@@ -17,7 +17,7 @@ def clears_last(case: tuple[str, str]) -> tuple[bool, str]:
     return case[1] == "DELETE", case[0]
 
 
-def messages_of(said: Said, method: str, address: str, body: Any = None) -> list[list[str]]:
+def messages_of(seed: SeedData, method: str, address: str, body: Any = None) -> list[list[str]]:
     """Return the statements of each message of a request. Its changes are undone.
 
     This includes the entry of the access log.
@@ -25,10 +25,10 @@ def messages_of(said: Said, method: str, address: str, body: Any = None) -> list
     options: dict[str, Any] = {}
     if body is not None:
         options = {"data": json_bytes(body), "content_type": "application/json"}
-    server = said.program.tenant.server
+    server = seed.program.tenant.server
     with transaction.atomic(using=server):
         with messages_to_postgres() as messages:
-            response = said.program.request(method, address, **options)
+            response = seed.program.request(method, address, **options)
         transaction.set_rollback(True, using=server)
     assert response.status_code < 300, response.content
     entries = [each for sent in messages for each in sent if "INTO audit_accessevent" in each]
@@ -37,21 +37,21 @@ def messages_of(said: Said, method: str, address: str, body: Any = None) -> list
 
 
 @pytest.mark.parametrize(("route", "method"), sorted(CASES, key=clears_last))
-def test_a_request_keeps_its_budget(committed_said: Said, route: str, method: str) -> None:
-    case, said = CASES[route, method], committed_said
-    body = None if case.body is None else case.body(said)
-    messages = messages_of(said, method, case.path(said), body)
+def test_a_request_keeps_its_budget(committed_seed: SeedData, route: str, method: str) -> None:
+    case, seed = CASES[route, method], committed_seed
+    body = None if case.body is None else case.body(seed)
+    messages = messages_of(seed, method, case.path(seed), body)
     # For a tenant of another server the list is read first.
-    of_the_list = said.program.tenant.server != MAIN
+    of_the_list = seed.program.tenant.server != MAIN
     assert len(messages) == case.messages + of_the_list, "\n\n".join(map("\n".join, messages))
 
 
 @pytest.mark.parametrize("route", sorted(LONG))
-def test_a_list_costs_the_same_for_any_number_of_rows(committed_said: Said, route: str) -> None:
-    said = committed_said
-    address = LONG[route](said)
+def test_a_list_costs_the_same_for_any_number_of_rows(committed_seed: SeedData, route: str) -> None:
+    seed = committed_seed
+    address = LONG[route](seed)
     joint = "&" if "?" in address else "?"
     one, many = (
-        len(messages_of(said, "GET", f"{address}{joint}limit={limit}")) for limit in (1, 50)
+        len(messages_of(seed, "GET", f"{address}{joint}limit={limit}")) for limit in (1, 50)
     )
     assert one == many

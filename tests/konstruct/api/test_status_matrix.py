@@ -21,7 +21,7 @@ from konstruct.api.models import KeyScope
 from tenants.context import public_scope, tenant_scope
 from tenants.models import Tenant
 from tests.konstruct.api.routes import CASES, routes, view_of
-from tests.konstruct.api.said import Said
+from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.conftest import Program, json_bytes
 
 pytestmark = pytest.mark.django_db
@@ -31,31 +31,31 @@ MATRIX = json.loads(Path(__file__).with_name("status_matrix.json").read_text())
 Send = Callable[..., Any]
 
 
-def statuses(callers: dict[str, Send], said: Said, route: str, method: str) -> dict[str, int]:
+def statuses(callers: dict[str, Send], seed: SeedData, route: str, method: str) -> dict[str, int]:
     """Send the request of the operation as each caller, and undo its changes."""
     case = CASES[route, method]
     options: dict[str, Any] = {"content_type": "application/json"}
     found = {}
     for name, send in callers.items():
-        options["data"] = b"" if case.body is None else json_bytes(case.body(said))
-        server = said.program.tenant.server
+        options["data"] = b"" if case.body is None else json_bytes(case.body(seed))
+        server = seed.program.tenant.server
         with transaction.atomic(using=server):
-            found[name] = send(method, case.path(said), **options).status_code
+            found[name] = send(method, case.path(seed), **options).status_code
             transaction.set_rollback(True, using=server)
     return found
 
 
 @pytest.fixture(scope="module")
 def callers(
-    said: Said, module_transaction: Callable[[], AbstractContextManager[None]]
+    seed: SeedData, module_transaction: Callable[[], AbstractContextManager[None]]
 ) -> dict[str, Send]:
     """Return a function for each kind of caller that sends a request."""
     with module_transaction():
-        tenant, every = said.program.tenant, KeyScope.values
+        tenant, every = seed.program.tenant, KeyScope.values
         with public_scope():
             foreign = Tenant.objects.get(slug="tenant-b")
         maria, stranger = {"user_id": "maria"}, {"user_id": "stranger"}
-        agent, other = {"agent_id": said.program.agent.pk}, {"agent_id": said.other.pk}
+        agent, other = {"agent_id": seed.program.agent.pk}, {"agent_id": seed.other.pk}
         return {
             "no key": Client(headers={"Host": f"{tenant.slug}.localhost"}).generic,
             **{f"scope {scope}": _key(tenant, scopes=[scope]) for scope in every},
@@ -90,9 +90,9 @@ def test_every_operation_is_in_the_matrix() -> None:
 
 @pytest.mark.parametrize(("route", "method"), sorted(CASES))
 def test_each_caller_gets_the_recorded_status(
-    said: Said, callers: dict[str, Send], route: str, method: str
+    seed: SeedData, callers: dict[str, Send], route: str, method: str
 ) -> None:
-    assert statuses(callers, said, route, method) == MATRIX[f"{method} {route}"]["statuses"]
+    assert statuses(callers, seed, route, method) == MATRIX[f"{method} {route}"]["statuses"]
 
 
 @pytest.mark.parametrize(("route", "method"), sorted(CASES))

@@ -23,13 +23,13 @@ from tenants.context import tenant_scope
 from tenants.exceptions import KonstructError
 from tenants.models import Tenant
 from tests import database
-from tests.konstruct.privacy.conftest import said_in
+from tests.konstruct.privacy.conftest import send_in_pipeline
 
 BY = Actor.operator("test")
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_second_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Report findings without a second check, because no job runs in these tests."""
     monkeypatch.setattr(verifying, "SECOND_RUN_SECONDS", 0)
 
@@ -50,7 +50,7 @@ def send_message() -> Callable[..., Message]:
     def said(tenant: Tenant, content: str, user_id: str = "maria", **given: Any) -> Message:
         with tenant_scope(tenant.id):
             agent, _ = Agent.objects.get_or_create(name="ada")
-        return said_in(tenant, agent, content, user_id, **given)
+        return send_in_pipeline(tenant, agent, content, user_id, **given)
 
     return said
 

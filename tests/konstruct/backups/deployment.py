@@ -32,14 +32,14 @@ from konstruct.orchestrator.models import Agent
 from tenants.context import tenant_scope
 from tenants.models import Tenant
 from tenants.schemas.provisioning import create_tenant
-from tests.konstruct.privacy.conftest import said_in
+from tests.konstruct.privacy.conftest import send_in_pipeline
 words, slugs = sys.argv[1], sys.argv[2:]
 for slug in slugs:
     tenant = Tenant.objects.filter(slug=slug).first() or create_tenant(slug=slug)
     with tenant_scope(tenant.id):
         agent, _ = Agent.objects.get_or_create(name="ada")
     for user in ("anna", "ben"):
-        said_in(tenant, agent, f"{words} {user} {slug}", user)
+        send_in_pipeline(tenant, agent, f"{words} {user} {slug}", user)
 """
 
 

@@ -1,5 +1,5 @@
 """Fixtures of consistency, shared with the tests of privacy."""
 
-from tests.konstruct.privacy.conftest import agent, at_once, send_message
+from tests.konstruct.privacy.conftest import agent, no_second_check, send_message
 
-__all__ = ["agent", "at_once", "send_message"]
+__all__ = ["agent", "no_second_check", "send_message"]

@@ -60,7 +60,7 @@ def cache_at(url: str) -> dict[str, dict[str, Any]]:
     return {"default": {**settings.CACHES["default"], "LOCATION": url}}
 
 
-def told(answers: list[dict[str, str]], check: str) -> list[str]:
+def texts_of_check(answers: list[dict[str, str]], check: str) -> list[str]:
     """Return the texts of a check's answers."""
     return [answer["text"] for answer in answers if answer["check"] == check]
 

@@ -26,7 +26,7 @@ from tests.konstruct.doctor.conftest import (
     Examine,
     cache_at,
     silent_server,
-    told,
+    texts_of_check,
 )
 from tests.konstruct.running import PROJECT, forget_heartbeats
 from tests.servers.valkey import free_port, own_valkey
@@ -81,7 +81,9 @@ def test_a_stopped_valkey_and_one_that_hangs(
 ) -> None:
     with own_valkey(tmp_path, "--appendonly", "yes") as (process, url):
         settings.CELERY_BROKER_URL = url
-        assert told(examine(status="ok"), "policies")[-1].endswith("noeviction, appendonly.")
+        assert texts_of_check(examine(status="ok"), "policies")[-1].endswith(
+            "noeviction, appendonly."
+        )
         process.send_signal(signal.SIGSTOP)
         (hangs,) = examine("--timeout=3", status="wrong")
         assert (hangs["subject"], hangs["check"]) == ("broker", "connection")
@@ -98,14 +100,14 @@ def test_a_valkey_with_other_policies(settings: Any, examine: Examine, tmp_path:
     options = ["--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru", "--save", ""]
     with own_valkey(tmp_path, *options) as (_, url):
         settings.CELERY_BROKER_URL = url
-        found = told(examine(), "policies")
+        found = texts_of_check(examine(), "policies")
     assert found[0].startswith("maxmemory-policy is allkeys-lru: ")
     assert found[1].startswith("appendonly is off: ")
 
 
 def test_a_process_without_a_heartbeat(examine: Examine) -> None:
     forget_heartbeats()
-    found = told(examine(status="wrong"), "processes")
+    found = texts_of_check(examine(status="wrong"), "processes")
     assert len(found) == 7
     assert found[0] == "No worker of replies has been at work for 30 seconds."
     assert found[-2:] == [
@@ -157,7 +159,7 @@ def test_hosts_that_are_refused(settings: Any, tenant_a: Tenant, examine: Examin
         ("warning", "ALLOWED_HOSTS refuses 127.0.0.1 of PUBLIC_HOSTS."),
         ("wrong", "ALLOWED_HOSTS refuses the domains of new tenants, SLUG.example.org."),
     ]
-    assert told(examine(), "tenants") == [
+    assert texts_of_check(examine(), "tenants") == [
         "ALLOWED_HOSTS refuses 2 domains of tenants: tenant-a.localhost, tenant-b.localhost."
     ]
 
@@ -209,7 +211,7 @@ def test_an_embedding_model_whose_files_are_missing_or_damaged(
     assert reason in found["text"]
     assert found["remedy"].endswith("or copy its files again.")
     shutil.copyfile(sound / name, folder / name)
-    assert told(examine(status="wrong"), "embedding model") == []
+    assert texts_of_check(examine(status="wrong"), "embedding model") == []
 
 
 @pytest.fixture
@@ -221,10 +223,10 @@ def mute() -> Iterator[int]:
 def test_servers_that_take_no_connection(settings: Any, examine: Examine, mute: int) -> None:
     settings.LLM_POOL_URL = f"http://127.0.0.1:{mute}/v1"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", free_port()
-    assert told(examine(status="ok"), "language model") == [
+    assert texts_of_check(examine(status="ok"), "language model") == [
         f"The language model at 127.0.0.1:{mute} takes connections."
     ]
-    (found,) = told(examine(status="wrong"), "mail")
+    (found,) = texts_of_check(examine(status="wrong"), "mail")
     assert found.startswith(f"The mail server at 127.0.0.1:{settings.EMAIL_PORT} takes no connect")
 
 
@@ -257,7 +259,7 @@ def test_jobs_that_wait_too_long(tenant_a: Tenant, examine: Examine, overdue: No
     found = {each["text"].split()[4].rstrip(":"): each["status"] for each in (
         each for each in examine() if each["text"].startswith("Jobs of the kind"))}  # fmt: skip
     assert found == {"reply": "wrong", "delivery": "warning", "erasure": "wrong"}
-    assert "4 jobs of 1 tenants are given up." in told(examine(), "queues")
+    assert "4 jobs of 1 tenants are given up." in texts_of_check(examine(), "queues")
 
 
 def test_job_is_late_by_the_threshold_of_the_alert() -> None:
@@ -272,8 +274,8 @@ def test_workspaces_without_a_signing_secret(
     with tenant_scope(tenant_a.id):
         WorkspaceClaim.objects.create(channel="slack", workspace="T1", tenant_id=tenant_a.id)
     settings.SLACK_SIGNING_SECRET = ""
-    assert told(examine(status="wrong"), "slack") == [
+    assert texts_of_check(examine(status="wrong"), "slack") == [
         "1 workspaces are connected, and every request of Slack's is refused."
     ]
     settings.SLACK_SIGNING_SECRET = "of-slack"
-    assert told(examine(status="ok"), "slack") == ["1 workspaces are connected."]
+    assert texts_of_check(examine(status="ok"), "slack") == ["1 workspaces are connected."]

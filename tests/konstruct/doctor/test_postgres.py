@@ -18,7 +18,7 @@ from tenants.context import connection, tenant_connection, tenant_scope
 from tenants.models import Tenant
 from tenants.servers import servers
 from tests import database
-from tests.konstruct.doctor.conftest import Examine, silent_server, told
+from tests.konstruct.doctor.conftest import Examine, silent_server, texts_of_check
 from tests.servers import pooler
 from tests.servers.valkey import free_port
 
@@ -49,7 +49,7 @@ def test_a_server_that_is_down_or_hangs_leaves_the_other_checks(
         settings.APPLICATION_DATABASE_URL = f"postgresql://konstruct_app@127.0.0.1:{port}/x"
         (hangs,) = examine("--timeout=2.5", status="wrong")
     assert hangs["text"].startswith("No answer in time. Not checked: server, extension, clock,")
-    assert told(examine(status="ok"), "policies")
+    assert texts_of_check(examine(status="ok"), "policies")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_privilege_too_many(
         f"GRANT {privilege} ON {table} TO konstruct_app",
         f"REVOKE {privilege} ON {table} FROM konstruct_app",
     ):
-        (found,) = told(examine(status="wrong"), check)
+        (found,) = texts_of_check(examine(status="wrong"), check)
     assert found.startswith(text.format(tenant_a.schema_name))
 
 
@@ -97,7 +97,7 @@ def test_a_privilege_that_was_revoked(
         assert missing["remedy"].endswith(f"run as konstruct_owner: {grant}")
         with psycopg.connect(database.url_of("owner"), autocommit=True) as owner:
             owner.execute(grant.encode())
-        assert told(examine(status="wrong"), "missing privileges") == []
+        assert texts_of_check(examine(status="wrong"), "missing privileges") == []
 
 
 def test_a_table_without_a_policy(tenant_a: Tenant, examine: Examine) -> None:
@@ -106,7 +106,7 @@ def test_a_table_without_a_policy(tenant_a: Tenant, examine: Examine) -> None:
         f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY",
         f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
     ):
-        assert told(examine(status="wrong"), "isolation") == [
+        assert texts_of_check(examine(status="wrong"), "isolation") == [
             "1 schemas of tenants have a relation that is not protected, among them"
             f" {tenant_a.schema_name}."
         ]
@@ -114,7 +114,7 @@ def test_a_table_without_a_policy(tenant_a: Tenant, examine: Examine) -> None:
 
 def test_the_owner_as_the_application(settings: Any, examine: Examine) -> None:
     settings.APPLICATION_DATABASE_URL = settings.OWNER_DATABASE_URL
-    (found,) = told(examine(status="wrong"), "isolation")
+    (found,) = texts_of_check(examine(status="wrong"), "isolation")
     assert found.startswith("Row-level security does not bind this process: konstruct_owner owns")
 
 
@@ -127,8 +127,8 @@ def test_a_pooler(settings: Any, examine: Examine, mode: str) -> None:
         settings.APPLICATION_DATABASE_URL = f"{url}/{name}"
         settings.OWNER_DATABASE_URL = f"{owners}/{name}"
         answers = examine(status="wrong" if mode == "statement" else "ok")
-        behind = told(examine(status="wrong"), "owner")
-    said = " ".join(told(answers, "isolation"))
+        behind = texts_of_check(examine(status="wrong"), "owner")
+    said = " ".join(texts_of_check(answers, "isolation"))
     if mode != "statement":
         assert "by a pooler, of which SQL does not show pool_mode" in said
         assert behind == [
@@ -142,7 +142,7 @@ def test_an_extension_that_tenants_do_not_find(examine: Examine) -> None:
     with altered(
         "ALTER EXTENSION vector SET SCHEMA public", "ALTER EXTENSION vector SET SCHEMA extensions"
     ):
-        assert told(examine(status="wrong"), "extension") == [
+        assert texts_of_check(examine(status="wrong"), "extension") == [
             "pgvector is in the schema public, where tenants do not find it."
         ]
 
@@ -150,7 +150,7 @@ def test_an_extension_that_tenants_do_not_find(examine: Examine) -> None:
 def test_a_database_without_the_extension(settings: Any, examine: Examine) -> None:
     place, _, query = database.url_of("superuser").partition("?")
     settings.APPLICATION_DATABASE_URL = f"{place.rpartition('/')[0]}/postgres?{query}"
-    assert told(examine(), "extension") == ["The database has no extension vector."]
+    assert texts_of_check(examine(), "extension") == ["The database has no extension vector."]
 
 
 def test_backups_that_are_missing_or_old(
@@ -168,14 +168,14 @@ def test_backups_that_are_missing_or_old(
     )
     try:
         back_up(tenant_a=None, tenant_b=None)
-        assert told(examine(), "backups") == ["No backup is recorded.", without_journal]
+        assert texts_of_check(examine(), "backups") == ["No backup is recorded.", without_journal]
         now = timezone.now()
         back_up(tenant_a=now - timedelta(hours=27), tenant_b=now - timedelta(hours=25))
         old = "1 tenants have no backup of the last 26 hours: tenant-a."
-        assert told(examine(status="warning"), "backups") == [old, without_journal]
+        assert texts_of_check(examine(status="warning"), "backups") == [old, without_journal]
         back_up(tenant_a=now)
         last = f"Each tenant has a backup; the last one is of {now:%Y-%m-%d %H:%M} UTC."
-        assert told(examine(status="ok"), "backups") == [last]
+        assert texts_of_check(examine(status="ok"), "backups") == [last]
     finally:
         back_up(tenant_a=None, tenant_b=None)
 
@@ -187,7 +187,7 @@ def test_tenant_with_pending_migrations_is_reported(
     with as_owner():
         Tenant.objects.filter(pk=tenant_a.pk).update(migrated_to="earlier")
     try:
-        assert told(examine(status="wrong"), "tenants") == [
+        assert texts_of_check(examine(status="wrong"), "tenants") == [
             "1 tenants lack migrations and get 503: tenant-a."
         ]
     finally:
@@ -205,8 +205,8 @@ def test_tenants_that_are_not_finished(as_owner: AsOwner, examine: Examine) -> N
             delete_at="2026-01-01T00:00Z", deletion_asked_at="2026-01-01T00:00Z", state="suspended"
         )
     found = examine()
-    assert "1 tenants are registered and not set up: old." in told(found, "tenants")
-    assert told(found, "deletions") == ["1 tenants should have been deleted: late."]
+    assert "1 tenants are registered and not set up: old." in texts_of_check(found, "tenants")
+    assert texts_of_check(found, "deletions") == ["1 tenants should have been deleted: late."]
 
 
 def test_public_schema_with_pending_migrations_is_reported(
@@ -216,7 +216,7 @@ def test_public_schema_with_pending_migrations_is_reported(
         "UPDATE django_migrations SET name = 'x' WHERE app = 'tenants' AND name = '0001_initial'",
         "UPDATE django_migrations SET name = '0001_initial' WHERE app = 'tenants' AND name = 'x'",
     ):
-        assert told(examine(status="wrong"), "migrations") == [
+        assert texts_of_check(examine(status="wrong"), "migrations") == [
             "The public schema lacks tenants.0001_initial."
         ]
 
@@ -238,9 +238,9 @@ def test_sessions_that_hold_and_wait_for_locks(
         holder.rollback()
         while waiting.pgconn.get_result() is not None:
             pass
-    (tenants,) = told(answers, "tenants")
+    (tenants,) = texts_of_check(answers, "tenants")
     assert "lock timeout" in tenants
-    locks = told(answers, "locks")
+    locks = texts_of_check(answers, "locks")
     assert any(text.startswith(f"Process {other} of Postgres has waited for") for text in locks)
     assert any(f" for a lock on tenants_tenant, which process {holding}" in text for text in locks)
     assert any(
@@ -251,13 +251,15 @@ def test_sessions_that_hold_and_wait_for_locks(
 
 def test_locks_without_the_owner(settings: Any, examine: Examine) -> None:
     settings.OWNER_DATABASE_URL = ""
-    assert told(examine(status="warning"), "locks")[0].startswith("Locks and long transactions are")
+    assert texts_of_check(examine(status="warning"), "locks")[0].startswith(
+        "Locks and long transactions are"
+    )
     settings.OWNER_DATABASE_URL = database.url_of("owner")
     with altered(
         "REVOKE pg_read_all_stats FROM konstruct_owner",
         "GRANT pg_read_all_stats TO konstruct_owner",
     ):
-        assert told(examine(status="warning"), "locks") == [
+        assert texts_of_check(examine(status="warning"), "locks") == [
             "Transactions of other roles cannot be seen, only waits for locks."
         ]
 
@@ -272,7 +274,7 @@ def test_recipients_of_mail_where_none_is_sent(
             destination="mail", email="team@example.com", events=["job_failed"]
         )
         tenant_connection().close()  # it reports its statistics then
-    assert told(examine(status="warning"), "notifications") == [
+    assert texts_of_check(examine(status="warning"), "notifications") == [
         "Tenants have about 1 recipients of notifications, and no mail is sent."
     ]
 

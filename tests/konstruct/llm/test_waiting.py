@@ -27,7 +27,7 @@ from tests.servers.llm import Answer, LLMServer, Request, streamed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ASKED = 20
+CONCURRENT_REQUESTS = 20
 SIZE = 2
 REQUEST = CompletionRequest([{"role": "user", "content": "Hi"}], model="", tier="fast")
 
@@ -101,14 +101,14 @@ def test_many_wait_on_few_connections_and_hold_none(
             User.objects.create(username=f"of-{tenant.slug}")
     connections.close_all()
     monkeypatch.setattr(llm_server, "reply_to", reply_to)
-    read: list[list[str]] = [[] for _ in range(ASKED)]
-    with ThreadPoolExecutor(ASKED) as threads:
+    read: list[list[str]] = [[] for _ in range(CONCURRENT_REQUESTS)]
+    with ThreadPoolExecutor(CONCURRENT_REQUESTS) as threads:
         answers = [
             threads.submit(converse, llm_server, tenants[number % 4 // 2], number, read[number])
-            for number in range(ASKED)
+            for number in range(CONCURRENT_REQUESTS)
         ]
         try:
-            llm_server.wait_for_requests(ASKED)
+            llm_server.wait_for_requests(CONCURRENT_REQUESTS)
             wait_until(lambda: all(len(each) == 2 for each in read[1::2]))  # a piece has arrived
             wait_until(lambda: checked_out(pool) == 0)
             assert open_transactions() == 0
@@ -176,8 +176,10 @@ def test_threads_that_ask_first_share_one_event_loop(
     monkeypatch.setattr(client, "_connection", connection)
     before = loops()
     model = HttpLanguageModel(llm_server.url, api="pool")
-    with ThreadPoolExecutor(ASKED) as threads:
-        assert {each.text for each in threads.map(model.complete, [REQUEST] * ASKED)} == {"Noted."}
+    with ThreadPoolExecutor(CONCURRENT_REQUESTS) as threads:
+        assert {
+            each.text for each in threads.map(model.complete, [REQUEST] * CONCURRENT_REQUESTS)
+        } == {"Noted."}
     (thread,) = loops() - before
     loop, sdk = connection(os.getpid())
     asyncio.run_coroutine_threadsafe(sdk.close(), loop).result()

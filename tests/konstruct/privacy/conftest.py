@@ -20,7 +20,7 @@ from tests import database
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_second_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Report findings without a second check, because no job runs in these tests."""
     monkeypatch.setattr(verifying, "SECOND_RUN_SECONDS", 0)
 
@@ -34,10 +34,10 @@ def agent(tenant_a: Tenant) -> Agent:
 @pytest.fixture
 def send_message(tenant_a: Tenant, agent: Agent) -> Callable[..., Message]:
     """Send a message through the whole pipeline."""
-    return partial(said_in, tenant_a, agent)
+    return partial(send_in_pipeline, tenant_a, agent)
 
 
-def said_in(
+def send_in_pipeline(
     tenant: Tenant,
     agent: Agent,
     content: str,
@@ -81,7 +81,7 @@ def exported(
     with django_db_blocker.unblock():
         with tenant_scope(tenant.id):
             agent = Agent.objects.create(name="ada")
-        said_in(tenant, agent, "I live in Lisbon.")
+        send_in_pipeline(tenant, agent, "I live in Lisbon.")
         save_session(tenant, "thread", "Hello")
         export_memory(tenant, path)
         database.remove_committed_rows()

@@ -54,7 +54,9 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
 @pytest.fixture
-def said(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Iterator[Tenant]:
+def populated(
+    tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]
+) -> Iterator[Tenant]:
     """Create messages of the identity U1 and of the user maria before their link."""
     with tenant_scope(tenant_a.id):
         identity = channel_identities.identity_of("slack", "T1", "U1")
@@ -109,7 +111,7 @@ def move(tenant: Tenant, *, looked_for: timedelta = NOW) -> bool:
 
 
 def test_all_messages_are_merged_without_loss(
-    said: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
+    populated: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = counts()
     monkeypatch.setattr(merging, "ACCEPT_WINDOW", NOW)
@@ -121,12 +123,12 @@ def test_all_messages_are_merged_without_loss(
     assert set(Posting.objects.values_list("scope_id", flat=True)) == {
         scope_number(agent.id, "maria")
     }
-    assert verify(said.id, "a").findings == []
-    hits = recall(said.id, agent.id, "maria", "What is my dog called?").hits
+    assert verify(populated.id, "a").findings == []
+    hits = recall(populated.id, agent.id, "maria", "What is my dog called?").hits
     assert "My dog is called Rex." in [hit.content for hit in hits]
-    assert recall(said.id, agent.id, "U1", "What is my dog called?").hits == ()
+    assert recall(populated.id, agent.id, "U1", "What is my dog called?").hits == ()
     # Messages before a clear of either stay cleared, and later ones of both are one window.
-    window = [turn["content"] for turn in get_recent_messages(said.id, agent.id, "maria")]
+    window = [turn["content"] for turn in get_recent_messages(populated.id, agent.id, "maria")]
     assert "I live in Lisbon." not in window
     assert "My dog is three years old." not in window
     assert window.index("I am allergic to walnuts.") < window.index("And my cat is called Tom.")
@@ -143,9 +145,9 @@ def test_all_messages_are_merged_without_loss(
     assert [key for key in keys if key.endswith(b":U1")] == []
 
     # Erasing the person finds all of them, including waiting messages.
-    accept(Incoming(agent.id, "U9", "t9", "rest", "I am Maria."), tenant_id=said.id)
+    accept(Incoming(agent.id, "U9", "t9", "rest", "I am Maria."), tenant_id=populated.id)
     channel_identities.link(channel_identities.identity_of("slack", "T1", "U9"), "maria", by="eva")
-    with database.as_owner(), tenant_scope(said.id):
+    with database.as_owner(), tenant_scope(populated.id):
         receipt = erase(request_erasure("maria", by=EVA)).receipt
     assert receipt is not None
     assert receipt["left"] == 0
@@ -154,7 +156,7 @@ def test_all_messages_are_merged_without_loss(
 
 
 def test_killed_merge_continues(
-    said: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
+    populated: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = counts()
     monkeypatch.setattr(merging, "BATCH", 1)
@@ -170,36 +172,38 @@ def test_killed_merge_continues(
 
         with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
             patch.setattr(merging, "_move_messages", dying)
-            move(said)
+            move(populated)
         assert set(Message.objects.values_list("user_id", flat=True)) == {"U1", "maria"}
         strange = "SELECT count(*) FROM memory_message r JOIN memory_message a"
         with connection.cursor() as cursor:
             cursor.execute(f"{strange} ON a.id = r.in_reply_to_id WHERE a.user_id <> r.user_id")
             assert cursor.fetchone() == (0,)
-    assert move(said)
+    assert move(populated)
     assert counts() == before
-    assert verify(said.id, "a").findings == []
+    assert verify(populated.id, "a").findings == []
 
 
-def test_late_rows_of_the_old_id_are_merged_unless_unlinked(said: Tenant, agent: Agent) -> None:
-    assert not move(said, looked_for=timedelta(hours=1))
-    late, _ = accept(Incoming(agent.id, "U1", "late", "rest", "Late."), tenant_id=said.id)
+def test_late_rows_of_the_old_id_are_merged_unless_unlinked(
+    populated: Tenant, agent: Agent
+) -> None:
+    assert not move(populated, looked_for=timedelta(hours=1))
+    late, _ = accept(Incoming(agent.id, "U1", "late", "rest", "Late."), tenant_id=populated.id)
     answered = snapshot.read(konstruct_message(late))
     lease = queue.REPLIES.begin(late.id, answered.thread.lane)
     assert lease is not None
     draft = respond.draft_reply(answered.message, agent)
-    assert move(said)
+    assert move(populated)
     # A worker that started with the old id leaves the message to a new attempt.
     write.write_reply(answered, draft, lease)
     assert not Message.objects.filter(in_reply_to=late).exists()
-    pipeline.handle(tenant_id=said.id, message_id=late.id)
+    pipeline.handle(tenant_id=populated.id, message_id=late.id)
     assert Message.objects.get(in_reply_to=late).user_id == "maria"
-    embedding_jobs.drain(said.id)
-    assert verify(said.id, "a").findings == []
+    embedding_jobs.drain(populated.id)
+    assert verify(populated.id, "a").findings == []
 
     identity = channel_identities.unlink(channel_identities.identity_of("slack", "T1", "U1"))
     channel_identities.link(identity, "maria", by="eva")
-    accept(Incoming(agent.id, "U1", "late", "rest", "Mine."), tenant_id=said.id)
+    accept(Incoming(agent.id, "U1", "late", "rest", "Mine."), tenant_id=populated.id)
     channel_identities.unlink(identity)
-    assert move(said)
+    assert move(populated)
     assert Message.objects.get(content="Mine.").user_id == "U1"

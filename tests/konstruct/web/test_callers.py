@@ -33,12 +33,16 @@ from tenants.schemas import provisioning
 from tests import database
 from tests.konstruct.conftest import MESSAGES, Program
 
-NOBODY = "203.0.113.9"
-ELSEWHERE = "198.51.100.7"
+UNVERIFIED_ADDRESS = "203.0.113.9"
+OTHER_ADDRESS = "198.51.100.7"
 
 
 def scope(
-    *, address: str = NOBODY, path: str = MESSAGES, host: str = "localhost", **headers: str
+    *,
+    address: str = UNVERIFIED_ADDRESS,
+    path: str = MESSAGES,
+    host: str = "localhost",
+    **headers: str,
 ) -> dict[str, Any]:
     """Return the ASGI scope of a GET."""
     sent = {"host": host, **{name.replace("_", "-"): value for name, value in headers.items()}}
@@ -97,7 +101,7 @@ def run(test: Callable[[Verifying], Awaitable[None]]) -> None:
 def test_claims_of_a_request_get_no_share(host: str) -> None:
     async def test(at: Verifying) -> None:
         share = await at.share(host=host)
-        assert share == Share(f"{NOBODY} none", is_verified=False)
+        assert share == Share(f"{UNVERIFIED_ADDRESS} none", is_verified=False)
 
     run(test)
 
@@ -123,9 +127,9 @@ def test_unauthenticated_callers_are_counted_by_address_or_ipv6_network(
 def test_client_address_is_read_behind_trusted_proxies(settings: Any) -> None:
     async def test(at: Verifying) -> None:
         forged = {"x_forwarded_for": "1.2.3.4, 198.51.100.7"}
-        assert (await at.share(**forged)).name == f"{NOBODY} none"
+        assert (await at.share(**forged)).name == f"{UNVERIFIED_ADDRESS} none"
         settings.TRUSTED_PROXIES = 1
-        assert (await at.share(**forged)).name == f"{ELSEWHERE} none"
+        assert (await at.share(**forged)).name == f"{OTHER_ADDRESS} none"
 
     run(test)
 
@@ -137,7 +141,7 @@ def test_a_key_that_is_verified_earns_its_tenants_share(program_a: Program) -> N
     async def test(at: Verifying) -> None:
         for host in ("localhost", "LOCALHOST:8000", "any.example"):
             assert await at.share(authorization=bearer(program_a.key), host=host) == of_tenant
-        assert at.shares == [Share(f"{NOBODY} key", is_verified=False)]
+        assert at.shares == [Share(f"{UNVERIFIED_ADDRESS} key", is_verified=False)]
 
     run(test)
 
@@ -187,7 +191,7 @@ def test_a_key_of_many_requests_at_once_is_verified_once(program_a: Program, set
         assert len(at.shares) == 1
         made_up = bearer(new_key(program_a.tenant.id))
         refused = await asyncio.gather(
-            *(at.share(authorization=made_up, address=ELSEWHERE) for _ in range(50)),
+            *(at.share(authorization=made_up, address=OTHER_ADDRESS) for _ in range(50)),
             return_exceptions=True,
         )
         assert [type(each) for each in refused] == [Share] + [TooManyUnverified] * 49
@@ -207,7 +211,7 @@ def test_a_session_earns_a_share_on_its_tenants_hosts_alone(tenant_a: Tenant) ->
     async def test(at: Verifying) -> None:
         for _ in range(2):
             assert await at.share(host="tenant-a.localhost:80", cookie=cookie) == of_tenant
-        assert at.shares == [Share(f"{NOBODY} session", is_verified=False)]
+        assert at.shares == [Share(f"{UNVERIFIED_ADDRESS} session", is_verified=False)]
         for host in ("tenant-b.localhost", "localhost", "no.example"):
             assert not (await at.share(host=host, cookie=cookie)).is_verified
         assert not (await at.share(host="tenant-a.localhost", cookie="sessionid=x")).is_verified
@@ -260,7 +264,7 @@ def test_an_address_may_send_so_much_and_another_is_not_refused_for_it(settings:
         with pytest.raises(TooManyUnverified) as refused:
             await at.share(host="another.localhost")
         assert refused.value.retry_after == 1
-        await at.share(address=ELSEWHERE)
+        await at.share(address=OTHER_ADDRESS)
         at.clock.now += 0.5
         await at.share()
 
@@ -341,11 +345,11 @@ def test_first_request_of_an_address_waits_for_one_request_of_a_flooding_address
         ]
         while not at_once:
             await asyncio.sleep(0.001)
-        first = asyncio.create_task(ask(address=ELSEWHERE, authorization=bearer(program_a.key)))
+        first = asyncio.create_task(ask(address=OTHER_ADDRESS, authorization=bearer(program_a.key)))
         await asyncio.sleep(0.05)
         is_free.set()
         assert await first == 200
-        assert answered.index(ELSEWHERE) <= 5
+        assert answered.index(OTHER_ADDRESS) <= 5
         assert set(await asyncio.gather(*flood)) == {200}
 
     asyncio.run(asyncio.wait_for(main(), 120))

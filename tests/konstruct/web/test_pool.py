@@ -122,7 +122,9 @@ def test_exception_of_a_call_is_raised_and_its_thread_is_released() -> None:
     run(test())
 
 
-def strangers(pool: Pool, work: Work, number: int, *, addresses: int) -> "list[asyncio.Task[str]]":
+def send_unverified(
+    pool: Pool, work: Work, number: int, *, addresses: int
+) -> "list[asyncio.Task[str]]":
     """Send so many unverified requests, in turns from so many addresses."""
     shares = [Share(f"address {each}", is_verified=False) for each in range(addresses)]
     return [
@@ -134,7 +136,7 @@ def strangers(pool: Pool, work: Work, number: int, *, addresses: int) -> "list[a
 def test_unverified_requests_of_all_addresses_have_an_eighth_of_the_threads() -> None:
     async def test() -> None:
         pool, work = pool_of(16), Work()
-        unverified = strangers(pool, work, 60, addresses=60)
+        unverified = send_unverified(pool, work, 60, addresses=60)
         await work.until_begun("x", "x")
         verified = [asyncio.create_task(pool.run(A, work.call, "a")) for _ in range(8)]
         await work.until_begun(*"aaaaaaaaxx")
@@ -155,7 +157,7 @@ def test_where_verified_requests_take_all_threads_unverified_ones_have_their_tur
         queued = [asyncio.create_task(pool.run(A, work.call, "a")) for _ in range(10)]
         queued += [asyncio.create_task(pool.run(B, work.call, "b")) for _ in range(10)]
         await asyncio.sleep(0)
-        unverified = strangers(pool, work, 10, addresses=1)
+        unverified = send_unverified(pool, work, 10, addresses=1)
         await asyncio.sleep(0)
         work.let_go("a", "b", "c", "x")
         await asyncio.gather(*running, *queued, *unverified)
@@ -170,7 +172,7 @@ def test_where_verified_requests_take_all_threads_unverified_ones_have_their_tur
 def test_one_address_does_not_keep_another_waiting() -> None:
     async def test() -> None:
         pool, work = pool_of(8), Work()
-        flood = strangers(pool, work, 50, addresses=1)
+        flood = send_unverified(pool, work, 50, addresses=1)
         await work.until_begun("x")
         newcomer = asyncio.create_task(
             pool.run(Share("another address", is_verified=False), work.call, "a")
@@ -187,7 +189,7 @@ def test_one_address_does_not_keep_another_waiting() -> None:
 def test_full_queue_drops_the_last_of_the_longest_unverified_queue() -> None:
     async def test() -> None:
         pool, work = pool_of(8, max_queued=10), Work()
-        flood = strangers(pool, work, 12, addresses=1)
+        flood = send_unverified(pool, work, 12, addresses=1)
         await work.until_begun("x")
         with pytest.raises(Overloaded):
             await flood[-1]
@@ -209,7 +211,7 @@ def test_full_queue_drops_the_last_of_the_longest_unverified_queue() -> None:
 def test_disconnected_clients_leave_no_queue_entries() -> None:
     async def test() -> None:
         pool, work = pool_of(8), Work()
-        flood = strangers(pool, work, 30, addresses=30)
+        flood = send_unverified(pool, work, 30, addresses=30)
         await work.until_begun("x")
         for each in flood[1:]:
             each.cancel()

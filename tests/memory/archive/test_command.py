@@ -14,7 +14,7 @@ from memory.archive.__main__ import main
 from memory.embeddings import embed, model_version
 
 REPOSITORY = Path(__file__).parents[3]
-SAID_AT = datetime(2026, 3, 14, 9, 30, tzinfo=UTC)
+SENT_AT = datetime(2026, 3, 14, 9, 30, tzinfo=UTC)
 TABLES = "CREATE TABLE exported (kind TEXT, position INTEGER, row TEXT)"
 
 
@@ -26,7 +26,7 @@ def archive(tmp_path: Path) -> Path:
         trip = manager.create_conversation("Lisbon")
         texts = ("My sister Ana is allergic to peanuts.", "We fly on\nFriday.\x1b[2J")
         for text in texts:
-            manager.add_message(trip, "user", text, timestamp=SAID_AT)
+            manager.add_message(trip, "user", text, timestamp=SENT_AT)
         database = manager.db
         database.execute(TABLES)
         for position, fact in enumerate(facts()):

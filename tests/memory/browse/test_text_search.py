@@ -14,7 +14,7 @@ from tenants.context import tenant_scope
 from tenants.models import Tenant
 
 AGENT = UUID(int=1)
-SAID = ("tea and cake", "tea", "cake", "coffee and cake", "tea, cake and coffee", "tea again")
+TEXTS = ("tea and cake", "tea", "cake", "coffee and cake", "tea, cake and coffee", "tea again")
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def numbers(tenant_a: Tenant) -> dict[tuple[str, str], int]:
             content=text,
             created_at=start + timedelta(minutes=3 * place + offset),
         )
-        for place, text in enumerate(SAID)
+        for place, text in enumerate(TEXTS)
         for offset, user in enumerate(("ann", "bob", "eve"))
     ]
     import_turns(tenant_a.id, turns)

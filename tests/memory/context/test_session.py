@@ -46,7 +46,9 @@ def say(store: SessionStore, text: str, thread_id: str = "thread") -> None:
     )
 
 
-def said(store: SessionStore, thread_id: str = "thread", limit: int = 50) -> list[tuple[str, str]]:
+def messages_of(
+    store: SessionStore, thread_id: str = "thread", limit: int = 50
+) -> list[tuple[str, str]]:
     return [
         (message["role"], message["content"])
         for message in store.get_session_messages(thread_id, limit)
@@ -74,13 +76,13 @@ say(SessionStore({str(tenant_a.id)!r}), "Hello")
 
     say(store, "Again")
 
-    assert said(store) == [
+    assert messages_of(store) == [
         ("user", "Hello"),
         ("assistant", "Hello, after 1"),
         ("user", "Again"),
         ("assistant", "Again, after 3"),
     ]
-    assert said(store, limit=2) == [("user", "Again"), ("assistant", "Again, after 3")]
+    assert messages_of(store, limit=2) == [("user", "Again"), ("assistant", "Again, after 3")]
 
 
 def test_an_asynchronous_graph_shares_its_threads_with_a_synchronous_one(tenant_a: Tenant) -> None:
@@ -110,14 +112,14 @@ def test_the_same_thread_of_two_tenants_never_meets(tenant_a: Tenant, tenant_b: 
     ours, theirs = SessionStore(tenant_a.id), SessionStore(tenant_b.id)
     say(ours, "Our secret")
 
-    assert said(theirs) == []
+    assert messages_of(theirs) == []
     assert theirs.list_sessions() == []
     theirs.clear_session("thread")
     theirs.prune_session("thread")
     say(theirs, "Theirs")
 
-    assert said(ours) == [("user", "Our secret"), ("assistant", "Our secret, after 1")]
-    assert said(theirs) == [("user", "Theirs"), ("assistant", "Theirs, after 1")]
+    assert messages_of(ours) == [("user", "Our secret"), ("assistant", "Our secret, after 1")]
+    assert messages_of(theirs) == [("user", "Theirs"), ("assistant", "Theirs, after 1")]
 
 
 def test_clearing_removes_one_complete_session(tenant_a: Tenant) -> None:
@@ -128,24 +130,24 @@ def test_clearing_removes_one_complete_session(tenant_a: Tenant) -> None:
     store.clear_session("thread")
     store.clear_session("thread")
 
-    assert said(store) == []
+    assert messages_of(store) == []
     assert [session.thread_id for session in store.list_sessions()] == ["other"]
     say(store, "A new start")
-    assert said(store)[0] == ("user", "A new start")
+    assert messages_of(store)[0] == ("user", "A new start")
 
 
 def test_pruning_keeps_the_messages(tenant_a: Tenant) -> None:
     store = SessionStore(tenant_a.id)
     say(store, "Hello")
     say(store, "Again")
-    before = said(store)
+    before = messages_of(store)
 
     store.prune_session("thread")
 
     assert store.list_sessions()[0].checkpoints == 1
-    assert said(store) == before
+    assert messages_of(store) == before
     say(store, "Still here")
-    assert said(store)[4:] == [("user", "Still here"), ("assistant", "Still here, after 5")]
+    assert messages_of(store)[4:] == [("user", "Still here"), ("assistant", "Still here, after 5")]
 
 
 def test_sessions_are_listed_by_their_last_use(tenant_a: Tenant) -> None:
@@ -170,12 +172,12 @@ def test_a_store_without_a_tenant_follows_its_caller(tenant_a: Tenant, tenant_b:
         say(store, "Hello")
         graph = graph_of(store)
     with tenant_scope(tenant_b.id):
-        assert said(store) == []
+        assert messages_of(store) == []
         # A compiled graph stays in the tenant of its creation.
         graph.invoke({"messages": [HumanMessage("Hi")]}, {"configurable": {"thread_id": "thread"}})
-        assert said(store) == []
+        assert messages_of(store) == []
 
-    assert len(said(SessionStore(tenant_a.id))) == 4
+    assert len(messages_of(SessionStore(tenant_a.id))) == 4
     with pytest.raises(NoTenant, match=r"use SessionStore\(tenant_id\)"):
         store.get_session_messages("thread")
 
@@ -190,7 +192,7 @@ def test_session_of_another_tenant_cannot_be_opened(tenant_a: Tenant, tenant_b: 
         with pytest.raises(TenantPinned):
             SessionStore(tenant_b.id).clear_session("thread")
 
-    assert len(said(SessionStore(tenant_b.id))) == 2
+    assert len(messages_of(SessionStore(tenant_b.id))) == 2
 
 
 def test_an_unknown_tenant_has_no_sessions() -> None:
@@ -227,7 +229,7 @@ def test_messages_can_have_another_key_and_must_be_a_list(tenant_a: Tenant) -> N
     )
     graph.invoke({"messages": [HumanMessage("Hello")]}, {"configurable": {"thread_id": "thread"}})
 
-    assert said(store) == [("user", "Hello")]
+    assert messages_of(store) == [("user", "Hello")]
     with pytest.raises(UnreadableSession, match="keeps a str under 'title'"):
         SessionStore(tenant_a.id, messages_key="title").get_session_messages("thread")
 

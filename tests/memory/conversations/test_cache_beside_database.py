@@ -238,7 +238,7 @@ def test_concurrent_clears_appends_and_reads_agree_with_the_transcript(
     tenant_a: Tenant,
     tenant_b: Tenant,
     add_exchange: Callable[..., Any],
-    at_once: Callable[..., Any],
+    run_concurrently: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two tenants with the same ids, each with writers, readers and clears."""
@@ -252,7 +252,9 @@ def test_concurrent_clears_appends_and_reads_agree_with_the_transcript(
             add_exchange(tenant.id, f"q{number}.{step}", f"{tenant.slug} {number}.{step}")
             contents(tenant.id)
 
-    at_once(work, [(tenant, number) for tenant in (tenant_a, tenant_b) for number in range(4)])
+    run_concurrently(
+        work, [(tenant, number) for tenant in (tenant_a, tenant_b) for number in range(4)]
+    )
     for tenant in (tenant_a, tenant_b):
         add_exchange(tenant.id, "last", f"{tenant.slug} last")
         live = contents(tenant.id)

@@ -31,7 +31,7 @@ def imported(tenant: Tenant, text: str, at: datetime = LONG_AGO) -> None:
     import_turns(tenant.id, [turn])
 
 
-def said(tenant: Tenant, text: str) -> None:
+def record_turn(tenant: Tenant, text: str) -> None:
     """Record a message and its answer, as a program's graph does."""
     named: Any = {
         "tenant_id": tenant.id, "agent_id": AGENT, "user_id": USER, "thread_id": "t",
@@ -66,7 +66,7 @@ def new(text: str) -> Do:
 
 
 def talk(text: str) -> Do:
-    return lambda tenant: said(tenant, text)
+    return lambda tenant: record_turn(tenant, text)
 
 
 ORDERS: dict[str, tuple[list[Do], list[str]]] = {
@@ -111,7 +111,7 @@ def test_messages_before_a_clear_do_not_return(tenant_a: Tenant, order: str) -> 
 def test_old_turn_is_removed_from_a_window_only_by_a_rebuild(
     tenant_a: Tenant,
 ) -> None:
-    said(tenant_a, "a")
+    record_turn(tenant_a, "a")
     look(tenant_a)
     imported(tenant_a, "old")
     assert window(tenant_a) == ["a", "re a"]
@@ -121,7 +121,7 @@ def test_old_turn_is_removed_from_a_window_only_by_a_rebuild(
 
 
 def test_single_turn_is_kept_by_an_import_of_older_turns(tenant_a: Tenant) -> None:
-    said(tenant_a, "a")
+    record_turn(tenant_a, "a")
     look(tenant_a)
     append_message(tenant_a.id, AGENT, USER, "user", "by itself")
     imported(tenant_a, "old")
@@ -131,11 +131,11 @@ def test_single_turn_is_kept_by_an_import_of_older_turns(tenant_a: Tenant) -> No
 def test_an_archives_clear_never_undoes_a_later_one(
     tenant_a: Tenant, tenant_b: Tenant, tmp_path: Path
 ) -> None:
-    said(tenant_a, "a")
+    record_turn(tenant_a, "a")
     clear(tenant_a)
     export_memory(tenant_a, tmp_path / "a.db")
     import_memory(tenant_b, tmp_path / "a.db")
-    said(tenant_b, "b")
+    record_turn(tenant_b, "b")
     clear(tenant_b)
     with tenant_scope(tenant_b.id):
         assert WindowClear.objects.count() == 2
@@ -143,7 +143,7 @@ def test_an_archives_clear_never_undoes_a_later_one(
     flush(tenant_b)
     assert window(tenant_b) == []
     clear(tenant_a)
-    said(tenant_a, "c")
+    record_turn(tenant_a, "c")
     (tmp_path / "a.db").unlink()
     export_memory(tenant_a, tmp_path / "a.db")
     import_memory(tenant_b, tmp_path / "a.db")

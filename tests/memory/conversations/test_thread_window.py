@@ -30,7 +30,7 @@ BEGIN = datetime(2026, 3, 14, 9, 30, tzinfo=UTC)
 THREAD = "T1/C1/17.5"
 
 
-def said(
+def add_to_thread(
     tenant: Tenant,
     content: str,
     user: str = "ann",
@@ -59,17 +59,17 @@ def key_of(tenant: Tenant, thread: str = THREAD) -> str:
 
 
 def test_window_has_the_last_turns_of_all_speakers(tenant_a: Tenant) -> None:
-    said(tenant_a, "Hi", minutes=1)
-    said(tenant_a, "Hello", "bob", minutes=2, agent_id=uuid4())
-    said(tenant_a, "Elsewhere", minutes=3, thread_id="other")
-    said(tenant_a, "By a program", minutes=3, channel="rest", appended=False)
+    add_to_thread(tenant_a, "Hi", minutes=1)
+    add_to_thread(tenant_a, "Hello", "bob", minutes=2, agent_id=uuid4())
+    add_to_thread(tenant_a, "Elsewhere", minutes=3, thread_id="other")
+    add_to_thread(tenant_a, "By a program", minutes=3, channel="rest", appended=False)
     turns = get_thread_turns(tenant_a.id, THREAD, "slack")
     assert [(turn["user_id"], turn["name"], turn["content"]) for turn in turns] == [
         ("ann", "Ann", "Hi"),
         ("bob", "Bob", "Hello"),
     ]
     for number in range(WINDOW):
-        said(tenant_a, f"Turn {number}", minutes=10 + number)
+        add_to_thread(tenant_a, f"Turn {number}", minutes=10 + number)
     assert contents(tenant_a) == [f"Turn {number}" for number in range(WINDOW)]
     assert contents(tenant_a, n=2) == ["Turn 18", "Turn 19"]
     assert get_redis_connection("default").llen(key_of(tenant_a)) == WINDOW
@@ -78,16 +78,16 @@ def test_window_has_the_last_turns_of_all_speakers(tenant_a: Tenant) -> None:
 
 def test_one_that_was_lost_is_rebuilt_and_a_gap_is_found(tenant_a: Tenant) -> None:
     for number in range(3):
-        said(tenant_a, f"Turn {number}", minutes=number)
+        add_to_thread(tenant_a, f"Turn {number}", minutes=number)
     get_redis_connection("default").flushdb()
     assert contents(tenant_a) == ["Turn 0", "Turn 1", "Turn 2"]
-    said(tenant_a, "Missed", minutes=4, appended=False)
-    message = said(tenant_a, "Next", "bob", minutes=5)
+    add_to_thread(tenant_a, "Missed", minutes=4, appended=False)
+    message = add_to_thread(tenant_a, "Next", "bob", minutes=5)
     append_to_thread(tenant_a.id, message)
     assert contents(tenant_a) == ["Turn 0", "Turn 1", "Turn 2", "Missed", "Next"]
     # Concurrent messages may be appended in the other order.
-    early = said(tenant_a, "Early", minutes=6, appended=False)
-    said(tenant_a, "Late", "bob", minutes=7)
+    early = add_to_thread(tenant_a, "Early", minutes=6, appended=False)
+    add_to_thread(tenant_a, "Late", "bob", minutes=7)
     append_to_thread(tenant_a.id, early)
     assert contents(tenant_a)[-2:] == ["Early", "Late"]
 
@@ -95,33 +95,33 @@ def test_one_that_was_lost_is_rebuilt_and_a_gap_is_found(tenant_a: Tenant) -> No
 def test_without_the_cache_the_transcript_is_read(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said(tenant_a, "Hi")
+    add_to_thread(tenant_a, "Hi")
 
     def away() -> None:
         raise CacheAway("away")
 
     monkeypatch.setattr(window_store, "_client", away)
-    said(tenant_a, "Hello", "bob", minutes=1)
+    add_to_thread(tenant_a, "Hello", "bob", minutes=1)
     assert contents(tenant_a) == ["Hi", "Hello"]
 
 
 def test_turns_cleared_by_a_user_do_not_return(tenant_a: Tenant) -> None:
-    said(tenant_a, "Ann's secret", minutes=1)
-    said(tenant_a, "Bob's words", "bob", minutes=2)
+    add_to_thread(tenant_a, "Ann's secret", minutes=1)
+    add_to_thread(tenant_a, "Bob's words", "bob", minutes=2)
     clear_window(tenant_a.id, AGENT, "ann")
     assert contents(tenant_a) == ["Bob's words"]
     get_redis_connection("default").flushdb()
     assert contents(tenant_a) == ["Bob's words"]
     with tenant_scope(tenant_a.id):
         now = Message.objects.latest("number").created_at + timedelta(days=36500)
-    said(tenant_a, "Ann anew", created_at=now)
+    add_to_thread(tenant_a, "Ann anew", created_at=now)
     assert contents(tenant_a) == ["Bob's words", "Ann anew"]
 
 
 def test_reader_from_before_a_clear_cannot_write_the_old_window(
     tenant_a: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said(tenant_a, "Ann's secret", minutes=1)
+    add_to_thread(tenant_a, "Ann's secret", minutes=1)
     get_redis_connection("default").flushdb()
     write, done = window_store.write, []
 
@@ -139,7 +139,7 @@ def test_reader_from_before_a_clear_cannot_write_the_old_window(
 
 def test_all_of_a_tenants_are_forgotten_and_rebuilt(tenant_a: Tenant, tenant_b: Tenant) -> None:
     for tenant in (tenant_a, tenant_b):
-        said(tenant, f"Hi {tenant.slug}")
+        add_to_thread(tenant, f"Hi {tenant.slug}")
     forget_all_threads(tenant_a.id)
     client = get_redis_connection("default")
     assert b"Hi" not in b"".join(client.lrange(key_of(tenant_a), 0, -1))
@@ -155,9 +155,9 @@ def test_equal_ids_and_texts_of_tenants_are_separate(
 ) -> None:
     mine: dict[str, UUID] = {}
     for tenant in (tenant_a, tenant_b):
-        message = said(tenant, "The same", thread_id=thread)
+        message = add_to_thread(tenant, "The same", thread_id=thread)
         mine[tenant.slug] = message.id
-    said(tenant_a, "Mine alone", minutes=1, thread_id=thread)
+    add_to_thread(tenant_a, "Mine alone", minutes=1, thread_id=thread)
     for tenant, texts in ((tenant_a, ["The same", "Mine alone"]), (tenant_b, ["The same"])):
         turns = get_thread_turns(tenant.id, thread, "slack")
         assert [turn["content"] for turn in turns] == texts

@@ -165,12 +165,12 @@ def test_no_tenant_no_message(tenant_a, tenant_b):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_same_message_from_many_at_once_is_one(tenant_a, at_once):
+def test_the_same_message_from_many_at_once_is_one(tenant_a, run_concurrently):
     def accept(_):
         message, created = record_message(tenant_id=tenant_a.id, **VALUES, idempotency_key="k1")
         return message.id, created
 
-    answers = at_once(accept, list(range(8)))
+    answers = run_concurrently(accept, list(range(8)))
     assert len({message_id for message_id, _ in answers}) == 1
     assert [created for _, created in answers].count(True) == 1
     assert counts(tenant_a.id) == (1, 1)

@@ -22,12 +22,12 @@ from tests.memory.conversations.window import AGENT, USER, contents, key_of
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_appends_are_all_kept(tenant_a, at_once):
+def test_concurrent_appends_are_all_kept(tenant_a, run_concurrently):
     def append_many(writer):
         for number in range(25):
             append_message(tenant_a.id, AGENT, USER, "user", f"{writer}-{number}", window=500)
 
-    at_once(append_many, list(range(8)))
+    run_concurrently(append_many, list(range(8)))
     found = contents(tenant_a.id, n=500)
     assert sorted(found) == sorted(f"{w}-{n}" for w in range(8) for n in range(25))
     for writer in range(8):
@@ -50,9 +50,9 @@ def test_turn_added_during_a_rebuild_is_kept(tenant_a, monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_turns_are_in_the_window_once_each(tenant_a, record_exchange, at_once):
+def test_concurrent_turns_are_in_the_window_once_each(tenant_a, record_exchange, run_concurrently):
     pairs = [record_exchange(tenant_a.id, f"q{n}", f"a{n}") for n in range(8)]
-    at_once(lambda pair: append_turns(tenant_a.id, AGENT, USER, pair), pairs * 2)
+    run_concurrently(lambda pair: append_turns(tenant_a.id, AGENT, USER, pair), pairs * 2)
     found = contents(tenant_a.id)
     assert sorted(found) == sorted(f"{who}{n}" for n in range(8) for who in "qa")
     assert [found[i : i + 2] for i in range(0, 16, 2)] == [
@@ -61,12 +61,14 @@ def test_concurrent_turns_are_in_the_window_once_each(tenant_a, record_exchange,
 
 
 @pytest.mark.django_db(transaction=True)
-def test_concurrent_readers_of_a_lost_window_write_it_once(tenant_a, add_exchange, at_once):
+def test_concurrent_readers_of_a_lost_window_write_it_once(
+    tenant_a, add_exchange, run_concurrently
+):
     for number in range(3):
         add_exchange(tenant_a.id, f"q{number}", f"a{number}")
     live = contents(tenant_a.id)
     get_redis_connection("default").flushdb()
-    assert at_once(lambda _: contents(tenant_a.id), list(range(8))) == [live] * 8
+    assert run_concurrently(lambda _: contents(tenant_a.id), list(range(8))) == [live] * 8
     assert get_redis_connection("default").llen(key_of(tenant_a.id)) == 6
 
 

@@ -94,7 +94,7 @@ def test_value_other_than_a_list_of_texts_is_refused(texts):
         embed(texts)
 
 
-def test_model_is_loaded_once_for_concurrent_calls(monkeypatch, at_once):
+def test_model_is_loaded_once_for_concurrent_calls(monkeypatch, run_concurrently):
     loaded = []
 
     class Slow:
@@ -104,15 +104,15 @@ def test_model_is_loaded_once_for_concurrent_calls(monkeypatch, at_once):
 
     monkeypatch.setattr(embedder, "_embedder", None)
     monkeypatch.setattr(embedder, "Embedder", Slow)
-    found = at_once(lambda _: get_embedder(), list(range(8)))
+    found = run_concurrently(lambda _: get_embedder(), list(range(8)))
     assert len(loaded) == 1
     assert len(set(map(id, found))) == 1
 
 
-def test_many_threads_get_the_vectors_of_their_own_texts(at_once):
+def test_many_threads_get_the_vectors_of_their_own_texts(run_concurrently):
     texts = [f"The number of the day is {n}." for n in range(16)]
     alone = embed(texts)
-    found = at_once(lambda text: embed([text])[0], texts)
+    found = run_concurrently(lambda text: embed([text])[0], texts)
     assert np.allclose(alone, found, atol=1e-5)
 
 

@@ -129,22 +129,22 @@ def test_any_text_can_be_stored(tenant_a, add_message, text):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_workers_store_each_message_once(tenant_a, add_message, at_once, monkeypatch):
+def test_many_workers_store_each_message_once(tenant_a, add_message, run_concurrently, monkeypatch):
     monkeypatch.setattr(embedding_jobs, "OUTBOX_BATCH", 5)
     for number in range(40):
         add_message(tenant_a.id, sentence(number))
-    done = at_once(lambda _: drain(tenant_a.id).stored, list(range(4)))
+    done = run_concurrently(lambda _: drain(tenant_a.id).stored, list(range(4)))
     assert sum(done) == 40
     assert stored(tenant_a.id) == {sentence(number): 1 for number in range(40)}
     assert waiting(tenant_a.id) == []
 
 
 @pytest.mark.django_db(transaction=True)
-def test_messages_claimed_by_another_worker_are_skipped(tenant_a, add_message, at_once):
+def test_messages_claimed_by_another_worker_are_skipped(tenant_a, add_message, run_concurrently):
     held, free = add_message(tenant_a.id, sentence(1)), add_message(tenant_a.id, sentence(2))
     with tenant_scope(tenant_a.id), transaction.atomic():
         list(EMBEDDINGS.jobs([held.pk]).select_for_update())
-        assert at_once(lambda _: drain(tenant_a.id).stored, [1]) == [1]
+        assert run_concurrently(lambda _: drain(tenant_a.id).stored, [1]) == [1]
     assert waiting(tenant_a.id) == [held.content]
     assert stored(tenant_a.id) == {free.content: 1}
 

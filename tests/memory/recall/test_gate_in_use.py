@@ -111,7 +111,7 @@ def test_earlier_identical_question_does_not_displace_the_answer(tenant_a: Tenan
 
 
 # A statement, a question, and the user's earlier wording of the same question.
-ASKED_IN_OTHER_WORDS = [
+REPHRASED_QUESTIONS = [
     (
         "My sister Zoe moved to Lisbon last spring.",
         "Which city did my sister move to?",
@@ -132,7 +132,7 @@ ASKED_IN_OTHER_WORDS = [
 
 
 @pytest.mark.parametrize("policy", [RecallPolicy(), RecallPolicy(mode="vector")])
-@pytest.mark.parametrize(("statement", "question", "asked_before"), ASKED_IN_OTHER_WORDS)
+@pytest.mark.parametrize(("statement", "question", "asked_before"), REPHRASED_QUESTIONS)
 def test_earlier_question_in_other_words_ranks_below_the_statement(
     tenant_a: Tenant, statement: str, question: str, asked_before: str, policy: RecallPolicy
 ) -> None:
@@ -146,7 +146,7 @@ def test_earlier_question_in_other_words_ranks_below_the_statement(
     assert hits[0].content == statement
 
 
-@pytest.mark.parametrize(("question", "asked_before"), [each[1:] for each in ASKED_IN_OTHER_WORDS])
+@pytest.mark.parametrize(("question", "asked_before"), [each[1:] for each in REPHRASED_QUESTIONS])
 def test_an_earlier_question_alone_is_no_memory(
     tenant_a: Tenant, question: str, asked_before: str
 ) -> None:

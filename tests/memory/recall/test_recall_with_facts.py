@@ -23,17 +23,17 @@ from tenants.models import Tenant
 from tests.memory.messages import AGENT, START, add_messages
 from tests.memory.recalled import SMALL_TALK, UNGATED, contents, statements
 
-SAID = "Finally got the keys, boxes everywhere. Bergen is wet!"
+STATEMENT = "Finally got the keys, boxes everywhere. Bergen is wet!"
 FACT = "Ann moved into a flat in Bergen."
 QUESTION = "Where is Ann's new flat?"
 CURATOR = Author(AuthorKind.PERSON, "7", "curator")
 
 
 @pytest.fixture
-def said(tenant_a: Tenant) -> Message:
+def statement(tenant_a: Tenant) -> Message:
     """A statement that hardly resembles the question, among others."""
     add_messages(tenant_a, *SMALL_TALK)
-    (message,) = add_messages(tenant_a, SAID, start=START + timedelta(days=3), name="Ann")
+    (message,) = add_messages(tenant_a, STATEMENT, start=START + timedelta(days=3), name="Ann")
     return message
 
 
@@ -69,14 +69,16 @@ def gathered(tenant: Tenant, question: str = QUESTION, policy: RecallPolicy = UN
     )
 
 
-def test_a_message_is_found_by_the_fact_that_rests_on_it(tenant_a: Tenant, said: Message) -> None:
+def test_a_message_is_found_by_the_fact_that_rests_on_it(
+    tenant_a: Tenant, statement: Message
+) -> None:
     before = ask(tenant_a)
-    memory_id = remember(tenant_a, said)
+    memory_id = remember(tenant_a, statement)
     after = ask(tenant_a)
 
     assert before.facts == ()
-    assert after.hits[0].message_id == said.id
-    gain = after.hits[0].score - next(h.score for h in before.hits if h.message_id == said.id)
+    assert after.hits[0].message_id == statement.id
+    gain = after.hits[0].score - next(h.score for h in before.hits if h.message_id == statement.id)
     assert gain == pytest.approx(1.5 * after.hits[0].channels["fact"])
     (fact,) = after.facts
     assert fact == FactHit(
@@ -85,15 +87,17 @@ def test_a_message_is_found_by_the_fact_that_rests_on_it(tenant_a: Tenant, said:
         score=after.hits[0].score,
         probability=after.hits[0].probability,
         similarity=after.hits[0].channels["fact"],
-        quote=SAID,
-        said_at=said.created_at,
-        message_ids=(said.id,),
+        quote=STATEMENT,
+        said_at=statement.created_at,
+        message_ids=(statement.id,),
     )
     assert [each for each in after.ranking if isinstance(each, FactHit)] == [fact]
-    assert said.id not in {getattr(each, "message_id", None) for each in after.ranking}
+    assert statement.id not in {getattr(each, "message_id", None) for each in after.ranking}
 
 
-def test_without_facts_on_messages_a_recall_is_the_same(tenant_a: Tenant, said: Message) -> None:
+def test_without_facts_on_messages_a_recall_is_the_same(
+    tenant_a: Tenant, statement: Message
+) -> None:
     before = ask(tenant_a)
     entered = {"tenant_id": tenant_a.id, "agent_id": AGENT, "content": FACT}
     LongTermMemory().store(MemoryEntry(**entered, user_id="ann"))
@@ -104,19 +108,20 @@ def test_without_facts_on_messages_a_recall_is_the_same(tenant_a: Tenant, said: 
     assert replace(after, **times) == replace(before, **times)
 
 
-def test_a_fact_opens_the_gate(tenant_a: Tenant, said: Message) -> None:
+def test_a_fact_opens_the_gate(tenant_a: Tenant, statement: Message) -> None:
     before = ask(tenant_a, policy=DEFAULT_POLICY)
-    remember(tenant_a, said)
+    remember(tenant_a, statement)
     after = ask(tenant_a, policy=DEFAULT_POLICY)
 
-    assert after.hits[0].message_id == said.id
+    assert after.hits[0].message_id == statement.id
     assert after.hits[0].gate_value > 2 * max(
-        (h.gate_value for h in (*before.hits, *before.cut) if h.message_id == said.id), default=0
+        (h.gate_value for h in (*before.hits, *before.cut) if h.message_id == statement.id),
+        default=0,
     )
 
 
-def test_facts_are_read_in_the_same_round_trip(tenant_a: Tenant, said: Message) -> None:
-    remember(tenant_a, said)
+def test_facts_are_read_in_the_same_round_trip(tenant_a: Tenant, statement: Message) -> None:
+    remember(tenant_a, statement)
     (vector,) = embed([QUESTION])
     for at in (None, datetime.now(UTC)):
         with CaptureQueriesContext(connections[tenant_a.server]) as queries:
@@ -126,9 +131,9 @@ def test_facts_are_read_in_the_same_round_trip(tenant_a: Tenant, said: Message) 
 
 @pytest.mark.parametrize("scanned", [5000, 0])
 def test_the_message_of_a_near_fact_is_a_candidate_of_a_large_scope(
-    tenant_a: Tenant, said: Message, monkeypatch: pytest.MonkeyPatch, scanned: int
+    tenant_a: Tenant, statement: Message, monkeypatch: pytest.MonkeyPatch, scanned: int
 ) -> None:
-    remember(tenant_a, said)
+    remember(tenant_a, statement)
     monkeypatch.setattr(recall_module, "_large_scopes", OrderedDict())
     limits = {"whole_scope": 0, "scanned_at_least": scanned, "scanned_to_root": 0}
     for name, limit in {**limits, "candidates": 1, "candidate_pieces": 1}.items():
@@ -136,46 +141,48 @@ def test_the_message_of_a_near_fact_is_a_candidate_of_a_large_scope(
 
     result = ask(tenant_a)
 
-    assert result.hits[0].message_id == said.id
+    assert result.hits[0].message_id == statement.id
     assert [fact.content for fact in result.facts] == [FACT]
 
 
-def test_a_fact_replaces_all_its_messages_in_a_prompt(tenant_a: Tenant, said: Message) -> None:
+def test_a_fact_replaces_all_its_messages_in_a_prompt(tenant_a: Tenant, statement: Message) -> None:
     (again,) = add_messages(
         tenant_a, "The flat in Bergen has a balcony.", start=START + timedelta(days=5)
     )
-    memory_id = remember(tenant_a, said, again)
+    memory_id = remember(tenant_a, statement, again)
     told = gathered(tenant_a)
 
     fact = next(line for line in told.lines if "Fact:" in line)
     assert told.lines.index(fact) == 0
     (hit,) = told.recalled.facts
-    assert set(hit.message_ids) == {said.id, again.id}
+    assert set(hit.message_ids) == {statement.id, again.id}
     assert fact == f'- [{hit.said_at:%A, %Y-%m-%d %H:%M}] Fact: {FACT} ("{hit.quote}")'
-    assert not [line for line in told.lines if line.endswith((SAID, again.content))]
+    assert not [line for line in told.lines if line.endswith((STATEMENT, again.content))]
 
     trace = ContextManager().fit(told, "").trace()
     (given,) = trace["facts"]
     assert (given["memory_id"], given["reason"]) == (str(memory_id), "")
     assert (given["quote"], given["said_at"]) == (hit.quote, hit.said_at.isoformat())
-    assert set(given["message_ids"]) == {str(said.id), str(again.id)}
+    assert set(given["message_ids"]) == {str(statement.id), str(again.id)}
     reasons = {each["message_id"]: each["reason"] for each in trace["cut"]}
-    assert reasons[str(said.id)] == reasons[str(again.id)] == "given as a fact"
+    assert reasons[str(statement.id)] == reasons[str(again.id)] == "given as a fact"
     assert fact in trace["injected"]
     assert fact in trace["prompt"]["sections"][1]["messages"][0]["content"]
 
 
-def test_message_nearer_than_its_fact_is_returned_itself(tenant_a: Tenant, said: Message) -> None:
-    remember(tenant_a, said)
+def test_message_nearer_than_its_fact_is_returned_itself(
+    tenant_a: Tenant, statement: Message
+) -> None:
+    remember(tenant_a, statement)
     result = ask(tenant_a, "Did we get the keys, with boxes everywhere?")
-    assert result.hits[0].message_id == said.id
+    assert result.hits[0].message_id == statement.id
     assert result.facts == ()
 
 
 def test_text_that_is_also_an_entered_fact_is_returned_once(
-    tenant_a: Tenant, said: Message
+    tenant_a: Tenant, statement: Message
 ) -> None:
-    remember(tenant_a, said)
+    remember(tenant_a, statement)
     LongTermMemory().store(MemoryEntry(tenant_id=tenant_a.id, content=FACT))
 
     told = gathered(tenant_a)
@@ -186,26 +193,28 @@ def test_text_that_is_also_an_entered_fact_is_returned_once(
 
 
 def test_facts_without_evidence_are_found_among_many_with_evidence(
-    tenant_a: Tenant, said: Message
+    tenant_a: Tenant, statement: Message
 ) -> None:
     for number in range(12):
-        remember(tenant_a, said, content=f"Ann's new flat has the number {number}.")
+        remember(tenant_a, statement, content=f"Ann's new flat has the number {number}.")
     LongTermMemory().store(MemoryEntry(tenant_id=tenant_a.id, content="The office is in Oslo."))
     assert "- Fact: The office is in Oslo." in lines(tenant_a)
 
 
-def test_messages_of_the_window_bring_no_fact(tenant_a: Tenant, said: Message) -> None:
-    remember(tenant_a, said)
-    assert ask(tenant_a, exclude=[said.id]).facts == ()
+def test_messages_of_the_window_bring_no_fact(tenant_a: Tenant, statement: Message) -> None:
+    remember(tenant_a, statement)
+    assert ask(tenant_a, exclude=[statement.id]).facts == ()
 
 
-def test_only_active_and_valid_facts_are_recalled(tenant_a: Tenant, said: Message) -> None:
-    proposed = remember(tenant_a, said, review="health")
+def test_only_active_and_valid_facts_are_recalled(tenant_a: Tenant, statement: Message) -> None:
+    proposed = remember(tenant_a, statement, review="health")
     assert ask(tenant_a).facts == ()
     with tenant_scope(tenant_a.id):
         reject(proposed, author=CURATOR)
-    remember(tenant_a, said, content="Ann's flat was in Oslo.", valid_to=START + timedelta(days=4))
-    gone = remember(tenant_a, said, content="Ann's flat is in Rome.")
+    remember(
+        tenant_a, statement, content="Ann's flat was in Oslo.", valid_to=START + timedelta(days=4)
+    )
+    gone = remember(tenant_a, statement, content="Ann's flat is in Rome.")
     assert [fact.memory_id for fact in ask(tenant_a).facts] == [gone]
     with tenant_scope(tenant_a.id):
         retract(gone, author=CURATOR)
@@ -256,12 +265,12 @@ def test_a_fact_that_has_ended_is_a_sign_of_its_messages_alone(tenant_a: Tenant)
 
 
 def test_evidence_of_later_messages_does_not_count_as_of_a_moment(
-    tenant_a: Tenant, said: Message
+    tenant_a: Tenant, statement: Message
 ) -> None:
     long_ago = START - timedelta(days=900)
-    remember(tenant_a, said, valid_from=long_ago)
-    assert ask(tenant_a, at=said.created_at - timedelta(seconds=1)).facts == ()
-    assert len(ask(tenant_a, at=said.created_at).facts) == 1
+    remember(tenant_a, statement, valid_from=long_ago)
+    assert ask(tenant_a, at=statement.created_at - timedelta(seconds=1)).facts == ()
+    assert len(ask(tenant_a, at=statement.created_at).facts) == 1
 
 
 @pytest.mark.parametrize(
@@ -274,20 +283,20 @@ def test_evidence_of_later_messages_does_not_count_as_of_a_moment(
     ids=["vector", "no weight", "no weights"],
 )
 def test_a_policy_without_facts_ranks_by_messages_alone(
-    tenant_a: Tenant, said: Message, policy: RecallPolicy
+    tenant_a: Tenant, statement: Message, policy: RecallPolicy
 ) -> None:
     before = contents(ask(tenant_a, policy=policy))
-    remember(tenant_a, said)
+    remember(tenant_a, statement)
     after = ask(tenant_a, policy=policy)
     assert (contents(after), after.facts) == (before, ())
     assert f"- Fact: {FACT}" in lines(tenant_a, policy=policy)
 
 
 def test_facts_of_other_users_do_not_count(
-    tenant_a: Tenant, tenant_b: Tenant, said: Message
+    tenant_a: Tenant, tenant_b: Tenant, statement: Message
 ) -> None:
-    (bobs,) = add_messages(tenant_a, SAID, user="bob")
-    (others,) = add_messages(tenant_b, SAID)
+    (bobs,) = add_messages(tenant_a, STATEMENT, user="bob")
+    (others,) = add_messages(tenant_b, STATEMENT)
     remember(tenant_a, bobs)
     remember(tenant_b, others)
 

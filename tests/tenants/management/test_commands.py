@@ -28,7 +28,7 @@ from tenants.roles import OWNER_COMMANDS
 
 PROJECT = Path(__file__).resolve().parents[3]
 # The packages with the project's commands.
-OURS = {"tenants", "memory", "konstruct", "konstruct.orchestrator", "konstruct.api"}
+PROJECT_APPS = {"tenants", "memory", "konstruct", "konstruct.orchestrator", "konstruct.api"}
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def test_a_database_that_does_not_answer_is_one_line(manage: Callable[..., Ran])
 
 
 def test_every_command_reports_errors_in_the_same_format() -> None:
-    ours = {name: app for name, app in get_commands().items() if app in OURS}
+    ours = {name: app for name, app in get_commands().items() if app in PROJECT_APPS}
     for name, app in ours.items():
         command = load_command_class(app, name)
         assert isinstance(command, KonstructCommand | RefusedCommand), name

@@ -6,7 +6,7 @@ from django.apps import apps
 from tenants.context import connection, public_scope, tenant_scope
 from tenants.models import Tenant
 
-OURS = ("tenants", "memory", "orchestrator", "api", "channels", "audit")
+PROJECT_APPS = ("tenants", "memory", "orchestrator", "api", "channels", "audit")
 
 _UNCOMMENTED = """
 SELECT c.relname, a.attname FROM pg_class AS c
@@ -23,7 +23,7 @@ WHERE c.relnamespace = %s::regnamespace AND c.relname = ANY(%s)
 def uncommented(schema: str, *, public: bool) -> list[tuple[str, str]]:
     tables = [
         model._meta.db_table
-        for label in OURS
+        for label in PROJECT_APPS
         for model in apps.get_app_config(label).get_models(include_auto_created=True)
         if (label == "tenants") == public
     ]

@@ -14,11 +14,11 @@ from tenants.context import tenant_connection, tenant_scope
 from tenants.models import Tenant
 from tests.messages import messages_to_postgres
 
-SOMEBODY = Actor(ActorKind.PROGRAM, "1", "crm")
+PROGRAM = Actor(ActorKind.PROGRAM, "1", "crm")
 
 
 def record(subject: str, **options: Any) -> Any:
-    return record_access(Action.VIEW, subject, by=SOMEBODY, **options)
+    return record_access(Action.VIEW, subject, by=PROGRAM, **options)
 
 
 def recorded() -> list[str]:

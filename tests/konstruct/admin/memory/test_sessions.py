@@ -15,7 +15,7 @@ from tenants.audit.models import AccessEvent
 from tenants.audit.roles import ROLES
 from tenants.context import tenant_scope
 from tests import database
-from tests.konstruct.api.said import talk
+from tests.konstruct.api.seed_data import talk
 from tests.konstruct.conftest import Program
 from tests.messages import statements
 

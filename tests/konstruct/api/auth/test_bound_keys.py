@@ -22,17 +22,17 @@ from tenants.context import connection, tenant_scope
 from tests import database
 from tests.konstruct.api.auth.test_scopes import refusal, with_key
 from tests.konstruct.api.routes import CASES, V1, graph, routes
-from tests.konstruct.api.said import Said, said_something, talk
+from tests.konstruct.api.seed_data import SeedData, create_seed_data, talk
 from tests.konstruct.conftest import Program, json_bytes
 
 ERASURES = f"{V1}erasures/"
 OWN = "mallory"
 SECRET = " The code word is heliotrope."
 # Threads of others: of a conversation, of an escalation, of an import, of a graph.
-THREADS: tuple[Callable[[Said], str], ...] = (
-    lambda said: "t1",
-    lambda said: "a",
-    lambda said: "old/thread?",
+THREADS: tuple[Callable[[SeedData], str], ...] = (
+    lambda seed: "t1",
+    lambda seed: "a",
+    lambda seed: "old/thread?",
     graph,
 )
 
@@ -40,24 +40,24 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
-def said(program_a: Program) -> Said:
-    made = said_something(program_a, secret=SECRET)
+def seed(program_a: Program) -> SeedData:
+    made = create_seed_data(program_a, secret=SECRET)
     talk(program_a, graph(made), f"Hello{SECRET}")
     return made
 
 
 @pytest.fixture
-def mallory(said: Said) -> Program:
+def mallory(seed: SeedData) -> Program:
     _, key = issue_key(
-        tenant_id=said.program.tenant.id, name="m", scopes=KeyScope.values, user_id=OWN
+        tenant_id=seed.program.tenant.id, name="m", scopes=KeyScope.values, user_id=OWN
     )
-    return Program(said.program.tenant, said.program.agent, str(key))
+    return Program(seed.program.tenant, seed.program.agent, str(key))
 
 
-def rows_of(said: Said) -> dict[str, set[str]]:
+def rows_of(seed: SeedData) -> dict[str, set[str]]:
     """Return all rows by table, without times of keys and sums of usage, and the cached windows."""
-    tenant_id = said.program.tenant.id
-    get_recent_messages(tenant_id, said.program.agent.id, "maria")
+    tenant_id = seed.program.tenant.id
+    get_recent_messages(tenant_id, seed.program.agent.id, "maria")
     with tenant_scope(tenant_id), connection.cursor() as cursor:
         cursor.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
@@ -92,13 +92,13 @@ def as_own(address: str, body: Any, thread_id: str) -> tuple[str, Any]:
     return f"{parts.path}?{urlencode(query)}" if query else parts.path, body
 
 
-def test_no_route_returns_or_changes_rows_of_others(said: Said, mallory: Program) -> None:
+def test_no_route_returns_or_changes_rows_of_others(seed: SeedData, mallory: Program) -> None:
     assert routes() == set(CASES)
-    before = rows_of(said)
+    before = rows_of(seed)
     for (route, method), case in sorted(CASES.items()):
         for thread in THREADS:
-            body = case.body(said) if case.body else None
-            address, body = as_own(case.path(said), body, thread(said))
+            body = case.body(seed) if case.body else None
+            address, body = as_own(case.path(seed), body, thread(seed))
             options: dict[str, Any] = {}
             if body is not None:
                 options = {"data": json_bytes(body), "content_type": "application/json"}
@@ -107,17 +107,17 @@ def test_no_route_returns_or_changes_rows_of_others(said: Said, mallory: Program
             assert answer.status_code < 500, asked
             assert "heliotrope" not in answer.content.decode(), asked
             assert '"maria"' not in answer.content.decode(), asked
-        after = rows_of(said)
+        after = rows_of(seed)
         changed = {table for table in before if before[table] - after[table]}
         assert (route, method, changed) == (route, method, set())
-    with tenant_scope(said.program.tenant.id):
+    with tenant_scope(seed.program.tenant.id):
         assert not ErasureRequest.objects.filter(user_id=OWN).exists()
 
 
 def test_a_thread_that_is_claimed_by_speaking_in_it_is_not_erased(
-    said: Said, mallory: Program
+    seed: SeedData, mallory: Program
 ) -> None:
-    thread = graph(said)
+    thread = graph(seed)
     sent = mallory.send("It is mine.", user_id=OWN, thread_id=thread)
     assert sent.status_code == 202
     for threads in ([thread], ["t1"], ["unheard of"], [thread, "t1"]):
@@ -126,30 +126,30 @@ def test_a_thread_that_is_claimed_by_speaking_in_it_is_not_erased(
     assert mallory.post(ERASURES, {"user_id": OWN}).status_code == 202
     with database.as_owner():
         assert jobs.ERASE.do_all() == 1
-    store = SessionStore(said.program.tenant.id)
+    store = SessionStore(seed.program.tenant.id)
     assert len(store.get_session_messages(thread)) == 1
 
 
-def test_linked_user_needs_a_key_of_the_tenant(said: Said, mallory: Program) -> None:
-    with tenant_scope(said.program.tenant.id):
+def test_linked_user_needs_a_key_of_the_tenant(seed: SeedData, mallory: Program) -> None:
+    with tenant_scope(seed.program.tenant.id):
         channel_identities.link(
             channel_identities.identity_of("slack", "T1", OWN), "maria", by="tests"
         )
     answer = mallory.post(ERASURES, {"user_id": OWN})
     assert "a key of the whole tenant" in refusal(answer, 403)
     assert "maria" not in answer.content.decode()
-    whole = said.program.post(ERASURES, {"user_id": OWN}).json()
+    whole = seed.program.post(ERASURES, {"user_id": OWN}).json()
     assert set(whole["user_ids"]) >= {OWN, "maria"}
 
 
-def test_agent_key_cannot_erase_data_of_other_agents(said: Said) -> None:
-    bo = with_key(said.program, scopes=list(KeyScope.values), agent_id=said.other.pk)
+def test_agent_key_cannot_erase_data_of_other_agents(seed: SeedData) -> None:
+    bo = with_key(seed.program, scopes=list(KeyScope.values), agent_id=seed.other.pk)
     # Maria wrote "t1" to ada, and "t2" to bo.
     refusal(bo.post(ERASURES, {"user_id": "maria", "threads": ["t1"]}), 403)
     assert bo.post(ERASURES, {"user_id": "maria", "threads": ["t2"]}).status_code == 202
 
 
-def test_a_key_of_the_tenant_erases_no_thread_of_others_either(said: Said) -> None:
-    answer = said.program.post(ERASURES, {"user_id": "theo", "threads": ["t1"]})
+def test_a_key_of_the_tenant_erases_no_thread_of_others_either(seed: SeedData) -> None:
+    answer = seed.program.post(ERASURES, {"user_id": "theo", "threads": ["t1"]})
     assert "Not of 'theo' alone: 't1'" in refusal(answer, 422)
     assert answer.json()["errors"][0]["field"] == "threads"

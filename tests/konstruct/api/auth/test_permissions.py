@@ -15,7 +15,7 @@ from tenants.context import tenant_scope
 from tests import database
 from tests.konstruct.api.case import Case
 from tests.konstruct.api.routes import CASES, V1, patterns
-from tests.konstruct.api.said import Said
+from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.conftest import json_bytes
 
 pytestmark = pytest.mark.django_db
@@ -42,10 +42,10 @@ def _without_the_stored_checkpoint(django_db_setup: None, django_db_blocker: Any
         database.remove_committed_rows()
 
 
-def person(said: Said, permissions: set[str]) -> Client:
+def person(seed: SeedData, permissions: set[str]) -> Client:
     """Log in a user with these permissions only."""
-    client = Client(headers={"Host": f"{said.program.tenant.slug}.localhost"})
-    with tenant_scope(said.program.tenant.id):
+    client = Client(headers={"Host": f"{seed.program.tenant.slug}.localhost"})
+    with tenant_scope(seed.program.tenant.id):
         user = User.objects.create_user(f"p{uuid4()}", is_staff=True)
         named = Q(pk__in=[])
         for permission in permissions:
@@ -62,9 +62,9 @@ def person(said: Said, permissions: set[str]) -> Client:
 FOR_THE_CASE = {"search-memories": {"memory.view_memoryentry"}}
 
 
-def ask(client: Client, said: Said, case: Case, method: str) -> Any:
-    body = None if case.body is None else json_bytes(case.body(said))
-    return client.generic(method, case.path(said), body or "", content_type="application/json")
+def ask(client: Client, seed: SeedData, case: Case, method: str) -> Any:
+    body = None if case.body is None else json_bytes(case.body(seed))
+    return client.generic(method, case.path(seed), body or "", content_type="application/json")
 
 
 def test_every_method_of_every_route_declares_its_permission() -> None:
@@ -87,36 +87,36 @@ def test_permissions_of_the_api_match_those_of_roles_in_the_admin() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("route", "method"), sorted(case for case in CASES if case[0] in VIEWS))
 def test_a_person_without_one_of_the_permissions_is_refused(
-    said: Said, route: str, method: str
+    seed: SeedData, route: str, method: str
 ) -> None:
     case, needed = CASES[route, method], set(VIEWS[route].operations[method].permissions)
     for missing in needed:
         others = (ROLES["admin"] | OF_NO_ROLE) - {missing}
         if missing.split(".")[1].startswith("view_"):
             others -= {missing.replace(".view_", ".change_")}
-        refused = ask(person(said, others), said, case, method)
+        refused = ask(person(seed, others), seed, case, method)
         assert refused.status_code == 403
         assert missing in refused.json()["detail"]
-    allowed = ask(person(said, needed | FOR_THE_CASE.get(route, set())), said, case, method)
+    allowed = ask(person(seed, needed | FOR_THE_CASE.get(route, set())), seed, case, method)
     # No session of a graph exists here: LangGraph would save one outside of the test.
     assert allowed.status_code == 404 if route == "session" else allowed.status_code < 300
 
 
-def test_permission_to_change_facts_includes_viewing_as_in_the_admin(said: Said) -> None:
-    client = person(said, {"memory.change_memoryentry"})
-    assert client.get(f"{V1}facts/{said.fact}/").status_code == 200
+def test_permission_to_change_facts_includes_viewing_as_in_the_admin(seed: SeedData) -> None:
+    client = person(seed, {"memory.change_memoryentry"})
+    assert client.get(f"{V1}facts/{seed.fact}/").status_code == 200
     assert client.get("/admin/memory/memoryentry/").status_code == 200
 
 
-def test_options_describe_the_address_to_every_logged_in_user(said: Said) -> None:
-    client = person(said, {"memory.view_scope"})
+def test_options_describe_the_address_to_every_logged_in_user(seed: SeedData) -> None:
+    client = person(seed, {"memory.view_scope"})
     assert client.options(f"{V1}facts/").status_code == 200
     assert client.head(f"{V1}facts/").status_code == 403
 
 
-def test_admin_and_api_refuse_the_same_users(said: Said) -> None:
+def test_admin_and_api_refuse_the_same_users(seed: SeedData) -> None:
     """The pages of the same objects, for a user who may only read messages."""
-    client = person(said, {"memory.view_message"})
+    client = person(seed, {"memory.view_message"})
     for address, page in {
         "agents/": "orchestrator/agent/",
         "facts/": "memory/memoryentry/",

@@ -9,7 +9,7 @@ import pytest
 from konstruct.api.auth.keys import issue_key
 from konstruct.api.models import KeyScope
 from tests.konstruct.api.routes import CASES
-from tests.konstruct.api.said import Said
+from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.api.test_every_route import ask
 from tests.konstruct.conftest import Program
 from tests.konstruct.interfaces import mem0_routes
@@ -21,10 +21,10 @@ ROUTES = sorted(CASES.keys() - mem0_routes.CASES.keys())
 
 @pytest.fixture(scope="module")
 def by_scope(
-    module_transaction: Callable[[], AbstractContextManager[None]], said: Said
+    module_transaction: Callable[[], AbstractContextManager[None]], seed: SeedData
 ) -> list[Program]:
     """Return a program for each scope, whose key has only that scope."""
-    tenant, agent = said.program.tenant, said.program.agent
+    tenant, agent = seed.program.tenant, seed.program.agent
     with module_transaction():
         keys = [issue_key(tenant_id=tenant.id, name=s, scopes=[s])[1] for s in KeyScope.values]
     return [Program(tenant, agent, str(key)) for key in keys]
@@ -43,11 +43,11 @@ def urls_in(document: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("key", ROUTES, ids=" ".join)
 def test_a_url_is_readable_with_the_scope_that_got_it(
-    said: Said, by_scope: list[Program], key: tuple[str, str]
+    seed: SeedData, by_scope: list[Program], key: tuple[str, str]
 ) -> None:
     statuses = {}
     for program in by_scope:
-        answer = ask(CASES[key], key[1], said, program)
+        answer = ask(CASES[key], key[1], seed, program)
         if answer.status_code in (403, 404):
             continue  # not with this scope; and no graph has had a session
         assert answer.status_code < 300, answer.content

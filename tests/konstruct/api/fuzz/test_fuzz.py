@@ -20,7 +20,7 @@ from konstruct.api.models import KeyScope
 from konstruct.orchestrator.agents import create_agent
 from tenants.models import Tenant
 from tests.konstruct.api.live import serving
-from tests.konstruct.api.said import Said, said_something, talk
+from tests.konstruct.api.seed_data import SeedData, create_seed_data, talk
 from tests.konstruct.conftest import Program
 from tests.konstruct.running import PROJECT
 
@@ -33,23 +33,23 @@ SEED = os.environ.get("KONSTRUCT_FUZZ_SEED", "1")
 
 
 @pytest.fixture
-def said(transactional_db: None, tenant_a: Tenant) -> Said:
+def seed(transactional_db: None, tenant_a: Tenant) -> SeedData:
     """A tenant with a row in every list."""
     agent = create_agent(tenant_id=tenant_a.id, name="ada", system_prompt="You are Ada.")
     _, key = issue_key(tenant_id=tenant_a.id, name="fuzz", scopes=KeyScope.values)
-    said = said_something(Program(tenant_a, agent, str(key)))
-    talk(said.program, "graph", "Hello")
-    return said
+    seed = create_seed_data(Program(tenant_a, agent, str(key)))
+    talk(seed.program, "graph", "Hello")
+    return seed
 
 
-def attack(url: str, said: Said, folder: Path, *options: str) -> int:
+def attack(url: str, seed: SeedData, folder: Path, *options: str) -> int:
     """Run schemathesis. Return the number of requests. A finding is an error."""
     there = {
-        "message_id": said.sent["id"],
+        "message_id": seed.sent["id"],
         # Not ada, who must not change.
-        "agent_id": str(said.other.id),
-        "memory_id": str(said.fact),
-        "event_id": str(said.event.id),
+        "agent_id": str(seed.other.id),
+        "memory_id": str(seed.fact),
+        "event_id": str(seed.event.id),
         "thread_id": "graph",
     }
     ran = subprocess.run(
@@ -83,7 +83,7 @@ def attack(url: str, said: Said, folder: Path, *options: str) -> int:
 
 
 def test_the_api_is_as_it_is_described(
-    said: Said, process_environment: dict[str, str], tmp_path: Path, record_property: Any
+    seed: SeedData, process_environment: dict[str, str], tmp_path: Path, record_property: Any
 ) -> None:
     unlimited = {
         f"{whose}RATE_LIMIT_{what}": "1000000"
@@ -93,9 +93,9 @@ def test_the_api_is_as_it_is_described(
     environment: dict[str, Any] = {**process_environment, **unlimited}
     log = tmp_path / "log"
     with serving(environment, log) as url:
-        made = attack(url, said, tmp_path, "-H", f"Authorization: Bearer {said.program.key}")
+        made = attack(url, seed, tmp_path, "-H", f"Authorization: Bearer {seed.program.key}")
         if EXAMPLES:  # test_every_route.py sends every request without a key
-            made += attack(url, said, tmp_path)
+            made += attack(url, seed, tmp_path)
     record_property("requests", made)
     assert made >= (5000 if EXAMPLES >= 60 else 60)
     assert "ERROR" not in log.read_text()

@@ -26,7 +26,7 @@ def events(program: Program) -> list[AccessEvent]:
         return list(AccessEvent.objects.order_by("id"))
 
 
-def told(program: Program) -> list[tuple[str, str, str | None]]:
+def entries(program: Program) -> list[tuple[str, str, str | None]]:
     return [(event.action, event.subject, event.user_id) for event in events(program)]
 
 
@@ -150,7 +150,7 @@ def test_request_refused_before_authentication_is_recorded(program_a: Program) -
     assert events(program_a)[-1].actor_kind == "unknown"
 
 
-def strangers(send: Callable[[], Any], times: int) -> list[int]:
+def statuses_of(send: Callable[[], Any], times: int) -> list[int]:
     return [send().status_code for _ in range(times)]
 
 
@@ -162,7 +162,7 @@ def test_invalid_keys_are_recorded_within_a_limit(program_a: Program) -> None:
         key = f"ks_{program_a.tenant.id.hex}_{uuid4().hex[:12]}_{uuid4().hex * 2}"
         return Program(program_a.tenant, program_a.agent, key).get(MESSAGES)
 
-    statuses = strangers(guess, ANONYMOUS_BURST + 10)
+    statuses = statuses_of(guess, ANONYMOUS_BURST + 10)
     assert statuses[:ANONYMOUS_BURST] == [401] * ANONYMOUS_BURST
     assert statuses[-1] == 429
     refused = guess()
@@ -179,7 +179,7 @@ def test_invalid_keys_are_recorded_within_a_limit(program_a: Program) -> None:
 def test_requests_without_any_key_cannot_fill_the_log(program_a: Program) -> None:
     cache.clear()
     stranger = Client(headers={"Host": "tenant-a.localhost"})
-    statuses = strangers(lambda: stranger.get(MESSAGES), ANONYMOUS_BURST + 10)
+    statuses = statuses_of(lambda: stranger.get(MESSAGES), ANONYMOUS_BURST + 10)
     assert set(statuses) == {401}
     assert ANONYMOUS_BURST <= len(events(program_a)) <= ANONYMOUS_BURST + 2
     cache.clear()
@@ -188,7 +188,7 @@ def test_requests_without_any_key_cannot_fill_the_log(program_a: Program) -> Non
 def test_throttled_caller_is_recorded_once_per_interval(program_a: Program, settings: Any) -> None:
     settings.KEY_RATE_LIMIT_BURST, settings.KEY_RATE_LIMIT_PER_SECOND = 1, 1e-3
     cache.clear()
-    statuses = strangers(lambda: program_a.get(MESSAGES), 6)
+    statuses = statuses_of(lambda: program_a.get(MESSAGES), 6)
     assert statuses == [200, 429, 429, 429, 429, 429]
     assert [event.action for event in events(program_a)] == ["list", "refuse"]
     cache.clear()

@@ -14,7 +14,7 @@ from memory.models import MemoryEntry, Message
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tests.konstruct.api.routes import CASES, V1, view_of
-from tests.konstruct.api.said import Said
+from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.conftest import MESSAGES, Program, json_bytes
 
 pytestmark = pytest.mark.django_db
@@ -31,18 +31,18 @@ def narrow(program: Program, **options: Any) -> Program:
 
 
 @pytest.mark.parametrize(("route", "method"), sorted(CASES))
-def test_request_has_one_record_of_its_action(said: Said, route: str, method: str) -> None:
+def test_request_has_one_record_of_its_action(seed: SeedData, route: str, method: str) -> None:
     case = CASES[route, method]
     if route == "session":
         return  # LangGraph's connection is outside of this transaction: test_sessions.py
-    before = len(events(said.program))
-    body = None if case.body is None else json_bytes(case.body(said))
-    answer = said.program.request(
-        method, case.path(said), data=body or b"", content_type="application/json",
+    before = len(events(seed.program))
+    body = None if case.body is None else json_bytes(case.body(seed))
+    answer = seed.program.request(
+        method, case.path(seed), data=body or b"", content_type="application/json",
         headers={"X-Forwarded-For": "203.0.113.9"}, REMOTE_ADDR="198.51.100.7",
     )  # fmt: skip
     assert answer.status_code < 300
-    (event,) = events(said.program)[before:]
+    (event,) = events(seed.program)[before:]
     declared = view_of(route).operations[method]
     assert (event.action, event.subject) == (declared.action, declared.subject)
     assert (event.actor_kind, event.actor) == ("program", "tests")
@@ -51,13 +51,15 @@ def test_request_has_one_record_of_its_action(said: Said, route: str, method: st
 
 
 @pytest.mark.parametrize(("route", "method"), sorted(CASES))
-def test_refused_request_is_recorded_once_as_refused(said: Said, route: str, method: str) -> None:
+def test_refused_request_is_recorded_once_as_refused(
+    seed: SeedData, route: str, method: str
+) -> None:
     case = CASES[route, method]
-    key = narrow(said.program, scopes=["erase"], user_id="nobody", agent_id=said.other.pk)
-    body = None if case.body is None else json_bytes(case.body(said))
-    before = len(events(said.program))
+    key = narrow(seed.program, scopes=["erase"], user_id="nobody", agent_id=seed.other.pk)
+    body = None if case.body is None else json_bytes(case.body(seed))
+    before = len(events(seed.program))
     refused = key.request(
-        method, case.path(said), data=body or b"", content_type="application/json"
+        method, case.path(seed), data=body or b"", content_type="application/json"
     )
     # For a key that is bound to another agent, this one does not exist.
     erases = {
@@ -65,7 +67,7 @@ def test_refused_request_is_recorded_once_as_refused(said: Said, route: str, met
         ("transcript", "DELETE"): 422, ("message", "DELETE"): 404,
     }  # fmt: skip
     assert refused.status_code == erases.get((route, method), 403)
-    (event,) = events(said.program)[before:]
+    (event,) = events(seed.program)[before:]
     declared = view_of(route).operations[method]
     assert (event.action, event.subject) == ("refuse", declared.subject)
     assert event.detail["attempted"] == declared.action
@@ -74,15 +76,15 @@ def test_refused_request_is_recorded_once_as_refused(said: Said, route: str, met
 
 
 def test_a_read_that_fails_after_it_began_is_no_read(
-    said: Said, monkeypatch: pytest.MonkeyPatch
+    seed: SeedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(*_: Any, **__: Any) -> None:
         raise RuntimeError("later")
 
     monkeypatch.setattr("konstruct.api.resources.memory.facts.tagged", breaks)
-    before = len(events(said.program))
-    assert said.program.get(f"{V1}facts/{said.fact}/").status_code == 500
-    (event,) = events(said.program)[before:]
+    before = len(events(seed.program))
+    assert seed.program.get(f"{V1}facts/{seed.fact}/").status_code == 500
+    (event,) = events(seed.program)[before:]
     assert (event.action, event.detail["attempted"], event.detail["status"]) == (
         "refuse",
         "view",
@@ -90,23 +92,23 @@ def test_a_read_that_fails_after_it_began_is_no_read(
     )
 
 
-def test_refused_change_is_rolled_back_and_its_record_is_kept(said: Said) -> None:
-    path = f"{V1}facts/{said.fact}/"
-    before = len(events(said.program))
-    refused = said.program.request(
+def test_refused_change_is_rolled_back_and_its_record_is_kept(seed: SeedData) -> None:
+    path = f"{V1}facts/{seed.fact}/"
+    before = len(events(seed.program))
+    refused = seed.program.request(
         "PATCH", path, data=b'{"content": "Vera hates tea."}', content_type="application/json",
         headers={"If-Match": '"another"'},
     )  # fmt: skip
     assert refused.status_code == 412
-    standing = LongTermMemory().get(said.fact, said.program.tenant.id)
+    standing = LongTermMemory().get(seed.fact, seed.program.tenant.id)
     assert standing is not None
     assert standing.content == "Vera likes tea."
-    (event,) = events(said.program)[before:]
+    (event,) = events(seed.program)[before:]
     assert (event.action, event.detail["status"]) == ("refuse", 412)
 
 
 def test_action_without_a_record_is_rolled_back(
-    said: Said, monkeypatch: pytest.MonkeyPatch
+    seed: SeedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def is_full(*_: Any, **__: Any) -> None:
         raise DatabaseError("no room")
@@ -114,33 +116,33 @@ def test_action_without_a_record_is_rolled_back(
     monkeypatch.setattr(access_log, "record_access", is_full)
     monkeypatch.setattr(views, "record_request", access_log.record_request)
     body = {"agent": "ada", "user_id": "vera", "content": "Vera is tall."}
-    assert said.program.post(f"{V1}facts/", body).status_code == 500
-    assert said.program.send("Hello?").status_code == 500
-    assert said.program.get(f"{V1}facts/").status_code == 500
-    with tenant_scope(said.program.tenant.id):
+    assert seed.program.post(f"{V1}facts/", body).status_code == 500
+    assert seed.program.send("Hello?").status_code == 500
+    assert seed.program.get(f"{V1}facts/").status_code == 500
+    with tenant_scope(seed.program.tenant.id):
         assert not MemoryEntry.objects.filter(content="Vera is tall.").exists()
         assert not Message.objects.filter(content="Hello?").exists()
 
 
-def test_link_is_recorded_with_the_former_user_of_the_identity(said: Said) -> None:
-    before = len(events(said.program))
-    path = f"{V1}identities/{said.identity}/link/"
-    linked = said.program.request(
+def test_link_is_recorded_with_the_former_user_of_the_identity(seed: SeedData) -> None:
+    before = len(events(seed.program))
+    path = f"{V1}identities/{seed.identity}/link/"
+    linked = seed.program.request(
         "PUT", path, data=b'{"user_id": "nora"}', content_type="application/json"
     )
     assert linked.status_code == 200
-    (event,) = events(said.program)[before:]
+    (event,) = events(seed.program)[before:]
     assert (event.action, event.user_id) == ("link", "nora")
     assert event.detail["before"]["user_id"] == "maria"
     assert event.detail["after"]["user_id"] == "nora"
 
 
-def test_a_person_is_recorded_by_name(said: Said) -> None:
+def test_a_person_is_recorded_by_name(seed: SeedData) -> None:
     client = Client(headers={"Host": "tenant-a.localhost"})
-    with tenant_scope(said.program.tenant.id):
+    with tenant_scope(seed.program.tenant.id):
         eva = User.objects.create_superuser("eva")
         client.force_login(eva)
-    before = len(events(said.program))
+    before = len(events(seed.program))
     assert client.get(MESSAGES).status_code == 200
-    (event,) = events(said.program)[before:]
+    (event,) = events(seed.program)[before:]
     assert (event.actor_kind, event.actor, event.actor_id) == ("person", "eva", str(eva.pk))

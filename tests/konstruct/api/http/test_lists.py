@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from konstruct.orchestrator.agents import create_agent
-from tests.konstruct.api.said import said_something
+from tests.konstruct.api.seed_data import create_seed_data
 from tests.konstruct.conftest import MESSAGES, Program
 
 AGENTS = "/api/v1/agents/"
@@ -140,7 +140,7 @@ def test_unknown_parameter_of_a_list_is_refused(program_a: Program, query: str) 
 
 
 def test_users_are_paged_in_both_directions(program_a: Program) -> None:
-    said_something(program_a)
+    create_seed_data(program_a)
     users = "/api/v1/users/?limit=2"
     assert walk(program_a, users, "user_id") == [["maria", "theo"], ["vera"]]
     assert walk(program_a, f"{users}&ordering=-user_id", "user_id") == [["vera", "theo"], ["maria"]]

@@ -11,7 +11,7 @@ from memory.conversations.short_term import append_message
 from memory.models import WindowClear
 from tenants.context import tenant_scope
 from tests.konstruct.api.auth.test_scopes import with_key
-from tests.konstruct.api.said import Said
+from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.conftest import MESSAGES, Program
 
 pytestmark = pytest.mark.django_db
@@ -34,23 +34,23 @@ def moment(value: Any) -> str:
     return str(value.isoformat()).replace("+00:00", "Z")
 
 
-def test_conversations_are_ordered_by_their_last_message(said: Said) -> None:
-    rows = results(said.program, CONVERSATIONS)
+def test_conversations_are_ordered_by_their_last_message(seed: SeedData) -> None:
+    rows = results(seed.program, CONVERSATIONS)
     assert [(row["agent"], row["user_id"], row["thread_id"]) for row in rows] == [
         ("bo", "maria", "t2"),
         ("ada", "maria", "t1"),
         ("ada", "theo", "old/thread?"),
     ]
     assert rows[1] == {
-        "url": f"http://localhost{TRANSCRIPT}?agent={said.program.agent.id}&user_id=maria"
+        "url": f"http://localhost{TRANSCRIPT}?agent={seed.program.agent.id}&user_id=maria"
         "&thread_id=t1",
         "agent": "ada",
-        "agent_id": str(said.program.agent.id),
+        "agent_id": str(seed.program.agent.id),
         "user_id": "maria",
         "thread_id": "t1",
         "messages": 2,
-        "first_at": said.sent["created_at"],
-        "last_at": moment(said.reply.created_at),
+        "first_at": seed.sent["created_at"],
+        "last_at": moment(seed.reply.created_at),
         "last_role": "assistant",
         "last_content": "Tea.",
     }
@@ -74,14 +74,14 @@ def test_conversations_are_ordered_by_their_last_message(said: Said) -> None:
         ("user_id=nobody", []),
     ],
 )
-def test_conversations_are_filtered(said: Said, query: str, threads: list[str]) -> None:
-    rows = results(said.program, f"{CONVERSATIONS}?{query}")
+def test_conversations_are_filtered(seed: SeedData, query: str, threads: list[str]) -> None:
+    rows = results(seed.program, f"{CONVERSATIONS}?{query}")
     assert [row["thread_id"] for row in rows] == threads
 
 
-def test_a_conversation_leads_to_its_transcript(said: Said) -> None:
-    address = results(said.program, f"{CONVERSATIONS}?user_id=theo")[0]["url"]
-    turns = results(said.program, address)
+def test_a_conversation_leads_to_its_transcript(seed: SeedData) -> None:
+    address = results(seed.program, f"{CONVERSATIONS}?user_id=theo")[0]["url"]
+    turns = results(seed.program, address)
     assert [turn["content"] for turn in turns] == [f"Line {n} of the history." for n in range(4)]
     assert (turns[0]["external_id"], turns[0]["channel"], turns[0]["in_reply_to"]) == (
         "e0",
@@ -90,39 +90,39 @@ def test_a_conversation_leads_to_its_transcript(said: Said) -> None:
     )
 
 
-def test_transcript_is_verbatim_and_links_replies_to_messages(said: Said) -> None:
-    turns = results(said.program, f"{TRANSCRIPT}?agent=ada&user_id=maria")
+def test_transcript_is_verbatim_and_links_replies_to_messages(seed: SeedData) -> None:
+    turns = results(seed.program, f"{TRANSCRIPT}?agent=ada&user_id=maria")
     assert turns == [
         {
-            "id": said.sent["id"],
+            "id": seed.sent["id"],
             "role": "user",
             "name": "Maria",
             "content": "What do I drink?",
             "channel": "rest",
             "thread_id": "t1",
-            "created_at": said.sent["created_at"],
+            "created_at": seed.sent["created_at"],
             "in_reply_to": None,
             "external_id": None,
             "metadata": {},
         },
         {
-            "id": str(said.reply.id),
+            "id": str(seed.reply.id),
             "role": "assistant",
             "name": "",
             "content": "Tea.",
             "channel": "rest",
             "thread_id": "t1",
-            "created_at": moment(said.reply.created_at),
-            "in_reply_to": said.sent["id"],
+            "created_at": moment(seed.reply.created_at),
+            "in_reply_to": seed.sent["id"],
             "external_id": None,
             "metadata": {},
         },
     ]
 
 
-def test_messages_are_filtered_by_status_and_time(said: Said) -> None:
+def test_messages_are_filtered_by_status_and_time(seed: SeedData) -> None:
     def contents(query: str) -> list[str]:
-        return [row["content"] for row in results(said.program, f"{MESSAGES}?{query}")]
+        return [row["content"] for row in results(seed.program, f"{MESSAGES}?{query}")]
 
     assert contents("status=answered") == ["What do I drink?"]
     assert contents("status=queued") == ["Good morning"]
@@ -131,11 +131,11 @@ def test_messages_are_filtered_by_status_and_time(said: Said) -> None:
     assert contents("until=2026-01-01T00:00:00Z") == []
 
 
-def test_users_are_those_with_messages_or_facts(said: Said) -> None:
-    rows = {row["user_id"]: row for row in results(said.program, USERS)}
+def test_users_are_those_with_messages_or_facts(seed: SeedData) -> None:
+    rows = {row["user_id"]: row for row in results(seed.program, USERS)}
     assert list(rows) == ["maria", "theo", "vera"]
     assert rows["maria"]["messages"] == 3
-    assert rows["maria"]["first_at"] == said.sent["created_at"]
+    assert rows["maria"]["first_at"] == seed.sent["created_at"]
     assert [(each["name"], each["messages"]) for each in rows["maria"]["agents"]] == [
         ("ada", 2),
         ("bo", 1),
@@ -152,49 +152,49 @@ def test_users_are_those_with_messages_or_facts(said: Said) -> None:
     }
 
 
-def test_users_are_filtered(said: Said) -> None:
-    assert [row["user_id"] for row in results(said.program, f"{USERS}?agent=bo")] == ["maria"]
-    assert [row["messages"] for row in results(said.program, f"{USERS}?agent=bo")] == [1]
-    assert [row["user_id"] for row in results(said.program, f"{USERS}?user_id=theo")] == ["theo"]
-    assert results(said.program, f"{USERS}?user_id=nobody") == []
+def test_users_are_filtered(seed: SeedData) -> None:
+    assert [row["user_id"] for row in results(seed.program, f"{USERS}?agent=bo")] == ["maria"]
+    assert [row["messages"] for row in results(seed.program, f"{USERS}?agent=bo")] == [1]
+    assert [row["user_id"] for row in results(seed.program, f"{USERS}?user_id=theo")] == ["theo"]
+    assert results(seed.program, f"{USERS}?user_id=nobody") == []
 
 
-def test_users_are_found_by_names_ids_and_accounts(said: Said) -> None:
-    said.program.send("Hello", user_id="u-17", name="Łucja Nowak")
-    with tenant_scope(said.program.tenant.id):
+def test_users_are_found_by_names_ids_and_accounts(seed: SeedData) -> None:
+    seed.program.send("Hello", user_id="u-17", name="Łucja Nowak")
+    with tenant_scope(seed.program.tenant.id):
         identity = channel_identities.identity_of("slack", "T1", "U024", "lu")
         channel_identities.link(identity, "u-17", by="eva")
     for q in ("lucja", "NOWAK łuc", "u-17", "U024", "lu"):
-        (row,) = results(said.program, f"{USERS}?{urlencode({'q': q})}")
+        (row,) = results(seed.program, f"{USERS}?{urlencode({'q': q})}")
         assert (row["user_id"], row["name"], row["names"]) == (
             "u-17",
             "Łucja Nowak",
             ["Łucja Nowak"],
         )
-    assert results(said.program, f"{USERS}?q=lucja&agent=bo") == []
-    assert results(said.program, f"{USERS}?q=nobody") == []
+    assert results(seed.program, f"{USERS}?q=lucja&agent=bo") == []
+    assert results(seed.program, f"{USERS}?q=nobody") == []
 
 
-def test_counts_of_a_user_end_at_a_limit(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_of_a_user_end_at_a_limit(seed: SeedData, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(people, "MAX_COUNTED_IN_LIST", 1)
-    maria, theo, _ = results(said.program, USERS)
+    maria, theo, _ = results(seed.program, USERS)
     assert [each["messages"] for each in maria["agents"]] == [1, 1]
     assert (maria["messages"], theo["messages"]) == (2, 1)
-    assert results(said.program, f"{USERS}?user_id=maria")[0]["messages"] == 3
+    assert results(seed.program, f"{USERS}?user_id=maria")[0]["messages"] == 3
 
 
 def test_a_tenant_without_users_has_none(program_b: Program) -> None:
     assert results(program_b, USERS) == []
 
 
-def test_recall_event_contains_its_reasons(said: Said) -> None:
-    (row,) = results(said.program, f"{EVENTS}?message_id={said.sent['id']}")
-    assert results(said.program, f"{EVENTS}?message_id={said.reply.id}") == [row]
+def test_recall_event_contains_its_reasons(seed: SeedData) -> None:
+    (row,) = results(seed.program, f"{EVENTS}?message_id={seed.sent['id']}")
+    assert results(seed.program, f"{EVENTS}?message_id={seed.reply.id}") == [row]
     assert (row["agent"], row["user_id"], row["message_id"], row["reply_id"]) == (
         "ada",
         "maria",
-        said.sent["id"],
-        str(said.reply.id),
+        seed.sent["id"],
+        str(seed.reply.id),
     )
     assert (row["query"], row["hit_count"], row["cut_count"], row["injected_count"]) == (
         "What do I drink?",
@@ -202,7 +202,7 @@ def test_recall_event_contains_its_reasons(said: Said) -> None:
         0,
         1,
     )
-    full = said.program.get(row["url"]).json()
+    full = seed.program.get(row["url"]).json()
     (hit,) = full["hits"]
     assert (hit["content"], hit["score"], hit["mark"]) == ("I drink tea.", 2.5, "unsure")
     assert full["calibration"] == {"is_own": False, "marks": 0}
@@ -210,19 +210,19 @@ def test_recall_event_contains_its_reasons(said: Said) -> None:
     assert (full["cut"], full["facts"], full["prompt"]) == ([], [], None)
 
 
-def test_instructions_of_an_agent_are_hidden_from_user_keys(said: Said) -> None:
+def test_instructions_of_an_agent_are_hidden_from_user_keys(seed: SeedData) -> None:
     readers = (
-        (with_key(said.program, user_id="maria"), 403),
-        (with_key(said.program, agent_id=said.program.agent.id), 200),
+        (with_key(seed.program, user_id="maria"), 403),
+        (with_key(seed.program, agent_id=seed.program.agent.id), 200),
     )
     for reader, status in readers:
         (row,) = [row for row in results(reader, EVENTS) if row["user_id"] == "maria"]
         assert reader.get(row["url"]).status_code == status
 
 
-def test_recall_events_are_filtered(said: Said) -> None:
+def test_recall_events_are_filtered(seed: SeedData) -> None:
     def count(query: str) -> int:
-        return len(results(said.program, f"{EVENTS}?{query}"))
+        return len(results(seed.program, f"{EVENTS}?{query}"))
 
     assert [count("agent=ada"), count("agent=bo"), count("user_id=maria"), count("user_id=x")] == [
         3,
@@ -232,23 +232,23 @@ def test_recall_events_are_filtered(said: Said) -> None:
     ]
     assert [count("abstained=false"), count("abstained=true")] == [3, 0]
     assert [count("since=2026-01-01T00:00:00Z"), count("until=2026-01-01T00:00:00Z")] == [3, 0]
-    assert said.program.get(f"{EVENTS}{said.sent['id']}/").status_code == 404
+    assert seed.program.get(f"{EVENTS}{seed.sent['id']}/").status_code == 404
 
 
-def test_window_contains_the_turns_of_the_prompt(said: Said) -> None:
-    window = said.program.get(f"{WINDOWS}?agent=ada&user_id=maria").json()
+def test_window_contains_the_turns_of_the_prompt(seed: SeedData) -> None:
+    window = seed.program.get(f"{WINDOWS}?agent=ada&user_id=maria").json()
     assert (window["agent"], window["agent_id"], window["user_id"]) == (
         "ada",
-        str(said.program.agent.id),
+        str(seed.program.agent.id),
         "maria",
     )
     assert [(turn["role"], turn["content"], turn["name"]) for turn in window["turns"]] == [
         ("user", "What do I drink?", "Maria"),
         ("assistant", "Tea.", ""),
     ]
-    assert window["turns"][0]["message_id"] == said.sent["id"]
-    assert window["turns"][0]["at"] == said.sent["created_at"]
-    one = said.program.get(f"{WINDOWS}?agent=ada&user_id=maria&limit=1").json()
+    assert window["turns"][0]["message_id"] == seed.sent["id"]
+    assert window["turns"][0]["at"] == seed.sent["created_at"]
+    one = seed.program.get(f"{WINDOWS}?agent=ada&user_id=maria&limit=1").json()
     assert [turn["content"] for turn in one["turns"]] == ["Tea."]
 
 
@@ -258,13 +258,13 @@ def test_a_turn_that_is_not_in_the_transcript_has_no_id(program_b: Program) -> N
     assert turn == {"message_id": None, "role": "user", "name": "", "content": "Hello", "at": None}
 
 
-def test_window_is_cleared_and_the_transcript_kept(said: Said) -> None:
+def test_window_is_cleared_and_the_transcript_kept(seed: SeedData) -> None:
     whose = "agent=ada&user_id=maria"
-    response = said.program.request("DELETE", f"{WINDOWS}?{whose}")
+    response = seed.program.request("DELETE", f"{WINDOWS}?{whose}")
     assert (response.status_code, response.content) == (204, b"")
-    assert said.program.get(f"{WINDOWS}?{whose}").json()["turns"] == []
-    assert len(results(said.program, f"{TRANSCRIPT}?{whose}")) == 2
-    with tenant_scope(said.program.tenant.id):
+    assert seed.program.get(f"{WINDOWS}?{whose}").json()["turns"] == []
+    assert len(results(seed.program, f"{TRANSCRIPT}?{whose}")) == 2
+    with tenant_scope(seed.program.tenant.id):
         assert WindowClear.objects.count() == 1
 
 
@@ -284,24 +284,24 @@ def test_invalid_name_of_a_window_is_refused(program_b: Program) -> None:
     ],
 )
 def test_a_bound_key_reads_its_part(
-    said: Said, bound: dict[str, str], threads: list[str], users: list[str], events: int
+    seed: SeedData, bound: dict[str, str], threads: list[str], users: list[str], events: int
 ) -> None:
-    agents = {"ada": said.program.agent, "bo": said.other}
+    agents = {"ada": seed.program.agent, "bo": seed.other}
     options: dict[str, Any] = {"agent_id": agents[bound["agent"]].id} if "agent" in bound else bound
-    narrow = with_key(said.program, **options)
+    narrow = with_key(seed.program, **options)
     assert [row["thread_id"] for row in results(narrow, CONVERSATIONS)] == threads
     assert [row["user_id"] for row in results(narrow, USERS)] == users
     assert len(results(narrow, EVENTS)) == events
-    event = next(row for row in results(said.program, EVENTS) if row["user_id"] == "maria")
+    event = next(row for row in results(seed.program, EVENTS) if row["user_id"] == "maria")
     assert narrow.get(event["url"]).status_code == (200 if bound == {"agent": "ada"} else 404)
 
 
-def test_a_bound_key_opens_no_other_window_or_transcript(said: Said) -> None:
-    of_theo = with_key(said.program, user_id="theo")
+def test_a_bound_key_opens_no_other_window_or_transcript(seed: SeedData) -> None:
+    of_theo = with_key(seed.program, user_id="theo")
     for address in (WINDOWS, TRANSCRIPT):
         assert of_theo.get(f"{address}?agent=ada&user_id=maria").status_code == 403
         assert of_theo.get(f"{address}?agent=ada&user_id=theo").status_code == 200
     assert of_theo.request("DELETE", f"{WINDOWS}?agent=ada&user_id=maria").status_code == 403
-    of_bo = with_key(said.program, agent_id=said.other.id)
+    of_bo = with_key(seed.program, agent_id=seed.other.id)
     for address in (WINDOWS, TRANSCRIPT):
         assert of_bo.get(f"{address}?agent=ada&user_id=maria").status_code == 422

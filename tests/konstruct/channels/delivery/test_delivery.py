@@ -20,7 +20,7 @@ from tests.konstruct.channels.conftest import answer_all, make_due, show_all
 from tests.konstruct.channels.delivery.conftest import Post
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer, streamed
-from tests.servers.slack import SlackServer, Trouble, said
+from tests.servers.slack import SlackServer, Trouble, message_event
 
 
 def test_a_placeholder_is_posted_and_becomes_the_reply(
@@ -51,7 +51,7 @@ def test_a_reply_that_is_there_at_once_needs_no_placeholder(
 def test_direct_message_is_answered_outside_of_a_thread(
     connected: Program, slack: SlackServer, post: Post
 ) -> None:
-    post(said("T1", "Hello", channel="D1", channel_type="im"))
+    post(message_event("T1", "Hello", channel="D1", channel_type="im"))
     answer_all(connected)
     (posted,) = slack.workspaces["T1"].posts
     assert (posted["channel"], posted.get("thread_ts")) == ("D1", None)
@@ -125,7 +125,7 @@ def test_lost_response_does_not_cause_a_second_post(
     connected: Program, slack: SlackServer, post: Post, channel: str
 ) -> None:
     direct = {"channel_type": "im"} if channel == "D1" else {}
-    post(said("T1", "<@UBOT> Hello", channel=channel, **direct))
+    post(message_event("T1", "<@UBOT> Hello", channel=channel, **direct))
     slack.trouble("chat.postMessage", Trouble(502, done=True))
     answer_all(connected)
     # So many messages of others arrive meanwhile that there are several pages.

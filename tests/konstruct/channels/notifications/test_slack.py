@@ -37,7 +37,7 @@ Post = Callable[..., Any]
 
 
 @pytest.fixture
-def asked(connected: Program, slack: SlackServer) -> Program:
+def notified_program(connected: Program, slack: SlackServer) -> Program:
     """A user waits for a person, and the channel C9 is notified."""
     with tenant_scope(connected.tenant.id):
         Agent.objects.update(escalate_on=["human"])
@@ -104,10 +104,10 @@ def error_of(response: Any) -> str:
 
 
 def test_an_escalation_is_posted_with_a_link_and_a_button(
-    asked: Program, slack: SlackServer
+    notified_program: Program, slack: SlackServer
 ) -> None:
     (posted,) = slack.workspaces["T1"].posts
-    found = escalation_of(asked)
+    found = escalation_of(notified_program)
     (section,) = posted["blocks"]
     assert posted["channel"] == "C9"
     assert posted["text"].startswith("[Tenant-A] A user of ada waits for a person, since ")
@@ -131,10 +131,10 @@ def test_names_and_questions_notify_no_one(connected: Program, slack: SlackServe
 
 
 def test_a_member_answers_the_user_from_slack(
-    asked: Program, slack: SlackServer, post: Post
+    notified_program: Program, slack: SlackServer, post: Post
 ) -> None:
-    found = escalation_of(asked)
-    with tenant_scope(asked.tenant.id):
+    found = escalation_of(notified_program)
+    with tenant_scope(notified_program.tenant.id):
         eva = member("U7", "change_escalation", "view_message")
     assert press(post, found.pk).content == b""
     (form,) = slack.workspaces["T1"].forms
@@ -143,39 +143,39 @@ def test_a_member_answers_the_user_from_slack(
     assert form["blocks"][1]["hint"]["text"].endswith("under your name, eva-u7.")
     response = submit(post, found.pk, "Hello, this is Eva.")
     assert response.json()["view"]["blocks"][0]["text"]["text"] == SENT
-    assert answers_of(asked) == [("eva-u7", "Hello, this is Eva.")]
-    with tenant_scope(asked.tenant.id):
+    assert answers_of(notified_program) == [("eva-u7", "Hello, this is Eva.")]
+    with tenant_scope(notified_program.tenant.id):
         noted = AccessEvent.objects.filter(subject="escalation").order_by("id")
         assert [(each.actor_id, each.action, each.user_id) for each in noted] == [
             (str(eva.pk), "view", "maria"), (str(eva.pk), "answer", "maria"),
         ]  # fmt: skip
 
 
-def test_a_form_that_is_sent_twice_is_one_answer(asked: Program, post: Post) -> None:
-    found = escalation_of(asked)
-    with tenant_scope(asked.tenant.id):
+def test_a_form_that_is_sent_twice_is_one_answer(notified_program: Program, post: Post) -> None:
+    found = escalation_of(notified_program)
+    with tenant_scope(notified_program.tenant.id):
         member("U7", "change_escalation")
     assert submit(post, found.pk, "Once").status_code == 200
     assert submit(post, found.pk, "Once").json()["response_action"] == "update"
-    assert answers_of(asked) == [("eva-u7", "Once")]
+    assert answers_of(notified_program) == [("eva-u7", "Once")]
     submit(post, found.pk, "Twice", id="V2")
-    assert answers_of(asked) == [("eva-u7", "Once"), ("eva-u7", "Twice")]
+    assert answers_of(notified_program) == [("eva-u7", "Once"), ("eva-u7", "Twice")]
 
 
 def test_question_is_hidden_without_the_permission_to_read_conversations(
-    asked: Program, slack: SlackServer, post: Post
+    notified_program: Program, slack: SlackServer, post: Post
 ) -> None:
-    with tenant_scope(asked.tenant.id):
+    with tenant_scope(notified_program.tenant.id):
         member("U7", "change_escalation")
-    press(post, escalation_of(asked).pk)
+    press(post, escalation_of(notified_program).pk)
     assert "Bello" not in json.dumps(slack.workspaces["T1"].forms)
 
 
 def test_button_is_refused_without_the_permission_to_answer(
-    asked: Program, slack: SlackServer, post: Post
+    notified_program: Program, slack: SlackServer, post: Post
 ) -> None:
-    found = escalation_of(asked)
-    with tenant_scope(asked.tenant.id):
+    found = escalation_of(notified_program)
+    with tenant_scope(notified_program.tenant.id):
         member("U8", "view_escalation")
         gone = member("U9", "change_escalation")
         gone.is_active = False
@@ -187,17 +187,17 @@ def test_button_is_refused_without_the_permission_to_answer(
     assert [len(form["blocks"]) for form in forms] == [1, 1, 1]
     assert "U7 belongs to no member" in forms[0]["blocks"][0]["text"]["text"]
     assert "Bello" not in json.dumps(forms)
-    assert answers_of(asked) == []
+    assert answers_of(notified_program) == []
 
 
 def test_other_workspace_gets_no_notification(
-    asked: Program, program_b: Program, slack: SlackServer, post: Post
+    notified_program: Program, program_b: Program, slack: SlackServer, post: Post
 ) -> None:
     install(program_b, slack, "T2")
-    found = escalation_of(asked)
+    found = escalation_of(notified_program)
     with tenant_scope(program_b.tenant.id):
         member("U7", "change_escalation", "view_message", workspace="T2")
-    with tenant_scope(asked.tenant.id):
+    with tenant_scope(notified_program.tenant.id):
         member("U7", "change_escalation")
     press(post, found.pk, workspace="T2")
     assert "resolved, or was erased" in json.dumps(slack.workspaces["T2"].forms)
@@ -205,14 +205,14 @@ def test_other_workspace_gets_no_notification(
         "This escalation is resolved, or was erased."
     )
     assert submit(post, found.pk, "Hello", workspace="T9").json()["response_action"] == "errors"
-    assert answers_of(asked) == []
+    assert answers_of(notified_program) == []
     assert slack.workspaces["T1"].forms == []
 
 
 def test_a_guest_of_another_workspace_does_not_answer(
-    asked: Program, slack: SlackServer, post: Post
+    notified_program: Program, slack: SlackServer, post: Post
 ) -> None:
-    with tenant_scope(asked.tenant.id):
+    with tenant_scope(notified_program.tenant.id):
         member("U7", "change_escalation")
     payload = {
         "type": "view_submission",
@@ -221,39 +221,39 @@ def test_a_guest_of_another_workspace_does_not_answer(
         "view": {
             "id": "V1",
             "callback_id": ANSWER,
-            "private_metadata": str(escalation_of(asked).pk),
+            "private_metadata": str(escalation_of(notified_program).pk),
             "state": {"values": {ANSWER: {ANSWER: {"value": "Hello"}}}},
         },
     }
     assert error_of(send(post, payload)) == "This workspace is not connected any more."
-    assert answers_of(asked) == []
+    assert answers_of(notified_program) == []
 
 
 @pytest.mark.parametrize("text", ["", " \n", None, 5, ["x"], {"a": 1}, "a\0b", "\ud800"], ids=repr)
-def test_invalid_answer_is_refused(asked: Program, post: Post, text: object) -> None:
-    with tenant_scope(asked.tenant.id):
+def test_invalid_answer_is_refused(notified_program: Program, post: Post, text: object) -> None:
+    with tenant_scope(notified_program.tenant.id):
         member("U7", "change_escalation")
-    response = submit(post, escalation_of(asked).pk, text)
+    response = submit(post, escalation_of(notified_program).pk, text)
     assert response.status_code == 200
     assert error_of(response) != ""
-    assert answers_of(asked) == []
+    assert answers_of(notified_program) == []
 
 
 @pytest.mark.parametrize("value", ["", "x", None, 5, "a\0b", {"a": 1}], ids=repr)
 def test_an_id_that_is_none_is_no_escalation(
-    asked: Program, slack: SlackServer, post: Post, value: object
+    notified_program: Program, slack: SlackServer, post: Post, value: object
 ) -> None:
-    with tenant_scope(asked.tenant.id):
+    with tenant_scope(notified_program.tenant.id):
         member("U7", "change_escalation")
     assert press(post, value).status_code == 200
     assert "resolved, or was erased" in json.dumps(slack.workspaces["T1"].forms[-1])
     assert submit(post, value, "Hello").json()["response_action"] == "errors"
-    assert submit(post, escalation_of(asked).pk, "Hello", state=7).status_code == 200
-    assert answers_of(asked) == []
+    assert submit(post, escalation_of(notified_program).pk, "Hello", state=7).status_code == 200
+    assert answers_of(notified_program) == []
 
 
-def test_a_forged_form_is_refused(asked: Program, post: Post) -> None:
-    with tenant_scope(asked.tenant.id):
+def test_a_forged_form_is_refused(notified_program: Program, post: Post) -> None:
+    with tenant_scope(notified_program.tenant.id):
         member("U7", "change_escalation")
     body = urlencode({"payload": json.dumps({"type": "view_submission"})}).encode()
     forged = signed(body, secret="guessed")
@@ -262,10 +262,10 @@ def test_a_forged_form_is_refused(asked: Program, post: Post) -> None:
 
 
 def test_an_escalation_that_was_resolved_is_not_answered(
-    asked: Program, slack: SlackServer, post: Post
+    notified_program: Program, slack: SlackServer, post: Post
 ) -> None:
-    found = escalation_of(asked)
-    with tenant_scope(asked.tenant.id):
+    found = escalation_of(notified_program)
+    with tenant_scope(notified_program.tenant.id):
         member("U7", "change_escalation")
         resolve(found.pk, by="eva", let_agent_answer=True)
     press(post, found.pk)
@@ -274,12 +274,12 @@ def test_an_escalation_that_was_resolved_is_not_answered(
 
 
 def test_a_form_that_slack_does_not_open_is_no_error(
-    asked: Program, slack: SlackServer, post: Post
+    notified_program: Program, slack: SlackServer, post: Post
 ) -> None:
     slack.trouble("views.open", Trouble(error="expired_trigger_id"))
-    with tenant_scope(asked.tenant.id):
+    with tenant_scope(notified_program.tenant.id):
         member("U7", "change_escalation")
-    assert press(post, escalation_of(asked).pk).status_code == 200
+    assert press(post, escalation_of(notified_program).pk).status_code == 200
 
 
 def test_slack_that_is_busy_is_waited_for(connected: Program, slack: SlackServer) -> None:

@@ -21,7 +21,7 @@ ORDER = {"order": 17, "shop": {"city": "Porto"}, "tags": ["gift", "late"]}
 pytestmark = pytest.mark.django_db
 
 
-def said(program: Program, *metadata: Any) -> Any:
+def import_messages(program: Program, *metadata: Any) -> Any:
     """Import a message of maria for each. Return the answer."""
     lines = [
         {"role": "user", "content": f"Walnuts of parcel {number}.", "metadata": each}
@@ -64,7 +64,7 @@ def test_search_with_filters_considers_only_matching_messages(
     program_a: Program,
 ) -> None:
     long = {"order": 19, "note": "".join(map(str, range(500)))}  # too long for an answer with text
-    assert said(program_a, ORDER, {"order": 18}, None, long)["created"] == 4
+    assert import_messages(program_a, ORDER, {"order": 18}, None, long)["created"] == 4
     everything = search(program_a).json()["results"]
     metadata = {each["content"]: each["metadata"] for each in everything}
     assert metadata == {
@@ -96,7 +96,7 @@ def test_invalid_metadata_is_refused_with_the_reason(
     program_a: Program, metadata: Any, words: str
 ) -> None:
     assert program_a.send("Hello", metadata=metadata).status_code == 400
-    (result,) = said(program_a, metadata)["results"]
+    (result,) = import_messages(program_a, metadata)["results"]
     assert result["status"] == "invalid"
     assert words in result["error"]
     with tenant_scope(program_a.tenant.id):
@@ -107,7 +107,7 @@ def test_invalid_metadata_is_refused_with_the_reason(
 def test_one_search_returns_messages_and_facts_with_separate_scores(
     program_a: Program,
 ) -> None:
-    said(program_a, {"order": 17})
+    import_messages(program_a, {"order": 17})
     for user in ("maria", "theo"):
         body = {"agent": "ada", "user_id": user, "content": f"{user} hates walnuts."}
         assert (

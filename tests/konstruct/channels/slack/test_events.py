@@ -27,7 +27,15 @@ from tenants.serving import tenant_of_workspace
 from tests.jobs import claimed, work
 from tests.konstruct.channels.conftest import install, messages
 from tests.konstruct.conftest import Program
-from tests.servers.slack import SIGNING_SECRET, SlackServer, Trouble, event, mention, said, signed
+from tests.servers.slack import (
+    SIGNING_SECRET,
+    SlackServer,
+    Trouble,
+    event,
+    mention,
+    message_event,
+    signed,
+)
 
 Post = Callable[..., Any]
 
@@ -54,9 +62,9 @@ def test_mention_that_arrives_as_two_events_is_handled_once(connected: Program, 
     profile = {"display_name": "Maria"}
     for told in (
         mention("T1", "Hello", ts="17.1"),
-        said("T1", "<@UBOT> Hello", ts="17.1"),
+        message_event("T1", "<@UBOT> Hello", ts="17.1"),
         mention("T1", "Hello", ts="17.1"),
-        said("T1", "<@UBOT> Hello", ts="17.1", user_profile=profile),
+        message_event("T1", "<@UBOT> Hello", ts="17.1", user_profile=profile),
     ):
         assert post(told).status_code == 200
     assert len(messages(connected)) == 1
@@ -76,8 +84,8 @@ def test_a_storm_of_retries_is_one_message(connected: Program, post: Post, cache
 
 def test_a_direct_message_needs_no_mention(connected: Program, post: Post) -> None:
     direct = {"channel": "D1", "channel_type": "im"}
-    post(said("T1", "Hello", ts="17.1", **direct, user_profile={"real_name": "Maria"}))
-    post(said("T1", "In a thread", ts="17.3", thread_ts="17.1", **direct))
+    post(message_event("T1", "Hello", ts="17.1", **direct, user_profile={"real_name": "Maria"}))
+    post(message_event("T1", "In a thread", ts="17.3", thread_ts="17.1", **direct))
     assert messages(connected) == [
         ("U1", "T1/D1", "Hello", "Maria"),
         ("U1", "T1/D1/17.1", "In a thread", ""),
@@ -88,13 +96,13 @@ def test_a_direct_message_needs_no_mention(connected: Program, post: Post) -> No
 def test_messages_of_all_users_are_handled_in_an_engaged_thread(
     connected: Program, post: Post, cache: str
 ) -> None:
-    post(said("T1", "Before anybody asked", ts="17.0", thread_ts="17.1"))
+    post(message_event("T1", "Before anybody asked", ts="17.0", thread_ts="17.1"))
     post(mention("T1", "Hello", ts="17.1"))
     if cache == "lost":
         get_redis_connection("default").flushdb()
-    post(said("T1", "And then?", ts="17.2", thread_ts="17.1", user="U2"))
-    post(said("T1", "Elsewhere", ts="17.3", thread_ts="16.0"))
-    post(said("T1", "At the top", ts="17.4"))
+    post(message_event("T1", "And then?", ts="17.2", thread_ts="17.1", user="U2"))
+    post(message_event("T1", "Elsewhere", ts="17.3", thread_ts="16.0"))
+    post(message_event("T1", "At the top", ts="17.4"))
     assert messages(connected) == [
         ("U1", "T1/C1/17.1", "Hello", ""),
         ("U2", "T1/C1/17.1", "And then?", ""),
@@ -123,14 +131,14 @@ def test_messages_of_all_users_are_handled_in_an_engaged_thread(
 def test_events_without_a_message_to_the_app_are_ignored(
     connected: Program, post: Post, fields: dict[str, Any]
 ) -> None:
-    assert post(said("T1", "<@UBOT> Hello", **fields)).status_code == 200
+    assert post(message_event("T1", "<@UBOT> Hello", **fields)).status_code == 200
     assert messages(connected) == []
 
 
 def test_files_are_named_and_a_bare_mention_is_a_message(connected: Program, post: Post) -> None:
     files = [{"name": "a.pdf", "title": "Plan"}, {"name": "b.png"}, "odd"]
-    post(said("T1", "<@UBOT> See here", ts="1.1", subtype="file_share", files=files))
-    post(said("T1", "", ts="1.2", channel_type="im", channel="D1", files=files[:1]))
+    post(message_event("T1", "<@UBOT> See here", ts="1.1", subtype="file_share", files=files))
+    post(message_event("T1", "", ts="1.2", channel_type="im", channel="D1", files=files[:1]))
     post(mention("T1", "", ts="1.3"))
     assert [content for _, _, content, _ in messages(connected)] == [
         "See here\n[Attached, and not to be read here: Plan, b.png]",
@@ -248,7 +256,7 @@ def test_the_installation_that_an_event_is_for_is_named_by_its_authorization(
     told = {**mention("T7", "Hello", ts="1.1"), "authorizations": [{"team_id": "T1"}]}
     post(told)
     # Without the bot user and the authorizations.
-    post({**said("T1", "<@UBOT> Hi", ts="1.2"), "authorizations": None})
+    post({**message_event("T1", "<@UBOT> Hi", ts="1.2"), "authorizations": None})
     assert messages(connected) == [
         ("U1", "T1/C1/1.1", "Hello", ""),
         ("U1", "T1/C1/1.2", "Hi", ""),
@@ -404,7 +412,7 @@ def test_a_thread_reads_once_that_messages_are_refused(
         for told in (
             mention("T1", "Hello", ts="17.1"),
             mention("T1", "Hello?", ts="17.2", thread_ts="17.1"),
-            said("T1", "Hi", ts="18.1", channel="D1", channel_type="im"),
+            message_event("T1", "Hi", ts="18.1", channel="D1", channel_type="im"),
         ):
             assert post(told).status_code == 200
         assert messages(connected) == []

@@ -17,7 +17,7 @@ from tenants.context import tenant_scope
 from tests.konstruct.channels.conftest import answer_all, install, messages
 from tests.konstruct.conftest import Program
 from tests.servers.llm import Answer, LLMServer
-from tests.servers.slack import SlackServer, mention, said, signed
+from tests.servers.slack import SlackServer, mention, message_event, signed
 
 INTERACTIONS = "/channels/slack/interactions/"
 FORM = "application/x-www-form-urlencoded"
@@ -123,7 +123,7 @@ def test_a_person_answers_in_the_thread(connected: Program, slack: SlackServer, 
     answer_all(connected)
     assert slack.posts("T1") == [NOTICE]
     for number in (2, 3):
-        post(said("T1", f"Hello? {number}", ts=f"17.{number}", thread_ts="17.1"))
+        post(message_event("T1", f"Hello? {number}", ts=f"17.{number}", thread_ts="17.1"))
         answer_all(connected)
     assert slack.posts("T1") == [NOTICE, WITH_PERSON.text, WITH_PERSON.text]
     with tenant_scope(connected.tenant.id):
@@ -136,7 +136,7 @@ def test_a_person_answers_in_the_thread(connected: Program, slack: SlackServer, 
         assert slack.posts("T1")[3:] == ["Anything else?"]
         assert {posted["thread_ts"] for posted in slack.workspaces["T1"].posts} == {"17.1"}
         resolve(escalation.pk, by="eva", let_agent_answer=True)
-    post(said("T1", "Thanks", ts="17.9", thread_ts="17.1"))
+    post(message_event("T1", "Thanks", ts="17.9", thread_ts="17.1"))
     answer_all(connected)
     assert slack.posts("T1")[4:] == ["Noted."]
 

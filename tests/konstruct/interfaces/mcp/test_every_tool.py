@@ -17,7 +17,7 @@ from memory.models import MemoryEntry
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.servers import MAIN
-from tests.konstruct.api.said import Said
+from tests.konstruct.api.seed_data import SeedData
 from tests.konstruct.api.test_every_route import World, secrets_of, world
 from tests.konstruct.conftest import Program, json_bytes
 from tests.konstruct.interfaces.mcp.speaking import ENDPOINT, NEW, OLD, ask, body_of, headers_of
@@ -30,48 +30,48 @@ __all__ = ["world"]
 class Case:
     """A request for objects of a tenant, and its number of messages to Postgres."""
 
-    params: Callable[[Said], dict[str, Any]]
+    params: Callable[[SeedData], dict[str, Any]]
     messages: int
     # Its name in the access log.
     action: str
 
 
-def tool(name: str, **arguments: Callable[[Said], Any]) -> Callable[[Said], dict[str, Any]]:
+def tool(name: str, **arguments: Callable[[SeedData], Any]) -> Callable[[SeedData], dict[str, Any]]:
     """Return a function that formats the parameters of a tool call with ids of the fixture."""
-    return lambda said: {
+    return lambda seed: {
         "name": name,
-        "arguments": {argument: value(said) for argument, value in arguments.items()},
+        "arguments": {argument: value(seed) for argument, value in arguments.items()},
     }
 
 
-def ada(said: Said) -> str:
-    return str(said.program.agent.id)
+def ada(seed: SeedData) -> str:
+    return str(seed.program.agent.id)
 
 
-def vera(said: Said) -> str:
+def vera(seed: SeedData) -> str:
     return "vera"
 
 
-def fact(said: Said) -> str:
-    return str(said.fact)
+def fact(seed: SeedData) -> str:
+    return str(seed.fact)
 
 
 CASES = {
     "remember": Case(
-        tool("remember", agent=ada, user_id=vera, content=lambda said: "Vera sings."),
+        tool("remember", agent=ada, user_id=vera, content=lambda seed: "Vera sings."),
         messages=8,
         action="create",
     ),
     "search": Case(
-        tool("search", agent=ada, user_id=vera, query=lambda said: "What does Vera like?"),
+        tool("search", agent=ada, user_id=vera, query=lambda seed: "What does Vera like?"),
         messages=8,
         action="search",
     ),
     "get": Case(tool("get", id=fact), messages=3, action="view"),
-    "get a message": Case(tool("get", id=lambda said: said.sent["id"]), messages=4, action="view"),
+    "get a message": Case(tool("get", id=lambda seed: seed.sent["id"]), messages=4, action="view"),
     "list": Case(tool("list", agent=ada, user_id=vera), messages=4, action="list"),
     "correct": Case(
-        tool("correct", id=fact, content=lambda said: "Vera hates tea."),
+        tool("correct", id=fact, content=lambda seed: "Vera hates tea."),
         messages=12,
         action="edit",
     ),
@@ -83,9 +83,9 @@ def test_every_tool_has_a_case() -> None:
     assert {name.split(" ")[0] for name in CASES} == set(TOOLS)
 
 
-def send(case: Case, whose: Said, program: Program, version: str = OLD) -> Any:
+def send(case: Case, owner: SeedData, program: Program, version: str = OLD) -> Any:
     """Send the case's request with the ids of one tenant, as a program of this or another."""
-    return ask(program, "tools/call", version, **case.params(whose))
+    return ask(program, "tools/call", version, **case.params(owner))
 
 
 def is_refused(answer: Any) -> bool:
@@ -136,7 +136,7 @@ def test_every_tool_requires_a_key(world: World, name: str) -> None:
 @pytest.mark.parametrize("name", sorted(CASES))
 @pytest.mark.parametrize("bound", ["user", "agent"])
 def test_bound_key_reads_and_changes_only_its_own_data(world: World, name: str, bound: str) -> None:
-    answer = send(CASES[name], world.victim, world.strangers[bound])
+    answer = send(CASES[name], world.victim, world.narrow_programs[bound])
     assert answer.status_code < 500
     told = answer.content.decode()
     assert is_refused(answer)
@@ -157,15 +157,15 @@ def test_a_cursor_of_another_tenant_is_no_cursor(world: World) -> None:
     assert is_refused(refused)
 
 
-def messages_of(case: Case, said: Said, **arguments: Any) -> list[list[str]]:
+def messages_of(case: Case, seed: SeedData, **arguments: Any) -> list[list[str]]:
     """Return the statements of each message of a request. Its changes are undone."""
-    params = case.params(said)
+    params = case.params(seed)
     if arguments:
         params["arguments"] |= arguments
-    server = said.program.tenant.server
+    server = seed.program.tenant.server
     with transaction.atomic(using=server):
         with messages_to_postgres() as messages:
-            answer = ask(said.program, "tools/call", **params)
+            answer = ask(seed.program, "tools/call", **params)
         transaction.set_rollback(True, using=server)
     assert not is_refused(answer), answer.content
     entries = [each for sent in messages for each in sent if "INTO audit_accessevent" in each]
@@ -189,12 +189,12 @@ def test_a_list_costs_the_same_for_any_number_of_rows(world: World, name: str) -
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_call_has_one_record_of_its_action(world: World, name: str) -> None:
-    said, case = world.victim, CASES[name]
-    tenant_id = said.program.tenant.id
+    seed, case = world.victim, CASES[name]
+    tenant_id = seed.program.tenant.id
     with transaction.atomic():
         with tenant_scope(tenant_id):
             before = set(AccessEvent.objects.values_list("id", flat=True))
-        answer = send(case, said, said.program)
+        answer = send(case, seed, seed.program)
         assert not is_refused(answer)
         with tenant_scope(tenant_id):
             (event,) = AccessEvent.objects.exclude(id__in=before)
@@ -203,15 +203,15 @@ def test_call_has_one_record_of_its_action(world: World, name: str) -> None:
     assert (event.actor_kind, event.actor) == ("program", "tests The code word is heliotrope.")
     assert event.request_id == answer.headers["X-Request-ID"]
     assert event.user_id == ("maria" if name == "get a message" else "vera")
-    if "id" in case.params(said).get("arguments", {}):
-        assert event.subject_id == case.params(said)["arguments"]["id"]
+    if "id" in case.params(seed).get("arguments", {}):
+        assert event.subject_id == case.params(seed)["arguments"]["id"]
 
 
 def test_forgotten_fact_is_removed_with_its_versions(world: World) -> None:
-    said = world.victim
+    seed = world.victim
     with transaction.atomic():
-        assert not is_refused(send(CASES["forget"], said, said.program))
-        with tenant_scope(said.program.tenant.id):
-            left = MemoryEntry.objects.filter(version_of=UUID(fact(said))).count()
-            assert (left, MemoryEntry.objects.filter(memory_id=said.fact).count()) == (0, 0)
+        assert not is_refused(send(CASES["forget"], seed, seed.program))
+        with tenant_scope(seed.program.tenant.id):
+            left = MemoryEntry.objects.filter(version_of=UUID(fact(seed))).count()
+            assert (left, MemoryEntry.objects.filter(memory_id=seed.fact).count()) == (0, 0)
         transaction.set_rollback(True)

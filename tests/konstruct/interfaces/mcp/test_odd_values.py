@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.konstruct.api.said import Said, said_something
+from tests.konstruct.api.seed_data import SeedData, create_seed_data
 from tests.konstruct.conftest import Program, json_bytes
 from tests.konstruct.interfaces.mcp.speaking import ENDPOINT, NEW, OLD, body_of, headers_of
 from tests.konstruct.interfaces.mcp.test_every_tool import CASES
@@ -40,17 +40,17 @@ def replaced(body: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[st
 
 
 @pytest.fixture
-def said(program_a: Program, settings: Any) -> Said:
+def seed(program_a: Program, settings: Any) -> SeedData:
     # Before the first request, which fills the buckets.
     settings.RATE_LIMIT_BURST = settings.KEY_RATE_LIMIT_BURST = 1_000_000
-    return said_something(program_a)
+    return create_seed_data(program_a)
 
 
 @pytest.mark.slow
-def test_no_value_is_our_fault(said: Said) -> None:
+def test_no_value_is_our_fault(seed: SeedData) -> None:
     chosen = random.Random(1)
     for name, case in sorted(CASES.items()):
-        params = case.params(said)
+        params = case.params(seed)
         for version in (OLD, NEW):
             body, headers = (
                 body_of("tools/call", params, version),
@@ -59,7 +59,7 @@ def test_no_value_is_our_fault(said: Said) -> None:
             tried = [(path, odd) for path in places(body) for odd in ODD]
             for path, odd in chosen.sample(tried, EACH // 2):
                 sent = json_bytes(replaced(body, path, odd))
-                answer = said.program.post(ENDPOINT, sent, headers=headers)
+                answer = seed.program.post(ENDPOINT, sent, headers=headers)
                 told = (name, version, path, str(odd)[:50], answer.content[:300])
                 assert answer.status_code in (200, 202, 400, 404), told
                 if answer.status_code == 202:

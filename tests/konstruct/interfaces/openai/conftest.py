@@ -9,7 +9,7 @@ import pytest
 from konstruct.interfaces.openai import views
 from konstruct.orchestrator.pipeline.accept import Incoming, accept
 from memory.models import Message
-from tests.konstruct.api.said import answer
+from tests.konstruct.api.seed_data import answer
 from tests.konstruct.conftest import Program
 
 CHAT = "/v1/chat/completions"

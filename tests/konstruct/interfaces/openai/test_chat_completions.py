@@ -41,7 +41,7 @@ def events_of(response: Any) -> list[Any]:
     return [json.loads(event.removeprefix("data: ")) for event in events]
 
 
-def told(chat: Chat) -> list[tuple[str, str, str]]:
+def accepted_messages(chat: Chat) -> list[tuple[str, str, str]]:
     """Return user, thread and text of each accepted message."""
     return [(each.user_id, each.thread_id, each.content) for each in chat.accepted]
 
@@ -67,7 +67,7 @@ def test_the_last_message_is_accepted_and_its_reply_is_the_completion(chat: Chat
             }
         ],
     }
-    assert told(chat) == [("maria", "maria", "My sister lives in Porto.")]
+    assert accepted_messages(chat) == [("maria", "maria", "My sister lives in Porto.")]
     assert (message.channel, message.agent_id) == ("openai", chat.program.agent.id)
 
 
@@ -100,7 +100,7 @@ def test_user_and_thread_are_found_where_clients_put_them(
         name: value.encode().decode("latin-1") for name, value in sent.pop("headers", {}).items()
     }
     chat.says("Hello", headers=headers, **sent)
-    assert told(chat) == [(user, thread, "Hello")]
+    assert accepted_messages(chat) == [(user, thread, "Hello")]
 
 
 def bound(program: Program, **options: Any) -> Program:
@@ -115,7 +115,7 @@ def test_request_requires_a_user_unless_the_key_has_one(chat: Chat, other_chat: 
     assert "--user" in error["message"]
     bound_chat = other_chat(bound(chat.program, user_id="paul"))
     bound_chat.says("Hello", user=None)
-    assert told(chat) == [("paul", "paul", "Hello")]
+    assert accepted_messages(chat) == [("paul", "paul", "Hello")]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_user_key_refuses_another_user(chat: Chat, other_chat: Any, sent: dict[s
     bound_chat = other_chat(bound(chat.program, user_id="paul"))
     error = error_of(bound_chat.ask("Hello", **sent), 403)
     assert (error["type"], error["code"]) == ("permission_error", "outside_of_key")
-    assert told(chat) == []
+    assert accepted_messages(chat) == []
 
 
 def test_models_are_the_agents_that_there_are_for_the_key(chat: Chat) -> None:
@@ -209,7 +209,7 @@ def test_unsupported_request_is_refused_by_field(
     status = 404 if sent.get("model") == "\0" else 400
     error = error_of(chat.ask("Hello", **sent), status)
     assert (error["type"], error["param"]) == ("invalid_request_error", param)
-    assert told(chat) == []
+    assert accepted_messages(chat) == []
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"5", b'{"model": 1, "model": 2}', b"\xff"])

@@ -18,32 +18,38 @@ QUESTION = {"role": "user", "content": "Is it sunny?"}
 WEATHER = {"type": "function", "function": {"name": "weather"}}
 AGENT = Agent(name="ada", max_completion_tokens=5)
 SIMPLE = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters())
-ANYTHING = st.recursive(
+JSON_VALUES = st.recursive(
     SIMPLE,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-PARTS = st.lists(st.fixed_dictionaries({"type": st.just("text") | ANYTHING, "text": ANYTHING}))
+PARTS = st.lists(
+    st.fixed_dictionaries({"type": st.just("text") | JSON_VALUES, "text": JSON_VALUES})
+)
 MESSAGES = st.lists(
     st.fixed_dictionaries(
-        {"role": st.sampled_from(sorted(ROLES)) | ANYTHING},
+        {"role": st.sampled_from(sorted(ROLES)) | JSON_VALUES},
         optional={
-            "content": st.text() | PARTS | ANYTHING,
-            "name": ANYTHING,
-            "tool_call_id": st.text() | ANYTHING,
+            "content": st.text() | PARTS | JSON_VALUES,
+            "name": JSON_VALUES,
+            "tool_call_id": st.text() | JSON_VALUES,
         },
     ),
     max_size=4,
 )
 TOOLS = st.lists(
-    st.fixed_dictionaries({"type": st.just("function"), "function": ANYTHING}) | ANYTHING,
+    st.fixed_dictionaries({"type": st.just("function"), "function": JSON_VALUES}) | JSON_VALUES,
     max_size=2,
 )
 NAMES = ("n", "logprobs", "top_logprobs", "modalities", "response_format", "functions")
 NAMES += ("tool_choice", "parallel_tool_calls", *SAMPLING)
 BODIES = st.fixed_dictionaries(
-    {"model": st.text(min_size=1) | ANYTHING, "messages": MESSAGES | ANYTHING},
-    optional={"stream": st.booleans() | ANYTHING, "tools": TOOLS, **dict.fromkeys(NAMES, ANYTHING)},
+    {"model": st.text(min_size=1) | JSON_VALUES, "messages": MESSAGES | JSON_VALUES},
+    optional={
+        "stream": st.booleans() | JSON_VALUES,
+        "tools": TOOLS,
+        **dict.fromkeys(NAMES, JSON_VALUES),
+    },
 )
 
 
@@ -72,12 +78,12 @@ def read_and_reported(body: Any) -> None:
     assert len(report.get("ignored", ())) <= MAX_NAMED + len(SAMPLING) + 1
 
 
-@given(BODIES | ANYTHING)
+@given(BODIES | JSON_VALUES)
 def test_a_body_is_read_or_refused(body: Any) -> None:
     read_and_reported(body)
 
 
-@given(st.dictionaries(st.text(st.characters()), ANYTHING))
+@given(st.dictionaries(st.text(st.characters()), JSON_VALUES))
 def test_any_parameter_is_read_refused_or_named(body: dict[str, Any]) -> None:
     message = {"role": "user", "content": "Hi"}
     read_and_reported({**body, "model": "ada", "messages": [message], "n": 1})

@@ -13,7 +13,7 @@ from tests.konstruct.interfaces.openai.conftest import Chat
 AGAIN = {"X-Stainless-Retry-Count": "1"}
 
 
-def said(chat: Chat) -> list[str]:
+def accepted_texts(chat: Chat) -> list[str]:
     """Return the accepted messages in order."""
     return [message.content for message in chat.accepted]
 
@@ -22,33 +22,33 @@ def test_of_a_history_only_the_last_message_is_new(chat: Chat) -> None:
     first = chat.says("one")
     second = chat.says("one", first, "two")
     chat.says("one", first, "two", second, "three")
-    assert said(chat) == ["one", "two", "three"]
+    assert accepted_texts(chat) == ["one", "two", "three"]
 
 
 def test_same_place_in_a_history_gets_the_same_answer(chat: Chat) -> None:
     first = chat.says("one")
     second = chat.says("one", first, "two")
     assert chat.says("one", first, "two") == second
-    assert said(chat) == ["one", "two"]
+    assert accepted_texts(chat) == ["one", "two"]
 
 
 def test_the_same_words_later_in_a_history_are_new(chat: Chat) -> None:
     history = ["yes"]
     for _ in range(3):
         history += [chat.says(*history), "yes"]
-    assert said(chat) == ["yes", "yes", "yes"]
+    assert accepted_texts(chat) == ["yes", "yes", "yes"]
 
 
 def test_edited_message_is_new_and_the_original_is_kept(chat: Chat) -> None:
     first = chat.says("one")
     chat.says("one", first, "two")
     chat.says("one", first, "too")
-    assert said(chat) == ["one", "two", "too"]
+    assert accepted_texts(chat) == ["one", "two", "too"]
 
 
 def test_answers_of_other_assistants_are_not_remembered(chat: Chat) -> None:
     chat.says("I am Maria.", "Hello Maria.", "What is my name?")
-    assert said(chat) == ["What is my name?"]
+    assert accepted_texts(chat) == ["What is my name?"]
     with tenant_scope(chat.program.tenant.id):
         assert not Message.objects.filter(content="Hello Maria.").exists()
 
@@ -66,7 +66,7 @@ def test_retries_of_the_client_library_are_one_message(chat: Chat) -> None:
     answer = chat.says("Hello")
     chat.says("And now?")
     assert chat.says("Hello", headers=AGAIN) == answer
-    assert said(chat) == ["Hello", "And now?"]
+    assert accepted_texts(chat) == ["Hello", "And now?"]
 
 
 def test_repetition_of_a_lost_request_is_new(chat: Chat) -> None:

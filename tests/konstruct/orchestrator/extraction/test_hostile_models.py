@@ -28,7 +28,7 @@ from tests.servers.llm import Answer, LLMServer
 
 pytestmark = pytest.mark.django_db
 
-SAID = "I live in Oslo, and I like tea."
+STATEMENT = "I live in Oslo, and I like tea."
 RIGHT = Answer(
     {
         "content": json.dumps({"facts": [fact("Oslo", "I live in Oslo")]}),
@@ -90,7 +90,7 @@ def test_failing_model_causes_a_failed_run_and_a_retried_job(
 ) -> None:
     settings.LLM_TIMEOUT = 0.3 if failure in ("hangs", "drips") else 2
     llm_server.default, code = FAILURES[failure]
-    message = add_message(SAID)
+    message = add_message(STATEMENT)
     runs.extract(cursor_id())
     run = ExtractionRun.objects.get()
     assert (run.state, run.output, run.candidates) == (RunState.FAILED, "", [])
@@ -121,7 +121,7 @@ def test_unavailable_model_fails_visibly_and_can_be_retried(
 ) -> None:
     settings.EXTRACTION_MAX_ATTEMPTS = 3
     with_server, settings.LLM_POOL_URL = settings.LLM_POOL_URL, "http://127.0.0.1:9/"
-    add_message(SAID)
+    add_message(STATEMENT)
     pauses = []
     for _ in range(3):
         began = timezone.now()
@@ -149,8 +149,8 @@ def test_unavailable_model_fails_visibly_and_can_be_retried(
 def test_refusal_of_the_model_fails_at_once(
     program: Program, add_message: Callable[..., Message], llm_server: LLMServer, status: int
 ) -> None:
-    llm_server.default = Answer({"error": f"you sent {SAID}"}, status=status)
-    add_message(SAID)
+    llm_server.default = Answer({"error": f"you sent {STATEMENT}"}, status=status)
+    add_message(STATEMENT)
     runs.extract(cursor_id())
     assert (job().attempts, job().error_code) == (1, "llm_refused")
     assert job().failed_at is not None
@@ -215,7 +215,7 @@ def test_a_hostile_answer_changes_no_fact(
     given = given if isinstance(given, list) else [given]
     tokens = {"prompt_tokens": 7, "completion_tokens": 3}
     llm_server.default = Answer({"content": json.dumps({"facts": given}), "usage": tokens})
-    message = add_message(SAID, channel="import")
+    message = add_message(STATEMENT, channel="import")
     runs.extract(cursor_id())
     run = ExtractionRun.objects.get()
     if reason is None:
@@ -255,7 +255,7 @@ def test_ids_of_another_tenant_user_or_conversation_are_ignored(
         )
         embed_facts([entry])
         entry.save()
-    add_message(SAID)
+    add_message(STATEMENT)
     cited = [{"message": str(each), "quote": "I live in"} for each in (bobs.id, uuid4())]
     llm_server.default = Answer(
         {
@@ -288,7 +288,7 @@ def test_the_answer_to_messages_that_are_erased_meanwhile_is_thrown_away(
     llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    message = add_message(SAID)
+    message = add_message(STATEMENT)
     request = request_message_erasure(
         agent_id=message.agent_id,
         user_id=message.user_id,

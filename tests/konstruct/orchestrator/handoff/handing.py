@@ -18,7 +18,7 @@ def reply(message: Message) -> Message | None:
     return Message.objects.filter(in_reply_to=message).first()
 
 
-def said(message: Message) -> tuple[str, str] | None:
+def answer_to(message: Message) -> tuple[str, str] | None:
     """Return the answering agents and their replies."""
     found = reply(message)
     return None if found is None else (found.name, found.content)

@@ -20,10 +20,10 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.handoff.handing import (
     FIRST,
     SendMessage,
+    answer_to,
     call,
     hand,
     reply,
-    said,
     work,
 )
 from tests.servers.llm import Answer, LLMServer
@@ -36,7 +36,7 @@ def test_a_circle_of_rules_ends_at_a_person(
     for name, to in (("ada", "bert"), ("bert", "carl"), ("carl", "ada")):
         Agent.objects.filter(name=name).update(hand_over_on={"invoice": ids[to]})
     message = send_message("My invoice!")
-    assert said(message) == ("ada", NOTICE)
+    assert answer_to(message) == ("ada", NOTICE)
     hops = Escalation.objects.to_agents().order_by("opened_at")
     assert [(str(hop.to_agent_id), hop.outcome) for hop in hops] == [
         (ids["bert"], Outcome.HANDED_ON),
@@ -46,14 +46,14 @@ def test_a_circle_of_rules_ends_at_a_person(
     assert person.to_agent_id is None
     assert "ada had this conversation already" in person.reason
     held = send_message("Hello?")
-    assert (said(held), progress_of(sent_messages().get(pk=held.pk)).status) == (
+    assert (answer_to(held), progress_of(sent_messages().get(pk=held.pk)).status) == (
         None,
         Status.WITH_PERSON,
     )
     # After a person had the thread, the count of handovers restarts.
     escalations.resolve(person.pk, by="eva", let_agent_answer=True)
     work(held)
-    assert said(held) == ("ada", "Noted.")
+    assert answer_to(held) == ("ada", "Noted.")
 
 
 def test_a_circle_of_language_models_ends_at_a_person(
@@ -65,7 +65,7 @@ def test_a_circle_of_language_models_ends_at_a_person(
         call("hand_to_agent", agent="bert"),
         call("hand_to_agent", agent="ada"),
     ]
-    assert said(send_message("Hm.")) == ("ada", NOTICE)
+    assert answer_to(send_message("Hm.")) == ("ada", NOTICE)
     assert Escalation.objects.open().get().to_agent_id is None
     assert len(llm_server.requests) == 2
 
@@ -79,7 +79,7 @@ def test_handing_out_and_back_for_ever_ends_at_a_person_too(
         for _ in range(20)
         for answer in (call("hand_to_agent", agent="bert"), call("hand_back"))
     ]
-    assert said(send_message("Hm.")) == ("ada", NOTICE)
+    assert answer_to(send_message("Hm.")) == ("ada", NOTICE)
     assert len(llm_server.requests) == 3
     assert "bert had this conversation already" in Escalation.objects.open().get().reason
 
@@ -115,7 +115,7 @@ def test_thread_of_a_deleted_agent_opens_an_escalation(
             opened_by=OpenedBy.PERSON, reason="Gone.",
         )  # fmt: skip
         get_redis_connection("default").flushdb()
-    assert said(send_message("Hello?")) == ("ada", NOTICE)
+    assert answer_to(send_message("Hello?")) == ("ada", NOTICE)
     assert Escalation.objects.open().get().to_agent_id is None
 
 
@@ -124,7 +124,7 @@ def test_rule_for_a_deleted_agent_opens_an_escalation(
 ) -> None:
     Agent.objects.filter(name="ada").update(hand_over_on={"invoice": str(bert.id)})
     Agent.objects.filter(name="bert").update(is_active=False)
-    assert said(send_message("My invoice!")) == ("ada", NOTICE)
+    assert answer_to(send_message("My invoice!")) == ("ada", NOTICE)
 
 
 def test_request_for_a_person_opens_an_escalation_for_every_agent(
@@ -132,9 +132,9 @@ def test_request_for_a_person_opens_an_escalation_for_every_agent(
 ) -> None:
     Agent.objects.filter(name="bert").update(escalate_on=["lawyer"])
     hand(send_message(thread_id="t2"), bert)
-    assert said(send_message("I call my lawyer", thread_id="t2")) == ("ada", NOTICE)
+    assert answer_to(send_message("I call my lawyer", thread_id="t2")) == ("ada", NOTICE)
     handover = hand(send_message(), bert)
-    assert said(send_message("Can I talk to a human, please?")) == ("ada", NOTICE)
+    assert answer_to(send_message("Can I talk to a human, please?")) == ("ada", NOTICE)
     handover.refresh_from_db()
     assert handover.outcome == Outcome.TO_PERSON
     person = Escalation.objects.open().get(thread_id="t1")
@@ -142,7 +142,7 @@ def test_request_for_a_person_opens_an_escalation_for_every_agent(
     # A person hands the thread on: the held messages are answered.
     hand(held, bert, OpenedBy.PERSON)
     work(held)
-    assert said(held) == ("bert", f"{FIRST}\n\nNoted.")
+    assert answer_to(held) == ("bert", f"{FIRST}\n\nNoted.")
     person.refresh_from_db()
     assert person.outcome == Outcome.HANDED_ON
 

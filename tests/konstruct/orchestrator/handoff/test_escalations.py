@@ -41,7 +41,7 @@ def work(message: Message) -> None:
     pipeline.handle(tenant_id=message.tenant_id, message_id=message.id)
 
 
-def the_open_one() -> Escalation:
+def open_escalation() -> Escalation:
     return Escalation.objects.open().get()
 
 
@@ -55,7 +55,7 @@ def test_request_for_a_person_is_confirmed_once_and_silences_the_agent(
     assert list(with_status(sent_messages(), Status.WITH_PERSON)) == [later]
     assert list(with_status(sent_messages(), Status.QUEUED)) == []
     assert len(llm_server.requests) == 1
-    escalation = the_open_one()
+    escalation = open_escalation()
     assert (escalation.opened_by, escalation.message_id) == (OpenedBy.USER, asked.id)
     assert escalation.reason == "“Can I talk to a human, please?”"
     assert ledger.count()["held"] == 1
@@ -87,7 +87,7 @@ def test_a_phrase_of_the_agents_calls_for_a_person(
 ) -> None:
     Agent.objects.update(escalate_on=["legal action"])
     assert reply(send_message("I will take LEGAL action!")) == NOTICE
-    escalation = the_open_one()
+    escalation = open_escalation()
     assert (escalation.opened_by, escalation.reason) == (
         OpenedBy.RULE,
         "The message says 'legal action'.",
@@ -101,8 +101,8 @@ def test_consecutive_failed_replies_open_an_escalation(
     llm_server.default = Answer("no", 400)
     first, second = send_message("One"), send_message("Two")
     assert (status(first), reply(second)) == (Status.FAILED, NOTICE)
-    assert the_open_one().opened_by == OpenedBy.RULE
-    assert "(HTTP 400)" in the_open_one().reason
+    assert open_escalation().opened_by == OpenedBy.RULE
+    assert "(HTTP 400)" in open_escalation().reason
 
 
 def test_waiting_replies_are_held_when_a_program_escalates_and_the_channel_is_notified(
@@ -165,7 +165,7 @@ def test_a_message_that_meets_the_end_of_an_escalation_is_not_held_for_ever(
     hold_for_person = escalations.hold_for_person
 
     def just_before(message: KonstructMessage) -> bool:
-        escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=True)
+        escalations.resolve(open_escalation().pk, by="eva", let_agent_answer=True)
         return hold_for_person(message)
 
     monkeypatch.setattr(escalations, "hold_for_person", just_before)
@@ -185,12 +185,12 @@ def test_a_person_answers_and_it_is_remembered_as_any_reply(
 ) -> None:
     send_message("talk to a human")
     first, second = send_message("My order is lost."), send_message("Number 17.")
-    turn = escalations.answer_as_person(the_open_one().pk, "I found it.", name="Eva")
+    turn = escalations.answer_as_person(open_escalation().pk, "I found it.", name="Eva")
     assert (turn.in_reply_to, turn.role, turn.name) == (second, "assistant", "Eva")
     assert (status(second), status(first)) == (Status.ANSWERED, Status.FAILED)
     closed = PendingReply.objects.get(pk=first.pk)
     assert closed.last_error == "Answered by Eva together with a later message."
-    own = escalations.answer_as_person(the_open_one().pk, "It comes tomorrow.", name="Eva")
+    own = escalations.answer_as_person(open_escalation().pk, "It comes tomorrow.", name="Eva")
     assert own.in_reply_to is None
     said = [
         turn["content"]
@@ -201,7 +201,7 @@ def test_a_person_answers_and_it_is_remembered_as_any_reply(
     get_redis_connection("default").flushdb()
     again = get_recent_messages(program.tenant.id, program.agent.id, "maria")
     assert [turn["content"] for turn in again] == said
-    escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=True, note="Found.")
+    escalations.resolve(open_escalation().pk, by="eva", let_agent_answer=True, note="Found.")
     assert reply(send_message("Thanks")) == "Noted."
     assert list(windows.check()) == []
     assert list(ledger.check()) == []
@@ -212,7 +212,7 @@ def test_resolving_as_handled_closes_waiting_messages_with_a_reason(
 ) -> None:
     send_message("talk to a human")
     waiting = send_message("Hello?")
-    escalation = escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=False)
+    escalation = escalations.resolve(open_escalation().pk, by="eva", let_agent_answer=False)
     pending = PendingReply.objects.get(pk=waiting.pk)
     assert (pending.held_for, pending.last_error) == (
         HeldFor.NOBODY,
@@ -233,12 +233,12 @@ def test_resolved_escalation_resets_the_failure_count(
     Agent.objects.update(escalate_after_failures=2)
     send_message("talk to a human")
     again = send_message("Talk to a human!")
-    escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=True)
+    escalations.resolve(open_escalation().pk, by="eva", let_agent_answer=True)
     work(again)
     assert reply(again) == "Noted."
     assert reply(send_message("talk to a human")) == NOTICE
     send_message("Hello?")
-    escalations.resolve(the_open_one().pk, by="eva", let_agent_answer=False)
+    escalations.resolve(open_escalation().pk, by="eva", let_agent_answer=False)
     llm_server.default = Answer("no", 400)
     assert status(send_message("One")) is Status.FAILED
     assert not Escalation.objects.open().exists()
@@ -254,9 +254,9 @@ def test_invalid_input_is_an_error_with_the_reason(
         escalations.open_escalation(nowhere, opened_by=OpenedBy.PROGRAM, reason="x")
     send_message("talk to a human")
     with pytest.raises(InvalidArgument, match="is blank"):
-        escalations.answer_as_person(the_open_one().pk, " ", name="Eva")
+        escalations.answer_as_person(open_escalation().pk, " ", name="Eva")
     with pytest.raises(InvalidArgument, match="NUL"):
-        escalations.answer_as_person(the_open_one().pk, "a\0", name="Eva")
+        escalations.answer_as_person(open_escalation().pk, "a\0", name="Eva")
 
 
 def test_another_user_tenant_and_agent_in_a_thread_of_that_name_are_answered(

@@ -33,11 +33,11 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.handoff.handing import (
     FIRST,
     SendMessage,
+    answer_to,
     call,
     hand,
     offered,
     reply,
-    said,
     words,
     work,
 )
@@ -54,9 +54,9 @@ def test_new_agent_answers_the_thread_and_introduces_itself(
         send_message("Hello", thread_id="t2"),
         send_message("Hello", user_id="otto"),
     )
-    assert said(first) == ("bert", f"{FIRST}\n\nNoted.")
-    assert said(second) == ("bert", "Noted.")
-    assert said(elsewhere) == said(another) == ("ada", "Noted.")
+    assert answer_to(first) == ("bert", f"{FIRST}\n\nNoted.")
+    assert answer_to(second) == ("bert", "Noted.")
+    assert answer_to(elsewhere) == answer_to(another) == ("ada", "Noted.")
     for message in (first, second):
         answered = reply(message)
         assert answered is not None
@@ -78,12 +78,12 @@ def test_a_phrase_hands_over_and_the_message_is_answered_by_the_other(
 ) -> None:
     Agent.objects.filter(name="ada").update(hand_over_on={"invoice": str(bert.id)})
     message = send_message("Where is my INVOICE?")
-    assert said(message) == ("bert", f"{FIRST}\n\nNoted.")
+    assert answer_to(message) == ("bert", f"{FIRST}\n\nNoted.")
     handover = Escalation.objects.open().get()
     assert (handover.opened_by, handover.message_id) == (OpenedBy.RULE, message.id)
     assert handover.reason == "The message says 'invoice'."
     Agent.objects.filter(name="bert").update(hand_back_on=["library"])
-    assert said(send_message("Now about the library.")) == ("ada", "Noted.")
+    assert answer_to(send_message("Now about the library.")) == ("ada", "Noted.")
     handover.refresh_from_db()
     assert (handover.outcome, handover.resolved_by) == (Outcome.HANDED_BACK, "bert")
     assert not Escalation.objects.open().exists()
@@ -100,8 +100,8 @@ def test_language_model_hands_over_and_back_without_calls_of_the_first_agent(
         Answer({"content": "Ada again."}),
     ]
     message, later = send_message("Where is my invoice?"), send_message("Thanks. And my book?")
-    assert said(message) == ("bert", f"{FIRST}\n\nYour invoice is paid.")
-    assert said(later) == ("ada", "Ada again.")
+    assert answer_to(message) == ("bert", f"{FIRST}\n\nYour invoice is paid.")
+    assert answer_to(later) == ("ada", "Ada again.")
     first, second, third, fourth = llm_server.requests
     assert offered(first) == {"hand_to_agent"}
     assert offered(second) == offered(third) == {"hand_back"}
@@ -122,7 +122,7 @@ def test_an_agent_hands_over_to_none_but_those_that_it_may(
 ) -> None:
     Agent.objects.filter(name="ada").update(hands_to=[bert.id])
     llm_server.answers = [call("hand_to_agent", agent=wanted)]
-    assert said(send_message()) == ("ada", "Noted.")
+    assert answer_to(send_message()) == ("ada", "Noted.")
     told = llm_server.requests[1].body["messages"][-1]
     assert told["role"] == "tool"
     assert told["content"].startswith("Error: there is no agent")
@@ -143,7 +143,7 @@ def test_reply_in_progress_is_restarted_by_the_new_agent(
 
     monkeypatch.setattr(respond, "ask_language_model", meanwhile)
     work(message)
-    assert said(message) == ("bert", f"{FIRST}\n\nNoted.")
+    assert answer_to(message) == ("bert", f"{FIRST}\n\nNoted.")
     assert len(llm_server.requests) == 2
 
 
@@ -167,7 +167,7 @@ def test_restarted_worker_sends_each_reply_once_after_a_kill(
     get_redis_connection("default").flushdb()
     message = Message.objects.get(content="My invoice!", agent_id=program.agent.id)
     work(message)
-    assert said(message) == ("bert", f"{FIRST}\n\nNoted.")
+    assert answer_to(message) == ("bert", f"{FIRST}\n\nNoted.")
     assert Escalation.objects.count() == 1
     assert Message.objects.filter(agent_id=bert.id).count() == 2
     send_message("More")
@@ -259,12 +259,12 @@ def test_equal_ids_of_two_tenants_are_handed_over_separately(
         create_agent(tenant_id=program_b.tenant.id, id=ada, name="other ada")
         create_agent(tenant_id=program_b.tenant.id, id=bert.id, name="bert")
     hand(send_message("Hello"), bert)
-    assert said(send_message("Hello again")) == ("bert", f"{FIRST}\n\nNoted.")
+    assert answer_to(send_message("Hello again")) == ("bert", f"{FIRST}\n\nNoted.")
     with tenant_scope(program_b.tenant.id):
         incoming = Incoming(ada, "maria", "t1", "rest", "Hello again")
         message, _ = accept(incoming, tenant_id=program_b.tenant.id)
         work(message)
-        assert said(message) == ("other ada", "Noted.")
+        assert answer_to(message) == ("other ada", "Noted.")
         assert who_answers(Thread.of(message)) is None
         assert Message.objects.count() == 2
     assert "Hello again" not in words(llm_server.requests[-1]).replace(

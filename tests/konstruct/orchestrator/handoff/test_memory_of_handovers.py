@@ -11,9 +11,9 @@ from tests.konstruct.conftest import Program
 from tests.konstruct.orchestrator.handoff.handing import (
     FIRST,
     SendMessage,
+    answer_to,
     call,
     hand,
-    said,
     words,
     work,
 )
@@ -87,9 +87,9 @@ def test_a_consent_that_was_asked_for_is_the_first_agents_and_the_other_one_answ
     assert PendingReply.objects.get(pk=asked.pk).held_for == HeldFor.CONSENT
     hand(asked, bert)
     yes = send_message("yes")
-    assert said(yes) == ("bert", f"{FIRST}\n\nThank you: I will.")
+    assert answer_to(yes) == ("bert", f"{FIRST}\n\nThank you: I will.")
     work(asked)
-    assert said(asked) == ("bert", "Noted.")
+    assert answer_to(asked) == ("bert", "Noted.")
     assert MemoryEntry.objects.get().agent_id == program.agent.id
     assert "tea" not in str(llm_server.requests[-1].body.get("tools", ""))
     # A request of the other person has effect for that person.

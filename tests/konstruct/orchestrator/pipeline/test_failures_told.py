@@ -18,7 +18,7 @@ from tests.konstruct.conftest import MESSAGES, Program
 from tests.konstruct.running import PROJECT
 from tests.servers.llm import Answer, LLMServer
 
-SAID = "tenant 7 has used up its quota of gpt-x"
+MODEL_ERROR = "tenant 7 has used up its quota of gpt-x"
 PASSWORD = "pass-word"
 
 
@@ -26,18 +26,18 @@ PASSWORD = "pass-word"
 def failing(program_a: Program, llm_server: LLMServer, settings: Any) -> LLMServer:
     """A language model with a password, which refuses with its own message."""
     settings.LLM_POOL_URL = llm_server.url.replace("://", f"://user:{PASSWORD}@")
-    llm_server.default = Answer(f"{SAID} at {settings.LLM_POOL_URL}", 400)
+    llm_server.default = Answer(f"{MODEL_ERROR} at {settings.LLM_POOL_URL}", 400)
     return llm_server
 
 
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
-        (Answer(SAID, 400), "llm_refused"),
-        (Answer(SAID, 404), "llm_refused"),
-        (Answer(SAID, 503, {"Retry-After": "60"}), "llm_unavailable"),
-        (Answer(SAID), "llm_reply_invalid"),
-        (Answer({"nothing": SAID}), "llm_reply_invalid"),
+        (Answer(MODEL_ERROR, 400), "llm_refused"),
+        (Answer(MODEL_ERROR, 404), "llm_refused"),
+        (Answer(MODEL_ERROR, 503, {"Retry-After": "60"}), "llm_unavailable"),
+        (Answer(MODEL_ERROR), "llm_reply_invalid"),
+        (Answer({"nothing": MODEL_ERROR}), "llm_reply_invalid"),
         (None, "llm_unavailable"),
     ],
 )
@@ -61,12 +61,12 @@ def test_a_caller_gets_a_code_and_a_plain_sentence(
         told = program.get(f"{MESSAGES}{sent}/")
         assert told.json()["error"]["code"] == code
         assert told.json()["error"]["detail"].startswith("The language model")
-        for hidden in (SAID, PASSWORD, "127.0.0.1"):
+        for hidden in (MODEL_ERROR, PASSWORD, "127.0.0.1"):
             assert hidden not in told.content.decode()
     with tenant_scope(program_a.tenant.id):
-        assert SAID not in PendingReply.objects.get().last_error
+        assert MODEL_ERROR not in PendingReply.objects.get().last_error
     # Operators read the message in the log.
-    assert answer is None or SAID in caplog.text
+    assert answer is None or MODEL_ERROR in caplog.text
     lines = [RedactingFormatter("%(message)s").format(record) for record in caplog.records]
     assert PASSWORD not in "\n".join(lines)
 
@@ -98,7 +98,7 @@ def test_escalation_for_a_failure_contains_no_details(
     with tenant_scope(program_a.tenant.id):
         reason = Escalation.objects.get().reason
     assert reason.startswith("The agent could not answer: The language model refused the request")
-    assert SAID not in reason
+    assert MODEL_ERROR not in reason
 
 
 @pytest.mark.slow

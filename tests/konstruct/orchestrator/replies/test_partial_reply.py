@@ -20,12 +20,12 @@ attempts = count(1)
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partial_reply, "PAUSE_SECONDS", 0)
     monkeypatch.setattr(partial_reply, "PAUSE_SECONDS_EACH", 0)
 
 
-def tell(message_id: UUID, *texts: str, error: Exception | None = None) -> None:
+def publish(message_id: UUID, *texts: str, error: Exception | None = None) -> None:
     """Publish an attempt at a reply."""
     with stream_reply(TENANT, message_id, next(attempts)) as say:
         assert say is not None
@@ -63,7 +63,7 @@ async def read(texts: Texts) -> None:
 def broken(message_id: UUID, *texts: str) -> Callable[[], None]:
     def attempt() -> None:
         with pytest.raises(ValueError, match="lost"):
-            tell(message_id, *texts, error=ValueError("lost"))
+            publish(message_id, *texts, error=ValueError("lost"))
 
     return attempt
 
@@ -90,13 +90,13 @@ def test_subscriber_receives_text_as_it_is_published() -> None:
 def test_other_tenant_receives_no_text() -> None:
     message = uuid4()
     watch(TENANT, message)
-    assert watched(message, lambda: tell(message, "Hello"), tenant=OTHER) == [""]
+    assert watched(message, lambda: publish(message, "Hello"), tenant=OTHER) == [""]
 
 
 def test_subscriber_with_text_of_a_failed_attempt_gets_a_reset() -> None:
     message = uuid4()
     watch(TENANT, message)
-    again = lambda: tell(message, "Bonjour")  # noqa: E731
+    again = lambda: publish(message, "Bonjour")  # noqa: E731
     assert watched(message, broken(message, "Hel"), again) == ["", "Bonjour"]
     message = uuid4()
     watch(TENANT, message)
@@ -106,7 +106,7 @@ def test_subscriber_with_text_of_a_failed_attempt_gets_a_reset() -> None:
 
 
 def again_of(message: UUID) -> Callable[[], None]:
-    return lambda: tell(message, "Bonjour")
+    return lambda: publish(message, "Bonjour")
 
 
 def test_attempt_without_text_breaks_no_stream() -> None:
@@ -120,7 +120,7 @@ def test_text_does_not_stay_in_the_cache() -> None:
     watch(TENANT, message)
     cache, key = get_redis_connection(), partial_reply_key(TENANT, message)
     assert 0 < cache.ttl(key) <= partial_reply.KEPT_SECONDS
-    tell(message, "Hello")
+    publish(message, "Hello")
     assert 0 < cache.ttl(key) <= partial_reply.READ_SECONDS
 
 

@@ -41,7 +41,7 @@ from tests.konstruct.interfaces.mem0.calls import SEARCH, add
 from tests.konstruct.orchestrator.extraction.conftest import fact
 from tests.konstruct.privacy.test_backups import tool
 from tests.servers.llm import Answer, LLMServer
-from tests.servers.slack import SlackServer, mention, said
+from tests.servers.slack import SlackServer, mention, message_event
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
@@ -119,7 +119,7 @@ def speak(
         post(event)
         answer_all(connected)
         thread = event["event"]["ts"]
-        post(said("T1", "Is Otto's boat green?", user=O, thread_ts=thread))
+        post(message_event("T1", "Is Otto's boat green?", user=O, thread_ts=thread))
         answer_all(connected)
         embedding_jobs.drain(connected.tenant.id)
         return connected
@@ -153,7 +153,7 @@ def test_reply_in_progress_to_another_person_is_rewritten_without_the_erased_wor
 ) -> None:
     """The model gets the person's words, and answers after their erasure."""
     program = speak()
-    post(said("T1", "And is it fast?", user=O, thread_ts=thread_of_slack(program)))
+    post(message_event("T1", "And is it fast?", user=O, thread_ts=thread_of_slack(program)))
     llm_server.answers = [Answer({"content": "late"}, wait=True), Answer({"content": "It is."})]
     before = len(llm_server.requests)
     with ThreadPoolExecutor(1) as threads:

@@ -43,7 +43,7 @@ pytestmark = [
 ]
 
 SECRET = "walnuts"
-SAID = f"I am allergic to {SECRET}, and it matters to me."
+STATEMENT = f"I am allergic to {SECRET}, and it matters to me."
 TRANSCRIPT = "/api/v1/conversations/transcript/"
 
 
@@ -54,39 +54,41 @@ def eraser(tenant_a: Tenant, agent: Agent) -> Program:
 
 
 @pytest.fixture
-def said(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Message:
+def target(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message]) -> Message:
     """Create a message with derived rows of every kind, between others."""
     send_message("My sister lives in Porto.", thread_id="t")
-    said = send_message(SAID, thread_id="t", metadata={"label": SECRET, "about": {SECRET: 1}})
+    target = send_message(
+        STATEMENT, thread_id="t", metadata={"label": SECRET, "about": {SECRET: 1}}
+    )
     send_message("Good morning.", thread_id="t")
     send_message("And what was it before?", thread_id="other")
     with tenant_scope(tenant_a.id):
-        context = ToolContext(agent.id, "maria", said.pk)
+        context = ToolContext(agent.id, "maria", target.pk)
         TOOLS["remember_fact"].run({"fact": f"Maria avoids {SECRET}."}, context)
         Escalation.objects.create(
-            agent_id=agent.id, user_id="maria", thread_id="t", channel="rest", message_id=said.pk,
-            opened_by="user", reason=SAID, resolved_at=Now(),
+            agent_id=agent.id, user_id="maria", thread_id="t", channel="rest", message_id=target.pk,
+            opened_by="user", reason=STATEMENT, resolved_at=Now(),
         )  # fmt: skip
-        deliveries.enqueue(said, channel="slack", address={})
-        items = [({"said": SAID}, said.pk), ({"call": "Of the thread."}, None)]
+        deliveries.enqueue(target, channel="slack", address={})
+        items = [({"said": STATEMENT}, target.pk), ({"call": "Of the thread."}, None)]
         add_items(agent.id, "maria", "t", items)
         bo = Agent.objects.create(name="bo")
-        copy_for_agent([said.pk], bo.id)
+        copy_for_agent([target.pk], bo.id)
         get_redis_connection("default").xadd(
-            partial_reply_key(tenant_a.id, said.id), {"text": SECRET}
+            partial_reply_key(tenant_a.id, target.id), {"text": SECRET}
         )
     embeddings.drain(tenant_a.id)
     get_recent_messages(tenant_a.id, agent.id, "maria")
     with tenant_scope(tenant_a.id):
         first, *_, last = Message.objects.filter(role="assistant").order_by("number")
-        own = Message.objects.get(in_reply_to=said)
+        own = Message.objects.get(in_reply_to=target)
         # As a memory of another reply, and another memory of its own reply.
-        for reply, memory in ((last, said), (own, first), (last, first)):
+        for reply, memory in ((last, target), (own, first), (last, first)):
             RecallMark.objects.create(
                 agent_id=agent.id, user_id="maria", reply=reply, message=memory,
                 relevance="relevant", probability=0.5, author_kind="person",
             )  # fmt: skip
-    return said
+    return target
 
 
 def erase(tenant: Tenant) -> None:
@@ -103,13 +105,13 @@ def contents(tenant: Tenant, **filters: Any) -> list[str]:
 
 
 def test_erased_message_leaves_no_data(
-    tenant_a: Tenant, agent: Agent, said: Message, eraser: Program
+    tenant_a: Tenant, agent: Agent, target: Message, eraser: Program
 ) -> None:
     with tenant_scope(tenant_a.id):
-        reply = Message.objects.get(in_reply_to=said)
+        reply = Message.objects.get(in_reply_to=target)
         others = RecallEvent.objects.exclude(reply=reply).count()
     assert SECRET in everything(tenant_a)
-    address = f"{MESSAGES}{said.pk}/?reason=asked+by+mail"
+    address = f"{MESSAGES}{target.pk}/?reason=asked+by+mail"
     asked = eraser.request("DELETE", address)
     assert asked.status_code == 202, asked.content
     # A repeated request returns the same one.
@@ -119,14 +121,14 @@ def test_erased_message_leaves_no_data(
     left = everything(tenant_a).splitlines()
     assert [line for line in left if SECRET in line] == []
     assert [line for line in left if str(reply.pk) in line] == []
-    told = [line.split(":")[0] for line in left if str(said.pk) in line]
+    told = [line.split(":")[0] for line in left if str(target.pk) in line]
     assert set(told) <= {"audit_accessevent", "audit_messageerasure", "django_admin_log"}
     receipt = eraser.get(asked.headers["Location"]).json()
     assert (receipt["state"], receipt["reason"]) == ("done", "asked by mail")
     assert receipt["receipt"]["tables"]["memory_message"]["removed"] == 3  # and the copy
     assert receipt["receipt"]["tables"]["memory_memoryentry"]["removed"] == 1
     assert receipt["receipt"]["tables"]["memory_recallmark"]["removed"] == 2
-    assert eraser.get(f"{MESSAGES}{said.pk}/").status_code == 404
+    assert eraser.get(f"{MESSAGES}{target.pk}/").status_code == 404
     assert eraser.request("DELETE", address).status_code == 404
 
     assert contents(tenant_a, thread_id="t") == [
@@ -145,19 +147,23 @@ def test_erased_message_leaves_no_data(
         assert RecallEvent.objects.count() == others
         event = AccessEvent.objects.filter(action=Action.ERASE).first()
         assert event is not None
-        assert (event.actor, event.subject, event.subject_id) == ("eraser", "message", str(said.pk))
+        assert (event.actor, event.subject, event.subject_id) == (
+            "eraser",
+            "message",
+            str(target.pk),
+        )
     assert verify(tenant_a.id, "a").findings == []
 
 
 def test_erasing_a_reply_keeps_its_question_without_a_new_answer(
-    tenant_a: Tenant, said: Message, eraser: Program
+    tenant_a: Tenant, target: Message, eraser: Program
 ) -> None:
     with tenant_scope(tenant_a.id):
-        reply = Message.objects.get(in_reply_to=said)
+        reply = Message.objects.get(in_reply_to=target)
     assert eraser.request("DELETE", f"{MESSAGES}{reply.pk}/").status_code == 202
     erase(tenant_a)
-    assert SAID in contents(tenant_a)
-    document = eraser.get(f"{MESSAGES}{said.pk}/").json()
+    assert STATEMENT in contents(tenant_a)
+    document = eraser.get(f"{MESSAGES}{target.pk}/").json()
     assert (document["status"], document["reply"]) == ("failed", None)
     assert document["error"]["detail"] == "Its reply was erased."
     assert verify(tenant_a.id, "a").findings == []
@@ -166,7 +172,7 @@ def test_erasing_a_reply_keeps_its_question_without_a_new_answer(
 def test_conversation_is_erased_completely_and_others_are_kept(
     tenant_a: Tenant,
     agent: Agent,
-    said: Message,
+    target: Message,
     send_message: Callable[..., Message],
     eraser: Program,
     monkeypatch: pytest.MonkeyPatch,
@@ -191,7 +197,7 @@ def test_a_long_conversation_of_a_tenant_with_many_agents_is_erased(
     """Postgres takes at most 65,535 parameters, and each agent may have a copy of each message."""
     with tenant_scope(tenant_a.id):
         agents = Agent.objects.bulk_create(Agent(name=f"agent {n}") for n in range(200))
-        said = Message.objects.bulk_create(
+        target = Message.objects.bulk_create(
             Message(
                 agent_id=agent.pk, user_id="maria", thread_id="t", channel="import", role="user",
                 content=f"Turn {n}.",
@@ -199,7 +205,7 @@ def test_a_long_conversation_of_a_tenant_with_many_agents_is_erased(
             for n in range(400)
         )  # fmt: skip
         for each in agents[:3]:
-            copy_for_agent([said[0].pk], each.pk)
+            copy_for_agent([target[0].pk], each.pk)
         request = request_message_erasure(agent_id=agent.pk, user_id="maria", thread_id="t", by=EVA)
     with database.as_owner(), tenant_scope(tenant_a.id):
         receipt = messages.carry_out(request).receipt
@@ -219,9 +225,9 @@ def test_a_message_that_waits_for_its_reply_is_not_answered(
 
 
 def test_interrupted_erasure_continues(
-    tenant_a: Tenant, said: Message, eraser: Program, monkeypatch: pytest.MonkeyPatch
+    tenant_a: Tenant, target: Message, eraser: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    eraser.request("DELETE", f"{MESSAGES}{said.pk}/")
+    eraser.request("DELETE", f"{MESSAGES}{target.pk}/")
     for step in ("_take_from_workers", "forget_in_traces", "_forget_in_cache"):
 
         def die(*_: Any, **__: Any) -> None:
@@ -237,9 +243,9 @@ def test_interrupted_erasure_continues(
 
 
 def test_receipts_of_the_person_are_erased(
-    tenant_a: Tenant, said: Message, eraser: Program
+    tenant_a: Tenant, target: Message, eraser: Program
 ) -> None:
-    eraser.request("DELETE", f"{MESSAGES}{said.pk}/")
+    eraser.request("DELETE", f"{MESSAGES}{target.pk}/")
     with database.as_owner(), tenant_scope(tenant_a.id):
         assert jobs.ERASE_MESSAGES.do_all() == 1
         from konstruct.orchestrator.identities.erasure_requests import request_erasure
@@ -251,7 +257,7 @@ def test_receipts_of_the_person_are_erased(
 
 
 def test_key_without_the_scope_or_of_another_user_cannot_erase(
-    tenant_a: Tenant, agent: Agent, said: Message
+    tenant_a: Tenant, agent: Agent, target: Message
 ) -> None:
     keys = {
         403: {"scopes": ["read", "write"]},
@@ -260,7 +266,7 @@ def test_key_without_the_scope_or_of_another_user_cannot_erase(
     for status, options in keys.items():
         _, key = issue_key(tenant_id=tenant_a.id, name="narrow", **options)  # type: ignore[arg-type]
         program = Program(tenant_a, agent, str(key))
-        assert program.request("DELETE", f"{MESSAGES}{said.pk}/").status_code == status
+        assert program.request("DELETE", f"{MESSAGES}{target.pk}/").status_code == status
         where = f"{TRANSCRIPT}?agent=ada&user_id=maria&thread_id=t"
         assert program.request("DELETE", where).status_code == 403
     with tenant_scope(tenant_a.id):
@@ -271,7 +277,7 @@ def test_key_without_the_scope_or_of_another_user_cannot_erase(
 def test_facts_extracted_from_the_message_are_erased(
     tenant_a: Tenant,
     agent: Agent,
-    said: Message,
+    target: Message,
     eraser: Program,
     llm_server: LLMServer,
     settings: Any,
@@ -285,7 +291,7 @@ def test_facts_extracted_from_the_message_are_erased(
     with tenant_scope(tenant_a.id):
         Agent.objects.filter(pk=agent.pk).update(extracts_facts=True, fact_review="none")
         llm_server.answers.append(Answer({"content": json.dumps({"facts": [found]})}))
-        runs.apply(runs.preview(messages=[said], requested_by="person:1").pk)
+        runs.apply(runs.preview(messages=[target], requested_by="person:1").pk)
         entry = MemoryEntry.objects.get(value="tree nuts")
         shown = {"memory_id": str(entry.pk), "content": entry.content}
     with database.as_owner(), tenant_scope(tenant_a.id):
@@ -299,7 +305,7 @@ def test_facts_extracted_from_the_message_are_erased(
     assert changed.status_code == 200
     left = everything(tenant_a)
     assert left.count("tree nuts") >= 5
-    eraser.request("DELETE", f"{MESSAGES}{said.pk}/")
+    eraser.request("DELETE", f"{MESSAGES}{target.pk}/")
     erase(tenant_a)
     assert [line for line in everything(tenant_a).splitlines() if "tree nuts" in line] == []
     with tenant_scope(tenant_a.id):

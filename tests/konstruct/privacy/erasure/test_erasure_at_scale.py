@@ -129,7 +129,7 @@ SECRET = "heliotropewalnut"
 
 
 # A unique id.
-WHOSE = "maria-of-the-heliotropes"
+USER_ID = "maria-of-the-heliotropes"
 
 
 def tables_on_disk_with(text: str, tenant: Tenant) -> list[str]:
@@ -157,13 +157,13 @@ def tables_on_disk_with(text: str, tenant: Tenant) -> list[str]:
 def test_files_of_small_tables_and_the_cache_contain_no_erased_data(
     tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None
 ) -> None:
-    send_message(f"My {SECRET}.", WHOSE, "hers")
-    append_message(tenant_a.id, agent.pk, WHOSE, "user", f"By itself: {SECRET}")
+    send_message(f"My {SECRET}.", USER_ID, "hers")
+    append_message(tenant_a.id, agent.pk, USER_ID, "user", f"By itself: {SECRET}")
     assert "memory_message" in tables_on_disk_with(SECRET, tenant_a)
-    assert "message_user" in tables_on_disk_with(WHOSE, tenant_a)
-    receipt: Any = carry_out(request_erasure(WHOSE, by=EVA)).receipt
+    assert "message_user" in tables_on_disk_with(USER_ID, tenant_a)
+    receipt: Any = carry_out(request_erasure(USER_ID, by=EVA)).receipt
     assert tables_on_disk_with(SECRET, tenant_a) == []
-    assert tables_on_disk_with(WHOSE, tenant_a) == []
+    assert tables_on_disk_with(USER_ID, tenant_a) == []
     files = [file for file in (paths.home() / "valkey").rglob("*") if file.is_file()]
     assert files
     assert [file for file in files if SECRET.encode() in file.read_bytes()] == []

@@ -52,7 +52,7 @@ def kept() -> tuple[set[str], set[str]]:
 
 
 @pytest.fixture
-def said(tenant_a: Tenant, send_message: Callable[..., Message]) -> None:
+def named_people(tenant_a: Tenant, send_message: Callable[..., Message]) -> None:
     """Maria under two names, one of an account, and Ana under a name that Maria has, too."""
     send_message("Hello.", MARIA, "t1", name="José Lopez")
     send_message("Hello.", MARIA, "t2", name="Ana")
@@ -64,7 +64,7 @@ def said(tenant_a: Tenant, send_message: Callable[..., Message]) -> None:
 
 
 def test_rows_naming_the_person_are_deleted_in_this_tenant_only(
-    tenant_a: Tenant, tenant_b: Tenant, agent: Agent, said: None
+    tenant_a: Tenant, tenant_b: Tenant, agent: Agent, named_people: None
 ) -> None:
     with tenant_scope(tenant_b.id):
         save(Agent.objects.create(name="ada"), tenant_b)
@@ -88,7 +88,7 @@ def test_rows_naming_the_person_are_deleted_in_this_tenant_only(
 
 
 def test_entries_about_deleted_questions_lose_the_names(
-    tenant_a: Tenant, agent: Agent, said: None
+    tenant_a: Tenant, agent: Agent, named_people: None
 ) -> None:
     with database.as_owner(), tenant_scope(tenant_a.id):
         for content in ("Who\nPepa is?", "Who is Rex?"):
@@ -103,7 +103,7 @@ def test_entries_about_deleted_questions_lose_the_names(
 
 
 def test_an_erasure_by_one_agent_leaves_views_and_the_questions_to_others(
-    tenant_a: Tenant, agent: Agent, said: None
+    tenant_a: Tenant, agent: Agent, named_people: None
 ) -> None:
     with database.as_owner(), tenant_scope(tenant_a.id):
         other = Agent.objects.create(name="bo")
@@ -116,7 +116,7 @@ def test_an_erasure_by_one_agent_leaves_views_and_the_questions_to_others(
 
 
 def test_the_search_for_residue_counts_the_names(
-    tenant_a: Tenant, agent: Agent, said: None, send_message: Callable[..., Message]
+    tenant_a: Tenant, agent: Agent, named_people: None, send_message: Callable[..., Message]
 ) -> None:
     send_message("I met pepa and Ana.", "ana", "t3")
     with database.as_owner(), tenant_scope(tenant_a.id):

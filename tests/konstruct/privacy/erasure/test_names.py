@@ -33,7 +33,7 @@ EVA = Actor(ActorKind.PERSON, "1", "eva")
 
 
 @pytest.fixture
-def said(tenant_a: Tenant, send_message: Callable[..., Message]) -> Message:
+def named_message(tenant_a: Tenant, send_message: Callable[..., Message]) -> Message:
     """Create Maria under two names, and Bob. Return the message with her first name."""
     first = send_message("Hello.", "maria", "t1", name="Mariella")
     send_message("Hello again.", "maria", "t2", name="Maria")
@@ -54,7 +54,7 @@ def kept(tenant: Tenant) -> list[tuple[str, str]]:
 
 
 def test_names_follow_a_link(
-    tenant_a: Tenant, said: Message, send_message: Callable[..., Message]
+    tenant_a: Tenant, named_message: Message, send_message: Callable[..., Message]
 ) -> None:
     send_message("From Slack.", "U1", "dm", name="mia")
     send_message("From Slack.", "U1", "dm", name="Maria")
@@ -69,7 +69,7 @@ def test_names_follow_a_link(
 
 
 def test_erased_name_leaves_no_data(
-    tenant_a: Tenant, said: Message, files_left_alone: None, owner: None
+    tenant_a: Tenant, named_message: Message, files_left_alone: None, owner: None
 ) -> None:
     for query in ("MARIELLA", "iella", "mariella of t1", "bob"):
         record_access(Action.SEARCH, "people", by=EVA, query=query)
@@ -85,7 +85,7 @@ def test_erased_name_leaves_no_data(
 
 
 def test_one_agents_erasure_leaves_the_names_that_others_know(
-    tenant_a: Tenant, agent: Agent, said: Message, send_message: Callable[..., Message],
+    tenant_a: Tenant, agent: Agent, named_message: Message, send_message: Callable[..., Message],
     files_left_alone: None, owner: None,
 ) -> None:  # fmt: skip
     other = Agent.objects.create(name="bo")
@@ -95,16 +95,16 @@ def test_one_agents_erasure_leaves_the_names_that_others_know(
 
 
 def test_name_is_deleted_with_its_last_message(
-    tenant_a: Tenant, agent: Agent, said: Message, files_left_alone: None, owner: None
+    tenant_a: Tenant, agent: Agent, named_message: Message, files_left_alone: None, owner: None
 ) -> None:
     where = {"agent_id": agent.pk, "user_id": "maria"}
-    request = request_message_erasure(**where, thread_id="t1", message_id=said.pk, by=EVA)
+    request = request_message_erasure(**where, thread_id="t1", message_id=named_message.pk, by=EVA)
     messages.carry_out(request)
     assert kept(tenant_a) == [("bob", "Bob"), ("maria", "Maria")]
 
 
 def test_name_is_deleted_with_messages_past_retention(
-    tenant_a: Tenant, agent: Agent, said: Message, owner: None
+    tenant_a: Tenant, agent: Agent, named_message: Message, owner: None
 ) -> None:
     long_ago = timezone.now() - timedelta(days=90)
     turn = {"agent_id": agent.pk, "thread_id": "t", "role": "user", "created_at": long_ago}
@@ -120,7 +120,7 @@ def test_name_is_deleted_with_messages_past_retention(
 
 
 def test_an_import_of_an_archive_brings_names(
-    tenant_a: Tenant, tenant_b: Tenant, said: Message, tmp_path: Path
+    tenant_a: Tenant, tenant_b: Tenant, named_message: Message, tmp_path: Path
 ) -> None:
     export_memory(tenant_a, tmp_path / "a.sqlite")
     with database.as_owner():
@@ -128,7 +128,9 @@ def test_an_import_of_an_archive_brings_names(
     assert kept(tenant_b) == kept(tenant_a) != []
 
 
-def test_names_of_messages_from_before_are_written(tenant_a: Tenant, said: Message) -> None:
+def test_names_of_messages_from_before_are_written(
+    tenant_a: Tenant, named_message: Message
+) -> None:
     with database.as_owner(), tenant_scope(tenant_a.id), connection.cursor() as cursor:
         before = kept(tenant_a)
         cursor.execute("UPDATE memory_personname SET name = 'Nobody' WHERE name = 'Maria'")

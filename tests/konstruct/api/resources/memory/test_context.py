@@ -29,7 +29,7 @@ def compiled(program: Program, task: Any = "What am I allergic to?", **fields: A
     return response.json()
 
 
-def said(context: dict[str, Any]) -> list[str]:
+def texts_of(context: dict[str, Any]) -> list[str]:
     return [turn["content"] for turn in context["messages"]]
 
 
@@ -49,7 +49,7 @@ def test_a_context_is_facts_recalled_turns_and_the_window(program_a: Program) ->
     own, _, date = context["system_prompt"].rpartition("\n\n")
     assert own == build_system_prompt(program_a.agent)
     assert f"is {datetime.now(UTC):%A, %Y-%m-%d} " in date
-    assert said(context) == [f"turn {number}" for number in range(20)]
+    assert texts_of(context) == [f"turn {number}" for number in range(20)]
     assert context["context"].splitlines() == [
         "- Fact: Maria is allergic to penicillin.",
         "- [Saturday, 2026-03-14 09:00] user: I am allergic to walnuts, so never order the cake.",
@@ -104,10 +104,10 @@ def test_a_program_may_bring_its_own_turns_prompt_and_tier(program_a: Program) -
     context = compiled(
         program_a, messages=turns, system_prompt="You are Bo.", model_tier="reasoning"
     )
-    assert said(context) == ["Hello", "Hi."]
+    assert texts_of(context) == ["Hello", "Hi."]
     assert context["system_prompt"] == "You are Bo."
     assert (context["model_tier"], context["budget"]) == ("reasoning", 32000)
-    assert said(compiled(program_a, messages=[])) == []
+    assert texts_of(compiled(program_a, messages=[])) == []
 
 
 def test_context_without_a_user_contains_no_memories(program_a: Program) -> None:
@@ -148,9 +148,9 @@ def test_no_prompt_is_over_its_budget(program_a: Program) -> None:
 def test_a_graphs_thread_is_the_session(program_a: Program, program_b: Program) -> None:
     converse(program_a, "thread", HumanMessage("From the graph"), AIMessage("Yes."))
     append_message(program_a.tenant.id, program_a.agent.id, "maria", "user", "From the window")
-    assert said(compiled(program_a, thread_id="thread")) == ["From the graph", "Yes."]
-    assert said(compiled(program_a, thread_id="unknown")) == ["From the window"]
-    assert said(compiled(program_b, thread_id="thread")) == []
+    assert texts_of(compiled(program_a, thread_id="thread")) == ["From the graph", "Yes."]
+    assert texts_of(compiled(program_a, thread_id="unknown")) == ["From the window"]
+    assert texts_of(compiled(program_b, thread_id="thread")) == []
 
 
 def test_context_stores_nothing(program_a: Program) -> None:

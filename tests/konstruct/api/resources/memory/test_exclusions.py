@@ -13,12 +13,12 @@ from tenants.context import tenant_scope
 from tests.konstruct.conftest import Program
 
 V1 = "/api/v1"
-SAID = "I live in Rome. My cat is called Tom."
+STATEMENT = "I live in Rome. My cat is called Tom."
 
 
 @pytest.fixture
 def sent(program_a: Program) -> str:
-    message: str = program_a.send(SAID, thread_id="t1").json()["id"]
+    message: str = program_a.send(STATEMENT, thread_id="t1").json()["id"]
     drain(program_a.tenant.id)
     return f"{V1}/messages/{message}/exclusions/"
 

@@ -50,7 +50,7 @@ def kept(program: Program, **whose: str) -> list[Any]:
     return [each["item"] for each in reversed(rows(program, **whose))]
 
 
-def said(program: Program) -> list[str]:
+def message_texts(program: Program) -> list[str]:
     with tenant_scope(program.tenant.id):
         return list(Message.objects.order_by("number").values_list("content", flat=True))
 
@@ -62,7 +62,7 @@ def test_any_json_is_returned_equal_and_in_order(program_a: Program) -> None:
     found = kept(program_a)
     assert found == [*ODD, {"last": 2}]
     assert list(found[0]) == ["z", "a"]
-    assert said(program_a) == []
+    assert message_texts(program_a) == []
 
 
 def test_a_page_holds_so_many_bytes_and_one_item_at_least(
@@ -89,7 +89,7 @@ def test_item_is_remembered_if_the_transcript_supports_it(program_a: Program) ->
     assert add(program_a, *spoken, {"item": {"n": 5}}).status_code == 204
     found = rows(program_a)
     assert [each["item"]["n"] for each in found] == [5, 4, 3, 2, 1, 0]
-    assert said(program_a) == ["Porto it is."]
+    assert message_texts(program_a) == ["Porto it is."]
     with tenant_scope(program_a.tenant.id):
         assert str(Message.objects.get().pk) == found[-1]["message_id"]
     assert [each["message_id"] for each in found[:-1]] == [None] * 5
@@ -106,7 +106,7 @@ def test_repeated_request_adds_and_removes_nothing(program_a: Program) -> None:
         assert answer.status_code == status
     assert [each["id"] for each in rows(program_a)] == [oldest["id"]]
     # The same message twice in a row: an agent that removes and adds again does so.
-    assert said(program_a) == ["Yes."]
+    assert message_texts(program_a) == ["Yes."]
 
 
 def test_cleared_conversation_is_empty_and_keeps_its_transcript(program_a: Program) -> None:
@@ -116,7 +116,7 @@ def test_cleared_conversation_is_empty_and_keeps_its_transcript(program_a: Progr
     address = f"{ITEMS}?{urlencode(place(program_a))}"
     assert program_a.request("DELETE", address).status_code == 204
     assert (kept(program_a), kept(program_a, thread_id="other")) == ([], [{"of": "other"}])
-    assert said(program_a) == ["Of monday.", "Of other."]
+    assert message_texts(program_a) == ["Of monday.", "Of other."]
 
 
 def test_a_bound_key_and_another_tenant_have_their_own(

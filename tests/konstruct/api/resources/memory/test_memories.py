@@ -14,7 +14,7 @@ from tests.messages import statements
 SEARCH = "/api/v1/memories/search/"
 USAGE = "/api/v1/usage/"
 
-SAID = (
+MESSAGES = (
     "My sister Clara moved to Lisbon in spring.",
     "I am allergic to walnuts, so never order the cake.",
     "The car is at the garage until Friday.",
@@ -48,11 +48,11 @@ def search(program: Program, query: str, **fields: Any) -> Any:
 
 
 def test_messages_are_found_by_relevance(program_a: Program) -> None:
-    remember(program_a, *SAID)
+    remember(program_a, *MESSAGES)
     response = search(program_a, "What am I allergic to?", gate=False)
     results = response.json()["results"]
     assert response.status_code == 200
-    assert results[0]["content"] == SAID[1]
+    assert results[0]["content"] == MESSAGES[1]
     assert results[0]["external_id"] == "maria-1"
     assert results[0]["created_at"] == "2026-03-14T09:01:00Z"
     assert "channels" not in results[0]
@@ -63,14 +63,14 @@ def test_messages_are_found_by_relevance(program_a: Program) -> None:
 
 
 def test_options_of_a_search(program_a: Program) -> None:
-    remember(program_a, *SAID)
+    remember(program_a, *MESSAGES)
     one = search(program_a, "Where is the car?", gate=False, top_k=1, explain=True).json()
-    assert [each["content"] for each in one["results"]] == [SAID[2]]
+    assert [each["content"] for each in one["results"]] == [MESSAGES[2]]
     assert 0 < one["results"][0]["channels"]["cosine"] <= 1
     then = search(program_a, "Where is the car?", gate=False, at="2026-03-14T09:01:30Z").json()
-    assert {each["content"] for each in then["results"]} == {SAID[0], SAID[1]}
+    assert {each["content"] for each in then["results"]} == {MESSAGES[0], MESSAGES[1]}
     vector = search(program_a, "Where is the car?", gate=False, mode="vector").json()
-    assert vector["results"][0]["content"] == SAID[2]
+    assert vector["results"][0]["content"] == MESSAGES[2]
 
 
 def test_empty_memory_returns_no_results(program_a: Program) -> None:
@@ -81,7 +81,7 @@ def test_empty_memory_returns_no_results(program_a: Program) -> None:
 def test_other_users_and_tenants_are_never_looked_at(
     program_a: Program, program_b: Program
 ) -> None:
-    remember(program_a, *SAID, user_id="theo")
+    remember(program_a, *MESSAGES, user_id="theo")
     remember(program_b, "I like walnuts.")
     assert search(program_a, "What am I allergic to?", gate=False).json()["results"] == []
     found = search(program_b, "What am I allergic to?", gate=False).json()["results"]
@@ -126,7 +126,7 @@ def without_quotas(program: Program) -> dict[str, Any]:
 
 
 def test_usage_counts_this_tenant_alone(program_a: Program, program_b: Program) -> None:
-    remember(program_a, *SAID)
+    remember(program_a, *MESSAGES)
     program_a.send("Hello")
     empty = {
         "agents": 1,
@@ -155,7 +155,7 @@ def test_usage_counts_this_tenant_alone(program_a: Program, program_b: Program) 
 def test_usage_counts_to_a_limit_and_reports_it(
     program_a: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember(program_a, *SAID)
+    remember(program_a, *MESSAGES)
     monkeypatch.setattr(usage, "COUNTED_UP_TO", 2)
     with statements() as sent:
         counts = program_a.get(USAGE).json()

@@ -19,10 +19,10 @@ from tests.konstruct.api.resources.memory.facts.keeping import FACTS, keep
 from tests.konstruct.conftest import Program, json_bytes
 from tests.konstruct.extracted import propose
 
-SAID = "By the way, I live in Oslo now."
+STATEMENT = "By the way, I live in Oslo now."
 
 
-def said(program: Program, content: str = SAID, user_id: str = "maria") -> Message:
+def send(program: Program, content: str = STATEMENT, user_id: str = "maria") -> Message:
     """Send a message. Return its row."""
     sent = program.send(content, user_id=user_id).json()
     with tenant_scope(program.tenant.id):
@@ -32,7 +32,7 @@ def said(program: Program, content: str = SAID, user_id: str = "maria") -> Messa
 def home(program: Program, city: str, **fields: Any) -> Recorded:
     """Create a run that proposes maria's home."""
     return propose(
-        said(program, f"By the way, I live in {city} now."),
+        send(program, f"By the way, I live in {city} now."),
         city,
         f"Maria lives in {city}.",
         subject="Maria",

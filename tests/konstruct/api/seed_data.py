@@ -76,7 +76,7 @@ def answer(program: Program, message_id: str | UUID, content: str = "Hi there") 
 
 
 @dataclass
-class Said:
+class SeedData:
     """Ids of the created rows."""
 
     program: Program
@@ -100,7 +100,7 @@ class Said:
     question: UUID
 
 
-def said_something(program: Program, *, secret: str = "") -> Said:
+def create_seed_data(program: Program, *, secret: str = "") -> SeedData:
     """Create talks of maria with ada and bo, a history of theo, and a fact about vera.
 
     An erasure of theo is requested.
@@ -110,7 +110,7 @@ def said_something(program: Program, *, secret: str = "") -> Said:
     other = create_agent(tenant_id=program.tenant.id, name="bo", system_prompt="You are Bo.")
     with tenant_scope(program.tenant.id):
         update_agent(other, persona=f"Curt.{secret}")
-        question, *_ = [_asked(other, f"{number}?{secret}") for number in (1, 2)]
+        question, *_ = [_save_question(other, f"{number}?{secret}") for number in (1, 2)]
     sent = program.send(f"What do I drink?{secret}", thread_id="t1", name="Maria").json()
     reply = answer(program, sent["id"], f"Tea.{secret}")
     program.send(f"Good morning{secret}", agent="bo", thread_id="t2")
@@ -165,21 +165,21 @@ def said_something(program: Program, *, secret: str = "") -> Said:
         rejected = propose(message, "What", f"Maria asks.{secret}").memory_id
         reject(rejected, author=Author(AuthorKind.PERSON, "1", "eva"), reason=f"Trivial.{secret}")
         run = MemoryEntry.objects.values_list("run_id", flat=True).get(pk=proposed)
-        extraction, *_ = [_extracted(message, thread) for thread in ("t1", "t2")]
+        extraction, *_ = [_store_progress(message, thread) for thread in ("t1", "t2")]
         preview = add_run(message, state=RunState.PREVIEW, output='{"facts": []}').pk
         for _ in range(2):
-            _used(program, fact, secret)
+            _store_trace(program, fact, secret)
         for reviewer in ("eva", "otto"):
             by = Actor(ActorKind.PERSON, reviewer, reviewer)
             review_reply(reply.pk, mark="wrong", by=by, note=f"No tea.{secret}")
-    return Said(
+    return SeedData(
         program, other, sent, reply, event, fact, proposed, rejected, run, extraction, preview,
         erasure, escalation.pk, call.pk, identity.pk, item, line.pk, exclusion.pk,
         question,
     )  # fmt: skip
 
 
-def _asked(agent: Agent, content: str) -> UUID:
+def _save_question(agent: Agent, content: str) -> UUID:
     """Save a question with its answer; no question is waiting."""
     question = save_question(agent, content=content, user_id="maria", expected=["tea"])
     QuestionAnswer.objects.create(
@@ -193,14 +193,14 @@ def _asked(agent: Agent, content: str) -> UUID:
     return question.pk
 
 
-def _used(program: Program, fact: UUID, secret: str) -> None:
+def _store_trace(program: Program, fact: UUID, secret: str) -> None:
     """Store the trace of a reply to vera whose prompt had the fact."""
     used = [{"memory_id": str(fact), "content": "Vera likes tea.", "score": 0.9, "reason": ""}]
     values = {**TRACE, "query": f"What does Vera like?{secret}", "facts": used}
     RecallEvent.objects.create(agent_id=program.agent.id, user_id="vera", **values)
 
 
-def _extracted(message: Message, thread_id: str) -> UUID:
+def _store_progress(message: Message, thread_id: str) -> UUID:
     """Store the progress of a conversation of maria's, with a failed extraction after it."""
     cursor = ExtractionCursor.objects.create(
         agent_id=message.agent_id,
@@ -252,5 +252,5 @@ def talk(program: Program, thread_id: str, *messages: str) -> None:
         .add_edge(START, "end")
         .compile(checkpointer=SessionStore(program.tenant.id).checkpointer)
     )
-    said = {"messages": [HumanMessage(message) for message in messages]}
-    graph.invoke(said, {"configurable": {"thread_id": thread_id}})
+    seed = {"messages": [HumanMessage(message) for message in messages]}
+    graph.invoke(seed, {"configurable": {"thread_id": thread_id}})
