@@ -10,7 +10,7 @@ from django.utils import timezone
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.embedding import embedder
 from memory.indexing import embedding_jobs
-from memory.indexing.embedding_jobs import Drained, adrain, drain
+from memory.indexing.embedding_jobs import DrainResult, adrain, drain
 from memory.indexing.service import index_messages
 from memory.models import (
     ConversationEmbedding,
@@ -29,7 +29,7 @@ AGENT = UUID("0a9e0000-0000-4000-8000-000000000001")
 def test_waiting_messages_are_embedded_and_their_jobs_removed(tenant_a, add_message):
     for number in range(3):
         add_message(tenant_a.id, sentence(number))
-    assert drain(tenant_a.id) == Drained(stored=3, more=False)
+    assert drain(tenant_a.id) == DrainResult(stored=3, more=False)
     assert stored(tenant_a.id) == {sentence(number): 1 for number in range(3)}
     assert waiting(tenant_a.id) == []
     with tenant_scope(tenant_a.id):
@@ -69,7 +69,7 @@ def test_task_stores_overdue_messages_with_its_own(tenant_a, add_message, monkey
 
     monkeypatch.setattr(embedding_jobs, "index_messages", index)
     # Its own message first, then one batch of the oldest: tasks of other tenants are waiting.
-    assert drain(tenant_a.id, [own.id]) == Drained(stored=4, more=False)
+    assert drain(tenant_a.id, [own.id]) == DrainResult(stored=4, more=False)
     assert taken == [[own.id], [message.id for message in overdue[:3]]]
     # A task whose message was stored in another batch takes the rest.
     assert drain(tenant_a.id, [own.id]).stored == 2
@@ -124,7 +124,7 @@ def test_a_message_of_many_sentences_is_wholly_stored_once(tenant_a, add_message
 @pytest.mark.parametrize("text", ["", "\n", "😀", "你好。再见。", "x" * 32_000])
 def test_any_text_can_be_stored(tenant_a, add_message, text):
     add_message(tenant_a.id, text)
-    assert drain(tenant_a.id) == Drained(stored=1, more=False)
+    assert drain(tenant_a.id) == DrainResult(stored=1, more=False)
     assert waiting(tenant_a.id) == []
 
 
@@ -152,4 +152,4 @@ def test_messages_claimed_by_another_worker_are_skipped(tenant_a, add_message, r
 @pytest.mark.django_db(transaction=True)
 def test_the_asynchronous_twin_does_the_same(tenant_a, add_message):
     add_message(tenant_a.id, sentence(1))
-    assert async_to_sync(adrain)(tenant_a.id) == Drained(stored=1, more=False)
+    assert async_to_sync(adrain)(tenant_a.id) == DrainResult(stored=1, more=False)

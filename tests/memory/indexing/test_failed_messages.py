@@ -14,7 +14,7 @@ from memory.conf import OUTBOX_SUSPECT
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.exceptions import EmbeddingModelError
 from memory.indexing import embedding_jobs
-from memory.indexing.embedding_jobs import Drained, drain, retry_now
+from memory.indexing.embedding_jobs import DrainResult, drain, retry_now
 from memory.indexing.service import index_messages
 from memory.models import (
     ConversationEmbedding,
@@ -51,7 +51,7 @@ def test_single_overdue_message_is_recorded_before_its_start(tenant_a, add_messa
         drain(tenant_a.id, [own.id], alone=True)
     job = job_of(tenant_a.id, "This is poison.")
     assert (job.attempts, job.begun_at is None) == (1, False)
-    assert drain(tenant_a.id, [own.id]) == Drained(stored=0, more=False)
+    assert drain(tenant_a.id, [own.id]) == DrainResult(stored=0, more=False)
 
 
 def test_remaining_messages_of_a_failed_batch_are_retried_one_by_one(
@@ -85,7 +85,7 @@ def test_one_that_fails_takes_no_other_with_it(tenant_a, add_message, failing, c
         add_message(tenant_a.id, sentence(number))
     failing("poison")
     with caplog.at_level(logging.WARNING, logger="tenants"):
-        assert drain(tenant_a.id) == Drained(stored=8, more=False)
+        assert drain(tenant_a.id) == DrainResult(stored=8, more=False)
     assert stored(tenant_a.id) == {sentence(number): 1 for number in range(8)}
     row = job_of(tenant_a.id, "This is poison.")
     assert (row.attempts, row.last_error) == (
@@ -219,6 +219,6 @@ def test_job_of_a_deleted_message_is_removed(tenant_a, add_message):
     with tenant_scope(tenant_a.id):
         EMBEDDINGS.enqueue(uuid4())
     add_message(tenant_a.id, sentence(1))
-    assert drain(tenant_a.id) == Drained(stored=1, more=False)
+    assert drain(tenant_a.id) == DrainResult(stored=1, more=False)
     with tenant_scope(tenant_a.id):
         assert not EMBEDDINGS.jobs().exists()
