@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 
 from django import forms
 from django.db.models import Model
+from django.forms.formsets import DELETION_FIELD_NAME
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.functional import cached_property
@@ -32,7 +33,7 @@ LastChange = Callable[[Any], tuple[str, datetime] | None]
 
 
 class RowForm(forms.ModelForm):
-    """The form of a row that exists."""
+    """The form of a row that exists, or a form of an inline, which can also be one of a new row."""
 
     last_change: LastChange
     is_refused = False
@@ -41,18 +42,20 @@ class RowForm(forms.ModelForm):
     @property
     def row_version(self) -> str:
         """The hidden field: of a form that was refused, what the next one confirms."""
-        sent: str = self.data.get(VERSION, "")
-        if sent and not self.is_refused:
+        if (sent := self._sent_version()) and not self.is_refused:
             return sent
         return ",".join(f"{name}:{digest}" for name, digest in self._digests().items())
 
     def full_clean(self) -> None:
         """Check the entries; then refuse to replace values that were stored since, unless equal.
 
-        A form without the hidden field is one of a program, which replaces what is stored.
+        A form without the hidden field is one of a program, which replaces what is stored. A form
+        of an inline is also refused if it deletes a row with such values.
         """
         super().full_clean()
-        sent = dict(pair.partition(":")[::2] for pair in self.data.get(VERSION, "").split(","))
+        if self.instance._state.adding:
+            return
+        sent = dict(pair.partition(":")[::2] for pair in self._sent_version().split(","))
         stored = self._digests()
         lost = [name for name in self.changed_data if sent.get(name, stored[name]) != stored[name]]
         if lost:
@@ -61,6 +64,12 @@ class RowForm(forms.ModelForm):
             for name in lost:
                 text = _shown(self.fields[name], self._stored(name))
                 self.add_error(name, gettext("Stored now: “%(value)s”.") % {"value": text})
+            # A formset ignores errors of a form that deletes its row.
+            self.cleaned_data.pop(DELETION_FIELD_NAME, None)
+
+    def _sent_version(self) -> str:
+        version: str = self.data.get(self.add_prefix(VERSION), "")
+        return version
 
     def _refusal(self, lost: Iterable[str]) -> str:
         names = ", ".join(str(self[name].label) for name in lost)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial, partialmethod, wraps
 from typing import Any, Protocol, cast
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -94,8 +95,17 @@ class PagedSite(UnfoldAdminSite):
 
     post_page = partialmethod(page, is_post_only=True)
 
+    def subheader(self, request: HttpRequest) -> str:
+        """Return the name of the tenant, or "Operators", for the headings of pages."""
+        raise NotImplementedError
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        return {**super().each_context(request), "site_subheader": self.subheader(request)}
+
     def login(self, request: HttpRequest, extra_context: ExtraContext = None) -> HttpResponse:
-        """Log in; 429 after too many failures."""
+        """Log in; 429 after too many failures. The page says whose site it is."""
+        site_title = f"{self.subheader(request)} · {settings.UNFOLD['SITE_TITLE']}"
+        extra_context = {"site_title": site_title, **(extra_context or {})}
         if request.method != "POST":
             return cast(HttpResponse, super().login(request, extra_context))
         answer = partial(super().login, request, extra_context)
@@ -275,9 +285,8 @@ class OperatorSite(PagedSite):
     def has_permission(self, request: HttpRequest) -> bool:
         return _tenant_of(request) is None and super().has_permission(request)
 
-    def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        context = super().each_context(request)
-        return {**context, "site_subheader": gettext("Operators")}
+    def subheader(self, request: HttpRequest) -> str:
+        return gettext("Operators")
 
 
 class TenantSite(PagedSite):
@@ -293,11 +302,9 @@ class TenantSite(PagedSite):
     def has_permission(self, request: HttpRequest) -> bool:
         return _tenant_of(request) is not None and super().has_permission(request)
 
-    def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """Show the tenant's name on every page."""
-        context = super().each_context(request)
+    def subheader(self, request: HttpRequest) -> str:
         tenant = _tenant_of(request)
-        return {**context, "site_subheader": tenant.name if tenant else ""}
+        return tenant.name if tenant else ""
 
 
 def _is_wrong(response: HttpResponse, field: str) -> bool:

@@ -24,7 +24,12 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import TabularInline
 from unfold.decorators import action, display
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.forms import (
+    AdminPasswordChangeForm,
+    PaginationInlineFormSet,
+    UserChangeForm,
+    UserCreationForm,
+)
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminTextInputWidget
 
 from tenants.admin import quotas
@@ -33,6 +38,7 @@ from tenants.admin.figures import add_figures
 from tenants.admin.lifecycle import admin_address, change_tenant
 from tenants.admin.record_columns import EventColumns
 from tenants.admin.recorded import RecordedAdmin, RecordedPeopleAdmin
+from tenants.admin.row_forms import row_form
 from tenants.admin.sites import ReadOnlyModelAdmin, operator_site
 from tenants.audit.changes import RowState
 from tenants.audit.operator_log import record_by_person, record_of_site, state_of_tenant
@@ -42,11 +48,31 @@ from tenants.schemas.migration_state import is_fitting, number_of_tenant_tables
 from tenants.schemas.old_copies import KEPT, old_copies
 
 
+class DomainFormSet(PaginationInlineFormSet):
+    """Forms of the host names of one tenant. The page does not show forms of deleted rows."""
+
+    def clean(self) -> None:
+        super().clean()
+        kept = [form for form in self.initial_forms if form not in self.deleted_forms]
+        if any(form.instance._state.adding for form in kept):
+            raise forms.ValidationError(
+                gettext("A host name was deleted after you had opened it. Open the page again.")
+            )
+
+
 class DomainInline(TabularInline):
-    """Host names of one tenant."""
+    """Host names of one tenant. The operators' log has their changes as changes of the tenant."""
 
     model = Domain
+    formset = DomainFormSet
     extra = 0
+    template_after = "konstruct/inline_state.html"
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        """Return the formset, whose forms refuse a lost update."""
+        of_tenants: Any = self.admin_site.get_model_admin(Tenant)
+        form = row_form(self.form, lambda domain: of_tenants.last_change(domain.tenant))
+        return super().get_formset(request, obj, **{"form": form, **kwargs})
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Remove the labels of fields: the table has column heads, and labels would repeat them."""
@@ -113,17 +139,16 @@ class NewTenantForm(forms.ModelForm):
         model = Tenant
         fields = ("slug", "name")
 
-    def clean(self) -> dict[str, Any]:
-        """Check the host name, or the default."""
-        cleaned: dict[str, Any] = super().clean() or {}
-        if "slug" in cleaned and "domain" in cleaned:
-            chosen = cleaned["domain"] or provisioning.default_domain(cleaned["slug"])
-            cleaned["domain"] = chosen
+    def full_clean(self) -> None:
+        """Check the entries, then the host name; the default only if the slug has no error."""
+        super().full_clean()
+        cleaned = self.cleaned_data if self.is_bound else {}
+        if "domain" in cleaned and (cleaned["domain"] or "slug" in cleaned):
+            cleaned["domain"] = cleaned["domain"] or provisioning.default_domain(cleaned["slug"])
             try:
-                Domain(domain=chosen).full_clean(exclude=["tenant"])
+                Domain(domain=cleaned["domain"]).full_clean(exclude=["tenant"])
             except forms.ValidationError as error:
                 self.add_error("domain", error.message_dict["domain"])
-        return cleaned
 
 
 class OperatorAdmin(RecordedAdmin):

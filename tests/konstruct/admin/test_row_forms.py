@@ -17,12 +17,13 @@ from memory.models import MemoryEntry
 from tenants.admin.row_forms import VERSION
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
-from tenants.models import Tenant
+from tenants.models import Domain, Tenant
 from tests.konstruct.admin.agents.test_agents import AGENT_FORM
 from tests.konstruct.conftest import Program
 
 FORM = {**AGENT_FORM, "name": "ada", "recall_weights": "{}"}
 _VERSION = re.compile(rf'name="{VERSION}" value="([^"]+)"')
+_VERSION_OF_HOST = re.compile(rf'name="domains-0-{VERSION}" value="([^"]+)"')
 
 
 def version_in(page: Any) -> str:
@@ -142,6 +143,39 @@ def test_members_roles_and_operators_have_it_too(
         sent = operator.post(tenant, {**none, "name": name, VERSION: version})
         assert sent.status_code == status
     assert "olga changed this on" in sent.text
+
+
+def test_a_host_name_that_another_operator_changed_is_kept(
+    tenant_a: Tenant, operator: Client
+) -> None:
+    def sent(page: Any, **fields: Any) -> dict[str, Any]:
+        found = _VERSION_OF_HOST.search(page.text)
+        assert found is not None
+        row = {"id": host.pk, "tenant": tenant_a.pk, "domain": host.domain, VERSION: found[1]}
+        count = {"domains-TOTAL_FORMS": "1", "domains-INITIAL_FORMS": "1"}
+        inline = {f"domains-0-{name}": each for name, each in {**row, **fields}.items()}
+        return {"name": tenant_a.name, **count, **inline}
+
+    def hosts() -> list[str]:
+        return list(Domain.objects.filter(tenant=tenant_a).values_list("domain", flat=True))
+
+    address = f"/admin/tenants/tenant/{tenant_a.pk}/change/"
+    host = Domain.objects.get(tenant=tenant_a)
+    opened = operator.get(address)
+    assert operator.post(address, sent(opened, domain="first.example")).status_code == 302
+    for change in ({"domain": "second.example"}, {"DELETE": "on"}, {}):
+        refused = operator.post(address, sent(opened, **change))
+        assert refused.status_code == 200
+        assert "olga changed this on" in refused.text
+        assert "Stored now: “first.example”." in refused.text
+    assert hosts() == ["first.example"]
+    assert operator.post(address, sent(refused, domain="second.example")).status_code == 302
+    assert hosts() == ["second.example"]
+    Domain.objects.filter(pk=host.pk).delete()
+    gone = operator.post(address, sent(opened, domain="third.example"))
+    assert "A host name was deleted after you had opened it. Open the page again." in gone.text
+    assert operator.post(address, sent(opened, DELETE="on")).status_code == 302
+    assert hosts() == []
 
 
 @pytest.mark.django_db(transaction=True)
