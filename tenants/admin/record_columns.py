@@ -21,6 +21,7 @@ _OF_LISTS = ("list", "search", "export")
 class EventColumns:
     """Columns and fields of an admin page of logged events."""
 
+    counted: Any = (_("entry"), _("entries"))
     ordering = ("-id",)
     sortable_by = ()
 

@@ -43,6 +43,8 @@ class RecordedAdmin(ModelAdmin):
     redirects_after_add = False
     """Whether saving a new row opens its page: then the form has one button to save it."""
     change_form_before_template = "konstruct/form_state.html"
+    counted: tuple[Any, Any] | None = None
+    """What one row and many rows are called below the list, if not as their model."""
     actions_by_row: tuple[str, ...] = ()
     """Actions that call other servers, and so have a transaction for each row."""
     sent_twice: Any = ""

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
@@ -22,6 +23,7 @@ from konstruct.admin.lists import agent_names, id_column
 from konstruct.admin.memory.marking import marked_difference
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.api.resources.memory.fact_review import confirm_as
+from konstruct.orchestrator.models import Agent
 from konstruct.templatetags.texts import translated
 from memory.browse.threads import turns_around
 from memory.facts import LongTermMemory, reject, restore, retract
@@ -103,7 +105,7 @@ def review(request: HttpRequest) -> HttpResponseBase:
         fact=fact,
         count=f"{MAX_COUNT}+" if count > MAX_COUNT else count,
         names=names.items(),
-        agent=fact and names.get(fact.agent_id, "all agents"),
+        agent=fact and names.get(fact.agent_id, gettext("all agents")),
         choices=_choices(),
         filters=filters,
         query=urlencode(filters),
@@ -146,7 +148,7 @@ def _choices() -> dict[str, list[str]]:
 
 def _shown(fact: MemoryEntry) -> dict[str, Any]:
     """Return the data for a reviewer's decision about a fact."""
-    evidence = list(FactEvidence.objects.filter(memory=fact).select_related("message"))
+    evidence = list(_evidence(memory=fact))
     old = MemoryEntry.objects.entries().filter(pk=fact.replaces).first() if fact.replaces else None
     turns: list[dict[str, Any]] = []
     if evidence:
@@ -164,6 +166,7 @@ def _shown(fact: MemoryEntry) -> dict[str, Any]:
     return {
         "turns": turns,
         "anchor": evidence[0].message if evidence else None,
+        "agent_name": evidence[0].agent_name if evidence else "",
         "elsewhere": [each for each in evidence if each.message_id not in shown_ids],
         "old": old,
         "difference": marked_difference(old.content, fact.content) if old else "",
@@ -290,14 +293,21 @@ def decide_fact(request: HttpRequest, memory_id: UUID) -> HttpResponseBase:
 def evidence_of(fact: MemoryEntry) -> list[FactEvidence]:
     """Return the evidence of a fact and of its old versions, with messages, oldest first."""
     ids = MemoryEntry.objects.versions_of(fact.fact_id).order_by().values("memory_id")
-    rows = FactEvidence.objects.filter(memory_id__in=ids).select_related("message")
-    return list(rows.order_by("message__created_at")[:50])
+    return list(_evidence(memory_id__in=ids).order_by("message__created_at")[:50])
+
+
+def _evidence(**where: Any) -> QuerySet[Any]:
+    """Return evidence with its messages; `agent_name` is the name of the message's agent."""
+    agents = Agent.objects.filter(pk=OuterRef("message__agent_id"))
+    rows = FactEvidence.objects.filter(**where).select_related("message")
+    return rows.annotate(agent_name=Subquery(agents.values("name")[:1]))
 
 
 @admin.register(FactEvidence, site=tenant_site)
 class FactEvidenceAdmin(AuditedReadOnlyAdmin):
     """The words of messages that facts rest on."""
 
+    counted = (_("quote"), _("quotes"))
     list_display = ("created_at", "quote", "memory_id", "message_id")
     sortable_by = ()
     ordering = ("-created_at", "id")

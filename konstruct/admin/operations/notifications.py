@@ -148,6 +148,7 @@ class NotificationRecipientAdmin(JobListAdmin):
     kind = SENDING
     job_key = OuterRef("pk")
     states = ("queued", "failed")
+    counted = (_("recipient"), _("recipients"))
     list_display = (
         "recipient", "state", "notified_of", "quiet_hours", "last_sent_at", "last_error", "due_at",
     )  # fmt: skip

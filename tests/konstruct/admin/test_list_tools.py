@@ -251,3 +251,13 @@ def test_messages_are_ordered_by_time(program_a: Program, browser: Callable[...,
     client = browser(program_a.tenant)
     shown = [row.content for row in client.get(f"{MESSAGES}?o=1").context["cl"].result_list]
     assert shown == ["1", "2", "3"]
+
+
+def test_events_of_both_logs_are_counted_as_entries(
+    program_a: Program, browser: Callable[..., Client], operator: Client
+) -> None:
+    logs = ((browser(program_a.tenant), "audit/accessevent"), (operator, "tenants/operatorevent"))
+    for client, log in logs:
+        of_one, of_two = [client.get(f"/admin/{log}/") for _ in range(3)][1:]
+        for page, words in ((of_one, "1 entry"), (of_two, "2 entries")):
+            assert f"> {words} <" in " ".join(page.text.split())

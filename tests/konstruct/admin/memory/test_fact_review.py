@@ -76,6 +76,24 @@ def test_a_fact_is_edited_and_then_approved(
     assert "<bdi>extraction</bdi> (extraction run)" in page
 
 
+def test_evidence_names_the_agent_of_its_message(
+    program_a: Program, browser: Callable[..., Client]
+) -> None:
+    with tenant_scope(program_a.tenant.id):
+        reply = Message.objects.create(
+            agent_id=program_a.agent.pk, user_id="maria", thread_id="t", channel="rest",
+            role="assistant", content="You live in Oslo.",
+        )  # fmt: skip
+        fact = propose(reply, "Oslo", "Maria lives in Oslo.").memory_id
+        MemoryEntry.objects.filter(pk=fact).update(agent_id=None)
+    client, name = browser(program_a.tenant), program_a.agent.name
+    page = client.get(REVIEW).text
+    assert "<bdi>all agents</bdi>" in page
+    assert f'<bdi class="k-strong">{name}</bdi>' in page
+    page = client.get(f"/admin/memory/memoryentry/{fact}/change/").text
+    assert f"<bdi>{name}</bdi>," in page
+
+
 def test_the_queue_is_filtered_and_a_fact_skipped(
     program_a: Program, browser: Callable[..., Client], home: Callable[..., UUID]
 ) -> None:
