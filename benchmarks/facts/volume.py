@@ -21,7 +21,7 @@ from benchmarks.facts.model_server import Session, serving
 from benchmarks.replies.pipeline import sentence
 from benchmarks.tools.throwaway import set_up, throwaway_tenant
 
-BEGAN = datetime(2024, 1, 10, 9, tzinfo=UTC)
+START = datetime(2024, 1, 10, 9, tzinfo=UTC)
 FACT_EVERY = 10
 PARTS = 10
 
@@ -86,7 +86,7 @@ def run(tenant_id: UUID, turns: int, threads: int) -> dict[str, Any]:
                     f"user-{part}-{number % 3}",
                     session,
                     speakers=dict.fromkeys(session.texts, "Anna"),
-                    began_at=BEGAN + timedelta(days=part),
+                    began_at=START + timedelta(days=part),
                 )
             begun = time.perf_counter()
             extract_all()

@@ -398,7 +398,7 @@ def pooled(rounds: int) -> None:
     with tenant_scope(large):
         message = Message.objects.filter(role="assistant").latest("created_at")
         agent = "agent-0"
-    paths = {name: path for name, path in admin.pages(large).items() if name in OF_POOLED}
+    paths = {name: path for name, path in admin.pages(large).items() if name in POOLED_PAGES}
     calls: dict[str, tuple[str, str, Any]] = {
         "GET messages": ("GET", "/api/v1/messages/?limit=50", None),
         "GET messages of a user": (
@@ -444,7 +444,7 @@ def pooled(rounds: int) -> None:
             print(f"  {name:30} {admin.in_turns(acts, rounds)}", flush=True)
 
 
-OF_POOLED: Final = frozenset(
+POOLED_PAGES: Final = frozenset(
     {
         *("today", "conversations", "conversation", "people", "person", "search_page", "usage"),
         *("activity", "list of messages", "list of access events", "memories", "fact_review"),

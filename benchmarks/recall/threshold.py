@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memory.embedding.embedder import Embedder
 
 THRESHOLDS = (0.75, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1)
-KEPT = (0.5, 0.9)
+KEPT_SHARES = (0.5, 0.9)
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
         for threshold in THRESHOLDS:
             passing = np.mean([(row >= threshold).sum() for row in others])
             print(f"{threshold:>10.2f}{(evidence >= threshold).mean():>16.4f}{passing:>22.1f}")
-        for share in KEPT:
+        for share in KEPT_SHARES:
             least = np.quantile(evidence, 1 - share)
             print(f"{share:.0%} of the evidence is kept from {least:.2f} down")
 

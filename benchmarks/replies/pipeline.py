@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 SUBJECTS = ("my sister", "the landlord", "our neighbour", "the new colleague", "my old teacher")
 VERBS = ("bought", "sold", "repaired", "painted", "forgot", "found", "borrowed", "praised")
-THINGS = ("a bicycle", "the red lamp", "two tickets", "a cello", "the garden shed", "a cook book")
+OBJECTS = ("a bicycle", "the red lamp", "two tickets", "a cello", "the garden shed", "a cook book")
 PLACES = ("in Lisbon", "at the market", "near the station", "on the island", "in the library")
 TIMES = ("last Monday", "in March", "yesterday", "before the storm", "on her birthday")
 
 
 def sentence(random_: random.Random) -> str:
     """Return one of 6,000 statements, numbered so that no two are equal."""
-    parts = (random_.choice(words) for words in (SUBJECTS, VERBS, THINGS, PLACES, TIMES))
+    parts = (random_.choice(words) for words in (SUBJECTS, VERBS, OBJECTS, PLACES, TIMES))
     return f"{' '.join(parts).capitalize()}, item {random_.randrange(10**6)}."
 
 

@@ -52,7 +52,7 @@ def measure(tenant_id: UUID, log: Path, streams: int, tokens: int) -> None:
     _, key = issue_key(tenant_id=tenant_id, name="benchmark")
     there, here = multiprocessing.get_context("spawn").Pipe()
     stand_in = multiprocessing.get_context("spawn").Process(
-        target=be_the_model, args=(here, tenant_id, streams, tokens), daemon=True
+        target=run_model, args=(here, tenant_id, streams, tokens), daemon=True
     )
     stand_in.start()
     with serving({**os.environ, **LIMITS}, log) as ours:
@@ -160,11 +160,11 @@ async def tokens_of(reader: asyncio.StreamReader) -> AsyncIterator[float]:
 # --- In the process that replaces workers and language models --------------------------------
 
 
-def be_the_model(pipe: Any, tenant_id: UUID, streams: int, tokens: int) -> None:
+def run_model(pipe: Any, tenant_id: UUID, streams: int, tokens: int) -> None:
     """Stream to direct clients, then publish the tokens of the product's streams."""
     set_up()
     asyncio.run(serve_directly(pipe, streams, tokens))
-    tell_all(tenant_id, streams, tokens)
+    publish_replies(tenant_id, streams, tokens)
 
 
 async def serve_directly(pipe: Any, streams: int, tokens: int) -> None:
@@ -191,7 +191,7 @@ async def serve_directly(pipe: Any, streams: int, tokens: int) -> None:
         writer.close()
 
 
-def tell_all(tenant_id: UUID, streams: int, tokens: int) -> None:
+def publish_replies(tenant_id: UUID, streams: int, tokens: int) -> None:
     """Publish the replies to so many messages as workers do, and record them."""
     from konstruct.orchestrator.replies import queue, reply_wait
     from konstruct.orchestrator.replies.partial_reply import stream_reply

@@ -29,7 +29,7 @@ KINDS = (
     " ", "\t", "\n", "a", "A", "1", ".", ",", "-", "_", "*", "~", "#", "`", "[", "]", "(", ")", "<",
     "@", "|", ":", "/", "?", '"', "é", "\u0301", "好", "か", "。", "\x1f",
 )  # fmt: skip
-ENDS = ("", "\x00", "x")
+TEXT_ENDS = ("", "\x00", "x")
 # Not used on longer texts.
 READ_UP_TO = {"konstruct.orchestrator.handoff.detection": 500}
 
@@ -133,7 +133,7 @@ def texts(pattern: str) -> Iterator[tuple[str, Any]]:
         "<@U1|",
         "a\u0301",
     ]
-    for begin, pump, end in itertools.product(begins, pumps, ENDS):
+    for begin, pump, end in itertools.product(begins, pumps, TEXT_ENDS):
         yield f"{begin!r} {pump!r}… {end!r}", _text(begin, pump, end)
 
 

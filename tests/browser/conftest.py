@@ -175,12 +175,12 @@ def _create_month() -> Aurora:
             pipeline.handle(tenant_id=tenant.id, message_id=message.id)
         said = demo_conversations.AURORA
         for text in said.said[:16]:  # the first messages have left the window
-            _say(tenant, agent, text)
+            _send(tenant, agent, text)
         drain(tenant.id)
-        asked = [_say(tenant, agent, question.text) for question in said.questions[:2]]
+        asked = [_send(tenant, agent, question.text) for question in said.questions[:2]]
         drain(tenant.id)
-        _say(tenant, agent, "שלום, אני רוצה להזמין טיול <script>alert(1)</script>", user="noa")
-        failed = _say(tenant, agent, "Could you also book the lighthouse tour?", answered=False)
+        _send(tenant, agent, "שלום, אני רוצה להזמין טיול <script>alert(1)</script>", user="noa")
+        failed = _send(tenant, agent, "Could you also book the lighthouse tour?", answered=False)
         queue.REPLIES.record_failure(
             failed.id, LLMRefused("The language model answered 400: no such model.")
         )
@@ -189,7 +189,7 @@ def _create_month() -> Aurora:
         fact = _know(tenant, agent, "Sam is allergic to shellfish.")
         _know(tenant, agent, "Sam has an allergy to shellfish.")
         # Of another person: a corrected fact excludes its message from recall.
-        _propose_facts(_say(tenant, agent, "I am allergic to clams and shellfish.", user="zoe"))
+        _propose_facts(_send(tenant, agent, "I am allergic to clams and shellfish.", user="zoe"))
         identity = ChannelIdentity.objects.get()
     with database.as_owner():  # the erasures of the month
         call_command("owner_worker", once=True, verbosity=0)
@@ -197,7 +197,7 @@ def _create_month() -> Aurora:
     return Aurora(tenant, agent, failed, reply, memory, fact, month.escalation, identity)
 
 
-def _say(
+def _send(
     tenant: Tenant,
     agent: Agent,
     text: str,

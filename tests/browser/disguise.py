@@ -14,7 +14,7 @@ from django.utils.translation.trans_real import DjangoTranslation
 LATIN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 GREEK = "".join(chr(0x1D6A8 + place) for place in range(len(LATIN)))
 # Placeholders, elements and entities of a translation.
-KEPT = re.compile(r"(%\(\w+\)[a-z]|%[sd%]|\{[\w.!:]*\}|<[^>]*>|&#?\w+;)")
+PLACEHOLDERS = re.compile(r"(%\(\w+\)[a-z]|%[sd%]|\{[\w.!:]*\}|<[^>]*>|&#?\w+;)")
 # Parts of a page without texts for readers: copyable values, and names of icons.
 NO_TEXT = re.compile(
     r"<(script|style|template|svg|pre|code|textarea)\b.*?</\1>"
@@ -29,7 +29,7 @@ WORD = re.compile(r"[a-zA-Z]{2}")
 
 def disguised(text: str) -> str:
     """Return a translation in other letters."""
-    parts = KEPT.split(text)
+    parts = PLACEHOLDERS.split(text)
     return "".join(
         part if place % 2 else part.translate(str.maketrans(LATIN, GREEK))
         for place, part in enumerate(parts)

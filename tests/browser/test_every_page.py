@@ -105,17 +105,17 @@ def _fill(tenant: Tenant) -> None:
     agent = create_agent(tenant_id=tenant.id, name="איריס", system_prompt=f"את איריס. {HOSTILE}")
     create_agent(tenant_id=tenant.id, name="אסתר", system_prompt="את אסתר.")
     Agent.objects.update(tools=["remember_fact"], escalate_on=["complaint"])
-    said = _say(tenant, agent, HEBREW_TEXT)
+    said = _send(tenant, agent, HEBREW_TEXT)
     drain(tenant.id)
-    _say(tenant, agent, f"למה אני אלרגית? {HEBREW_TEXT}")
+    _send(tenant, agent, f"למה אני אלרגית? {HEBREW_TEXT}")
     drain(tenant.id)
     reply = Message.objects.filter(in_reply_to__isnull=False).latest("number")
-    _say(tenant, agent, f"Please remember that {HEBREW_TEXT}", thread="כלים")
+    _send(tenant, agent, f"Please remember that {HEBREW_TEXT}", thread="כלים")
     for text in ("Can I talk to a human, please?", HEBREW_TEXT):
-        _say(tenant, agent, text, thread="אדם")
-    failed = _say(tenant, agent, HEBREW_TEXT, answered=False)
+        _send(tenant, agent, text, thread="אדם")
+    failed = _send(tenant, agent, HEBREW_TEXT, answered=False)
     queue.REPLIES.record_failure(failed.id, LLMRefused(f"No such model: {HEBREW_TEXT}"))
-    _say(tenant, agent, HEBREW_TEXT, answered=False)
+    _send(tenant, agent, HEBREW_TEXT, answered=False)
     facts = LongTermMemory()
     for text in (HEBREW_TEXT, f"{HEBREW_TEXT} ואגוזים"):
         entry = MemoryEntry(tenant_id=tenant.id, agent_id=agent.id, user_id=NOA, content=text,
@@ -124,9 +124,9 @@ def _fill(tenant: Tenant) -> None:
     facts.update(fact, tenant.id, content=f"{HEBREW_TEXT} ושקדים")
     propose(said, "אלרגית", f"נועה {HEBREW_TEXT}", slot="allergy", subject=NAME, value=HEBREW_TEXT)
     propose(said, "בוטנים", "אחר", slot="other", review="")
-    _say(tenant, agent, HEBREW_TEXT, channel="slack")
+    _send(tenant, agent, HEBREW_TEXT, channel="slack")
     clear_window(tenant.id, agent.id, NOA)
-    _say(tenant, agent, HEBREW_TEXT)
+    _send(tenant, agent, HEBREW_TEXT)
     add_items(agent.id, NOA, THREAD, [({"של": HEBREW_TEXT}, None)])
     identity = channel_identities.identity_of("slack", "T1", NOA, NAME)
     channel_identities.link(identity, f"{NOA}2", by=NAME)
@@ -169,7 +169,7 @@ def _fill(tenant: Tenant) -> None:
     issue_key(tenant_id=tenant.id, name=f"מפתח {HOSTILE[:40]}")
 
 
-def _say(
+def _send(
     tenant: Tenant,
     agent: Agent,
     text: str,

@@ -28,11 +28,11 @@ from tests.konstruct.api.live import serving
 RUN = ("python", "console")
 SHOWN = ("json", "text")
 # Its commands need root, and run in a separate Debian: tests/deploy/test_debian.py.
-ELSEWHERE = {DOCS / "install-debian.md"}
+SEPARATE_PAGES = {DOCS / "install-debian.md"}
 WITH_BLOCKS = [
     page
     for page in PAGES
-    if page not in ELSEWHERE
+    if page not in SEPARATE_PAGES
     and any(block.language in RUN and not block.not_run for block in blocks(page))
 ]
 TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))

@@ -46,15 +46,15 @@ def breakable(module: Any, name: str, directory: Path) -> None:
 
     @functools.wraps(function)
     def step(*args: Any, **kwargs: Any) -> Any:
-        die_if_told(directory / f"before {name}")
+        die_if_ordered(directory / f"before {name}")
         result = function(*args, **kwargs)
-        die_if_told(directory / f"after {name}")
+        die_if_ordered(directory / f"after {name}")
         return result
 
     setattr(module, name, step)
 
 
-def die_if_told(order: Path) -> None:
+def die_if_ordered(order: Path) -> None:
     """Follow the order for this point if there is one."""
     try:
         order.rename(order.with_suffix(".obeyed"))

@@ -37,7 +37,7 @@ RECORDED = {
     "export_memory", "import_memory", "import_transcript", "reembed", "reseal_channel_tokens",
     "retention", "verify_memory",
 }  # fmt: skip
-OF_OPERATORS = {
+OPERATOR_COMMANDS = {
     "backup",
     "changepassword",
     "create_tenant",
@@ -83,7 +83,7 @@ def test_every_command_is_recorded_or_declared_exempt() -> None:
         for name, app in get_commands().items()
         if app in PROJECT_APPS and not isinstance(load_command_class(app, name), RefusedCommand)
     }
-    assert commands == RECORDED | OF_OPERATORS | CHANGE_NOTHING_OF_A_TENANT.keys()
+    assert commands == RECORDED | OPERATOR_COMMANDS | CHANGE_NOTHING_OF_A_TENANT.keys()
 
 
 def test_an_agent(tenant_a: Tenant) -> None:

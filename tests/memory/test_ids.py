@@ -29,7 +29,7 @@ from tests.memory.messages import AGENT
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # All of them look alike, or nearly.
-ALIKE = (
+SIMILAR_IDS = (
     "zoé",
     "zoe\u0301",
     "Zoé",
@@ -63,10 +63,10 @@ def turn(user_id: str, external_id: str = "e") -> ImportedTurn:
 def test_ids_that_look_alike_are_different_users(
     tenant_a: Tenant, tenant_b: Tenant, tmp_path: Path
 ) -> None:
-    assert len(set(ALIKE)) == len(ALIKE)
-    import_turns(tenant_a.id, [turn(user_id) for user_id in ALIKE])
+    assert len(set(SIMILAR_IDS)) == len(SIMILAR_IDS)
+    import_turns(tenant_a.id, [turn(user_id) for user_id in SIMILAR_IDS])
     drain(tenant_a.id)
-    for user_id in ALIKE:
+    for user_id in SIMILAR_IDS:
         append_message(tenant_a.id, AGENT, user_id, "user", f"window of {user_id}")
         LongTermMemory().store(
             MemoryEntry(
@@ -76,32 +76,32 @@ def test_ids_that_look_alike_are_different_users(
                 content=f"Fact of {user_id}.",
             )
         )
-    for user_id in ALIKE:
+    for user_id in SIMILAR_IDS:
         hits = recall(tenant_a.id, AGENT, user_id, "Who are you?").hits
         assert {hit.content for hit in hits} <= {f"I am {user_id}."}
         said = [each["content"] for each in get_recent_messages(tenant_a.id, AGENT, user_id)]
         assert said[-1] == f"window of {user_id}"
-        assert {f"window of {other}" for other in ALIKE if other != user_id}.isdisjoint(said)
-    clear_window(tenant_a.id, AGENT, ALIKE[0])
-    assert get_recent_messages(tenant_a.id, AGENT, ALIKE[0]) == []
-    assert all(get_recent_messages(tenant_a.id, AGENT, user_id) for user_id in ALIKE[1:])
+        assert {f"window of {other}" for other in SIMILAR_IDS if other != user_id}.isdisjoint(said)
+    clear_window(tenant_a.id, AGENT, SIMILAR_IDS[0])
+    assert get_recent_messages(tenant_a.id, AGENT, SIMILAR_IDS[0]) == []
+    assert all(get_recent_messages(tenant_a.id, AGENT, user_id) for user_id in SIMILAR_IDS[1:])
     with tenant_scope(tenant_a.id):
-        assert set(Scope.objects.values_list("user_id", flat=True)) == set(ALIKE)
+        assert set(Scope.objects.values_list("user_id", flat=True)) == set(SIMILAR_IDS)
 
-    for user_id in ALIKE[:3]:
-        path = tmp_path / f"{ALIKE.index(user_id)}.db"
+    for user_id in SIMILAR_IDS[:3]:
+        path = tmp_path / f"{SIMILAR_IDS.index(user_id)}.db"
         export_memory(tenant_a, path, user_id=user_id)
         import_memory(tenant_b, path)
     with tenant_scope(tenant_b.id):
         found = Message.objects.values_list("user_id", flat=True)
-        assert sorted(found) == sorted(ALIKE[:3])
+        assert sorted(found) == sorted(SIMILAR_IDS[:3])
 
 
 def test_an_archives_ids_are_exact(tmp_path: Path) -> None:
     with SQLiteManager(tmp_path / "a.db") as file:
-        for id in ALIKE:
+        for id in SIMILAR_IDS:
             file.create_conversation(id, id=id)
-        assert [file.get_conversation(id).title for id in ALIKE] == list(ALIKE)
+        assert [file.get_conversation(id).title for id in SIMILAR_IDS] == list(SIMILAR_IDS)
 
 
 WRITERS: dict[str, Callable[[Tenant, str], Any]] = {
@@ -168,19 +168,19 @@ def test_an_id_is_spelled_for_people() -> None:
 
 
 def test_ids_that_look_the_same_are_reported(tenant_a: Tenant) -> None:
-    import_turns(tenant_a.id, [turn(user_id) for user_id in (*ALIKE, "zoea", "eva")])
+    import_turns(tenant_a.id, [turn(user_id) for user_id in (*SIMILAR_IDS, "zoea", "eva")])
     drain(tenant_a.id)
     with tenant_scope(tenant_a.id):
-        assert set(similar_user_ids("zoé", limit=20)) == set(ALIKE[:-1]) - {"zoé"}
+        assert set(similar_user_ids("zoé", limit=20)) == set(SIMILAR_IDS[:-1]) - {"zoé"}
         assert similar_user_ids("eva") == []
         assert len(similar_user_ids("zoé")) == 5
 
 
 def test_one_id_is_one_identity(tenant_a: Tenant) -> None:
     with tenant_scope(tenant_a.id):
-        users = {channel_identities.user_of("slack", "T1", id) for id in ALIKE}
-        assert len(users) == len(ALIKE)
-        assert users == {channel_identities.user_of("slack", "T1", id) for id in ALIKE}
+        users = {channel_identities.user_of("slack", "T1", id) for id in SIMILAR_IDS}
+        assert len(users) == len(SIMILAR_IDS)
+        assert users == {channel_identities.user_of("slack", "T1", id) for id in SIMILAR_IDS}
         with pytest.raises(IntegrityError):
             Scope.objects.bulk_create(
                 [Scope(agent_id=AGENT, user_id="x"), Scope(agent_id=AGENT, user_id="x")]

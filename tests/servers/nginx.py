@@ -20,7 +20,7 @@ from tests.end_to_end.deployment import PROJECT, eventually
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
 
 # The configuration around a file that is included in the http block.
-AROUND = """
+MAIN_CONFIGURATION = """
 daemon off;
 {user}
 error_log stderr warn;
@@ -51,7 +51,9 @@ class Nginx:
         certify(self._folder)
         self._configure()
         user = "user root;" if os.geteuid() == 0 else ""  # nginx's user must enter the folder
-        (self._folder / "nginx.conf").write_text(AROUND.format(folder=self._folder, user=user))
+        (self._folder / "nginx.conf").write_text(
+            MAIN_CONFIGURATION.format(folder=self._folder, user=user)
+        )
         with (self._folder / "nginx.log").open("w") as log:
             self._process = psutil.Popen(
                 [str(NGINX), "-p", self._folder, "-c", self._folder / "nginx.conf"], stderr=log

@@ -19,9 +19,9 @@ from tests.survival.outages import Production, Store, small_disk
 pytestmark = pytest.mark.slow
 
 # The others wait for a reply.
-AT_ONCE = [name for name in INTERFACES if name not in ("OpenAI", "stream")]
+INTERFACES_WITHOUT_REPLY = [name for name in INTERFACES if name not in ("OpenAI", "stream")]
 # The operators' admin is on the main server, for callers of any tenant.
-OF_TENANT = [name for name in INTERFACES if name != "operators"]
+TENANT_INTERFACES = [name for name in INTERFACES if name != "operators"]
 
 
 @dataclass
@@ -114,7 +114,7 @@ def light_load(world: World) -> Iterator[None]:
     stopping = threading.Event()
 
     def send(caller: Caller) -> None:
-        for name in itertools.cycle(AT_ONCE):
+        for name in itertools.cycle(INTERFACES_WITHOUT_REPLY):
             if stopping.wait(1.0):
                 return
             if name != "operators":  # the user would be locked out
@@ -158,7 +158,7 @@ def valkey_is_away(world: World, seconds: float) -> None:
     try:
         time.sleep(seconds)
         for caller in (world.oak, world.elm):
-            assert_accepted(caller, AT_ONCE)
+            assert_accepted(caller, INTERFACES_WITHOUT_REPLY)
         status, checks = world.readiness()
         assert (status, checks["cache"], checks["broker"]) == (503, *["unreachable"] * 2)
     finally:
@@ -169,7 +169,7 @@ def postgres_is_away(world: World, seconds: float) -> None:
     with away(world.production.main):
         time.sleep(seconds)
         assert_refused(world.oak, list(INTERFACES))
-        assert_refused(world.elm, OF_TENANT)
+        assert_refused(world.elm, TENANT_INTERFACES)
         status, checks = world.readiness()
         assert (status, checks["database"], checks["cache"]) == (503, "unreachable", "ok")
 
@@ -177,8 +177,8 @@ def postgres_is_away(world: World, seconds: float) -> None:
 def postgres_of_a_tenant_is_away(world: World, seconds: float) -> None:
     with away(world.production.eu1):
         time.sleep(seconds)
-        assert_refused(world.elm, OF_TENANT)
-        assert_accepted(world.oak, AT_ONCE)
+        assert_refused(world.elm, TENANT_INTERFACES)
+        assert_accepted(world.oak, INTERFACES_WITHOUT_REPLY)
         status, checks = world.readiness()
         assert (status, checks["status"]) == (200, "degraded")
         assert checks["tenant_databases"] == "unreachable"
@@ -188,7 +188,9 @@ def model_is_away(world: World, seconds: float) -> None:
     with world.production.echo.gone():
         time.sleep(seconds)
         for caller in (world.oak, world.elm):
-            assert_accepted(caller, [name for name in AT_ONCE if name != "operators"])
+            assert_accepted(
+                caller, [name for name in INTERFACES_WITHOUT_REPLY if name != "operators"]
+            )
 
 
 def disk_is_full(world: World, seconds: float) -> None:
@@ -200,7 +202,7 @@ def disk_is_full(world: World, seconds: float) -> None:
         eventually(lambda: taken in world.production.log_of("worker"), "the worker goes on")
         status, checks = world.readiness()
         assert (status, checks["database"]) == (503, "not writable")
-        for name in OF_TENANT:
+        for name in TENANT_INTERFACES:
             outcome = try_interface(name, world.oak)
             if not outcome.answer.is_success:  # else there was space in an existing page
                 assert outcome.answer.status_code == 503
@@ -218,7 +220,7 @@ def disk_of_the_write_ahead_log_is_full(world: World, seconds: float) -> None:
         with production.full_wal_disk():
             time.sleep(seconds)
             assert_refused(world.oak, list(INTERFACES))
-            assert_refused(world.elm, OF_TENANT)
+            assert_refused(world.elm, TENANT_INTERFACES)
             status, checks = world.readiness()
             assert (status, checks["database"], checks["cache"]) == (503, "unreachable", "ok")
 
@@ -291,7 +293,7 @@ def test_each_process_starts_while_the_database_is_down(world: World) -> None:
             process.kill()
         eventually(lambda: [each.statuses for each in processes] == [[-9]] * 4, "not killed")
         eventually(lambda: _answers(world), "the web does not start")
-        assert_refused(world.oak, OF_TENANT)
+        assert_refused(world.oak, TENANT_INTERFACES)
         time.sleep(5)
     eventually(world.is_ready, "not ready again")
     assert [each.statuses for each in processes] == [[-9]] * 4

@@ -38,7 +38,7 @@ WRITTEN = {
     "tenants_worker": {},
     "tenants_workspaceclaim": {"INSERT": ALL_BUT_ID, "DELETE": EVERY},
 }
-OF_COLUMNS = """
+COLUMN_PRIVILEGES = """
     SELECT c.relname, privilege, CASE
         WHEN has_table_privilege('konstruct_app', c.oid, privilege) THEN 'every column'
         WHEN bool_and(
@@ -53,7 +53,7 @@ OF_COLUMNS = """
       AND a.attnum > 0 AND NOT a.attisdropped
     GROUP BY c.oid, c.relname, privilege
 """
-OF_ROWS = """
+ROW_PRIVILEGES = """
     SELECT relname, 'DELETE', 'every column' FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')
       AND has_table_privilege('konstruct_app', oid, 'DELETE')
@@ -63,7 +63,7 @@ OF_ROWS = """
 def test_every_public_table_is_written_as_far_as_it_is_listed(db: None) -> None:
     found: dict[str, dict[str, str]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(f"{OF_COLUMNS} UNION ALL {OF_ROWS}")
+        cursor.execute(f"{COLUMN_PRIVILEGES} UNION ALL {ROW_PRIVILEGES}")
         for table, privilege, columns in cursor.fetchall():
             of_table = found.setdefault(table, {})
             if columns:

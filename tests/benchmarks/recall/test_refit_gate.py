@@ -13,7 +13,7 @@ from memory.recall.policy import FEATURE_NAMES, Gate, GateFeatures
 
 pytestmark = pytest.mark.slow  # scikit-learn takes seconds to import
 
-NOTHING = dict.fromkeys(FEATURE_NAMES, 0.0)
+ZERO_FEATURES = dict.fromkeys(FEATURE_NAMES, 0.0)
 
 
 def observed(true: Gate, count: int) -> tuple[np.ndarray, list[bool]]:
@@ -22,7 +22,8 @@ def observed(true: Gate, count: int) -> tuple[np.ndarray, list[bool]]:
     features = random.random((count, 2))
     relevant = [
         bool(
-            random.random() < true.value(GateFeatures(**{**NOTHING, "cosine": cosine, "gap": gap}))
+            random.random()
+            < true.value(GateFeatures(**{**ZERO_FEATURES, "cosine": cosine, "gap": gap}))
         )
         for cosine, gap in features.tolist()
     ]

@@ -33,7 +33,7 @@ PROJECT_TEXTS: Final = frozenset(
     )
 )
 # Texts of Django's own pages without a German translation.
-OF_DJANGO: Final = (
+DJANGO_TEXTS: Final = (
     "Disabled",
     "Enabled",
     "Password-based authentication",
@@ -200,7 +200,7 @@ def _of_data() -> Iterator[tuple[Text, str]]:
         "signals of recall": (*SIGNALS,),
         "kinds of authors": (*AuthorKind.values, *Escalation.OpenedBy.values),
         "meanings of roles": (*MEANINGS.values(),),
-        "Django": OF_DJANGO,
+        "Django": DJANGO_TEXTS,
     }.items():
         yield from (((text, ""), name) for text in words)
 

@@ -63,7 +63,7 @@ PAGES = {
     "search_page": ("search/?q=sister", 40),
 }
 # Uncommitted rows have no session: their budgets are in memory/test_sessions.py.
-OF_SESSIONS = {"session", "clear_session"}
+SESSION_PAGES = {"session", "clear_session"}
 WITHOUT_A_GET = {
     "ask_questions",
     "delete_question",
@@ -168,7 +168,7 @@ def known(pending_a: Program) -> dict[str, Any]:
 
 
 def test_every_page_has_a_budget() -> None:
-    assert {*PAGES, *WITHOUT_A_GET, *OF_SESSIONS} == set(tenant_site.pages)
+    assert {*PAGES, *WITHOUT_A_GET, *SESSION_PAGES} == set(tenant_site.pages)
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ def own_addresses(program: Program) -> Iterator[str]:
         yield f"/admin/conversations/?before={before}"
 
 
-EACH = pytest.mark.parametrize(
+SOME_OR_EACH = pytest.mark.parametrize(
     "each",
     [False, pytest.param(True, marks=pytest.mark.long)],
     ids=["some", "all"],
@@ -192,7 +192,7 @@ EACH = pytest.mark.parametrize(
 
 
 @pytest.mark.slow
-@EACH
+@SOME_OR_EACH
 def test_every_page_of_a_tenants_site_opens(
     pending_a: Program, browser: Callable[..., Client], each: bool
 ) -> None:
@@ -204,7 +204,7 @@ def test_every_page_of_a_tenants_site_opens(
 
 
 @pytest.mark.slow
-@EACH
+@SOME_OR_EACH
 def test_every_page_of_the_operators_site_opens(
     operator: Client, tenant_a: Tenant, each: bool
 ) -> None:

@@ -11,7 +11,14 @@ from tests.konstruct.conftest import Program
 
 pytestmark = pytest.mark.django_db
 
-ODD = ("r/1/1/", "r/1/x/", f"r/{'9' * 30}/1/", "r/1/%00/", f"r/2/{quote('ä')}/", "r/1/%ED%A0%80/")
+ODD_ADDRESSES = (
+    "r/1/1/",
+    "r/1/x/",
+    f"r/{'9' * 30}/1/",
+    "r/1/%00/",
+    f"r/2/{quote('ä')}/",
+    "r/1/%ED%A0%80/",
+)
 
 ODD_VALUES = ("%ED%A0%80", "%FF", "%00", "%E2%80%AE", "x" * 4000, "%F0%9F%A6%8A")
 
@@ -21,7 +28,7 @@ def program_a(module_program: Program) -> Program:
     return module_program
 
 
-@pytest.mark.parametrize("address", ODD)
+@pytest.mark.parametrize("address", ODD_ADDRESSES)
 def test_a_row_has_no_public_page(
     program_a: Program, browser: Callable[..., Client], operator: Client, address: str
 ) -> None:

@@ -29,7 +29,7 @@ REST = {
 }
 REST_CASES = sorted(case for case in CASES if case[0] in REST)
 WRITING = [key for key in REST_CASES if CASES[key].body is not None]
-ODD: tuple[Any, ...] = (
+ODD_VALUES: tuple[Any, ...] = (
     "\ud800",
     "a\udfffb",
     "\0",
@@ -40,11 +40,11 @@ ODD: tuple[Any, ...] = (
     {"\ud800": {"\udfff": "\ud800"}},
 )
 # Most JSON parsers accept an unpaired surrogate: every field gets one.
-HALF_A_PAIR = ODD[0]
+HALF_A_PAIR = ODD_VALUES[0]
 ODD_ADDRESSES = ("%00", "%ED%A0%80", "%FF", "x" * 3000, "1e999", "-1", "%F0%9F%A6%8A", "9" * 40)
 
 
-EACH = pytest.mark.parametrize(
+SOME_OR_EACH = pytest.mark.parametrize(
     "each",
     [False, pytest.param(True, marks=pytest.mark.long)],
     ids=["values by turns", "each value"],
@@ -101,11 +101,11 @@ def odd_bodies(body: Any, schema: dict[str, Any], *, each: bool) -> Iterator[Any
     Args:
         each: try every field with each value; else with half a pair, and one more by turns.
     """
-    yield from ODD
-    turns = itertools.cycle(ODD[1:])
+    yield from ODD_VALUES
+    turns = itertools.cycle(ODD_VALUES[1:])
 
     def odds() -> tuple[Any, ...]:
-        return ODD if each else (HALF_A_PAIR, next(turns))
+        return ODD_VALUES if each else (HALF_A_PAIR, next(turns))
 
     if isinstance(body, dict):
         for name in sorted({*fields_of(schema), *body, "\ud800"}):
@@ -120,7 +120,7 @@ def odd_bodies(body: Any, schema: dict[str, Any], *, each: bool) -> Iterator[Any
             yield from (body | {name: [odd]} for odd in odds())
 
 
-@EACH
+@SOME_OR_EACH
 @pytest.mark.parametrize(("route", "method"), WRITING)
 def test_no_field_of_a_body_is_a_500(seed: SeedData, route: str, method: str, each: bool) -> None:
     case = CASES[route, method]
@@ -137,10 +137,10 @@ def test_no_field_of_a_body_is_a_500(seed: SeedData, route: str, method: str, ea
     raw = json.dumps(body).encode().replace(b'": "', b'": "\xed\xa0\x80', 1)
     response = ask(seed, method, path, data=raw, content_type="application/json")
     assert response.status_code < 500
-    assert asked >= len(ODD)
+    assert asked >= len(ODD_VALUES)
 
 
-@EACH
+@SOME_OR_EACH
 @pytest.mark.parametrize(("route", "method"), REST_CASES)
 def test_no_parameter_of_an_address_is_a_500(
     seed: SeedData, route: str, method: str, each: bool

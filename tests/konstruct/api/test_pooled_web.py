@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 API = "/api/v1/"
-AT_ONCE = 8
+CONCURRENT_CALLS = 8
 LIMITS = ("RATE_LIMIT_BURST", "RATE_LIMIT_PER_SECOND")
 UNLIMITED = dict.fromkeys((*LIMITS, *(f"KEY_{name}" for name in LIMITS)), "100000")
 KINDS = (
@@ -139,12 +139,14 @@ def called(
     with (
         pooler.pooler(size=3) as url,
         serving({**environment, **UNLIMITED, "DATABASE_URL": f"{url}/{name}"}, log) as web,
-        ThreadPoolExecutor(AT_ONCE) as threads,
+        ThreadPoolExecutor(CONCURRENT_CALLS) as threads,
     ):
-        each = calls // AT_ONCE
+        each = calls // CONCURRENT_CALLS
         with killing(kill) if kill else threading.Lock():
             outcomes = list(
-                threads.map(lambda seed: call_at_random(web, callers, each, seed), range(AT_ONCE))
+                threads.map(
+                    lambda seed: call_at_random(web, callers, each, seed), range(CONCURRENT_CALLS)
+                )
             )
     found = Outcome()
     for outcome in outcomes:

@@ -17,7 +17,7 @@ from tests.konstruct.running import PROJECT
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 # Runs a program with its own mounts. Root stays root, who may use the socket of Postgres.
-APART = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+MOUNT_NAMESPACE = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
 # Mounts a disk of so many kB for this process only, backs up there, and lists the files.
 _ON_A_SMALL_DISK = """
 mount -t tmpfs -o size=$1k tmpfs "$2" || exit 99
@@ -33,7 +33,12 @@ def mounts() -> bool:
     """Return whether this account may mount a disk for a process."""
     command = ["mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     try:
-        return subprocess.run([*APART, *command], capture_output=True, check=False).returncode == 0
+        return (
+            subprocess.run(
+                [*MOUNT_NAMESPACE, *command], capture_output=True, check=False
+            ).returncode
+            == 0
+        )
     except FileNotFoundError:
         return False
 
@@ -65,7 +70,7 @@ def test_a_backup_onto_a_disk_that_is_full_at_any_moment_is_not_there(
     def on_a_disk_of(kilobytes: int) -> subprocess.CompletedProcess[str]:
         command = ["sh", "-c", _ON_A_SMALL_DISK, "sh"]
         return subprocess.run(
-            [*APART, *command, str(kilobytes), str(disk), sys.executable],
+            [*MOUNT_NAMESPACE, *command, str(kilobytes), str(disk), sys.executable],
             cwd=PROJECT,
             env=environment,
             capture_output=True,

@@ -20,7 +20,7 @@ from tenants.serving import TenantTask
 from tests import database
 from tests.konstruct.running import eventually
 
-A_FEW_SLOTS = 5
+FEW_SLOTS = 5
 
 begun: list[UUID] = []
 done: list[UUID] = []
@@ -44,7 +44,7 @@ def waits(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[j
     monkeypatch.setattr(claims, "_last", {})
     monkeypatch.setattr(jobs.JobKind, "wake", lambda *_, **__: None)
     tasks.slots.cache_clear()
-    tasks.slots("waits").shares = FairShares(A_FEW_SLOTS, 1)
+    tasks.slots("waits").shares = FairShares(FEW_SLOTS, 1)
     begun.clear()
     done.clear()
     released.clear()
@@ -78,7 +78,7 @@ def test_a_tenant_with_much_leaves_slots_to_another(
     waits: jobs.JobKind, tenant_a: Tenant, tenant_b: Tenant
 ) -> None:
     put(waits, tenant_a, 20)
-    threads = [work_in_thread() for _ in range(A_FEW_SLOTS)]
+    threads = [work_in_thread() for _ in range(FEW_SLOTS)]
     eventually(lambda: sum(thread.is_alive() for thread in threads) == 2)
     assert begun == [tenant_a.id] * 2
     put(waits, tenant_b, 1)

@@ -354,7 +354,7 @@ def leave_pipeline() -> None:
     connection.connection.pgconn.enter_pipeline_mode()
 
 
-LEFT = [
+LEAVERS = [
     leave_raw_transaction,
     leave_aborted_transaction,
     leave_settings_of_the_session,
@@ -368,7 +368,7 @@ LEFT = [
 
 @pytest.mark.of_a_session
 @pytest.mark.parametrize("given_back", [connections.close_all, close_old_connections])
-@pytest.mark.parametrize("leave", LEFT)
+@pytest.mark.parametrize("leave", LEAVERS)
 def test_next_user_of_a_pooled_connection_finds_it_clean(
     pool: Pool,
     users: tuple[Tenant, Tenant],

@@ -26,7 +26,7 @@ VIEWS = {
     if path.startswith("v1/")
 }
 # Without a page in the admin: no role has them, only a superuser.
-OF_NO_ROLE = {
+PERMISSIONS_WITHOUT_ROLE = {
     "memory.delete_message",
     "memory.add_message",
     "orchestrator.add_channelidentity",
@@ -81,7 +81,7 @@ def test_permissions_of_the_api_match_those_of_roles_in_the_admin() -> None:
         for operation in view.operations.values()
         for permission in operation.permissions
     }
-    assert needed - ROLES["admin"] == OF_NO_ROLE
+    assert needed - ROLES["admin"] == PERMISSIONS_WITHOUT_ROLE
 
 
 @pytest.mark.slow
@@ -91,7 +91,7 @@ def test_a_person_without_one_of_the_permissions_is_refused(
 ) -> None:
     case, needed = CASES[route, method], set(VIEWS[route].operations[method].permissions)
     for missing in needed:
-        others = (ROLES["admin"] | OF_NO_ROLE) - {missing}
+        others = (ROLES["admin"] | PERMISSIONS_WITHOUT_ROLE) - {missing}
         if missing.split(".")[1].startswith("view_"):
             others -= {missing.replace(".view_", ".change_")}
         refused = ask(person(seed, others), seed, case, method)

@@ -14,12 +14,12 @@ from tests.konstruct.interfaces.mcp.test_every_tool import CASES
 
 pytestmark = pytest.mark.django_db
 
-ODD: list[Any] = [
+ODD_VALUES: list[Any] = [
     None, True, False, 0, -1, 1e308, 10**400, "", " ", "\0", "\ud800", "\u202e", "a\nb", "%ff",
     "x" * 70_000, [], [[]], {}, {"": {"\ud800": [None]}}, {"_meta": None},
     "'; DROP TABLE memory_message; --",
 ]  # fmt: skip
-EACH = 60
+VALUES_PER_CALL = 60
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -56,8 +56,8 @@ def test_no_value_is_our_fault(seed: SeedData) -> None:
                 body_of("tools/call", params, version),
                 headers_of("tools/call", params, version),
             )
-            tried = [(path, odd) for path in places(body) for odd in ODD]
-            for path, odd in chosen.sample(tried, EACH // 2):
+            tried = [(path, odd) for path in places(body) for odd in ODD_VALUES]
+            for path, odd in chosen.sample(tried, VALUES_PER_CALL // 2):
                 sent = json_bytes(replaced(body, path, odd))
                 answer = seed.program.post(ENDPOINT, sent, headers=headers)
                 told = (name, version, path, str(odd)[:50], answer.content[:300])

@@ -16,7 +16,7 @@ from tests.konstruct.interfaces.mem0.calls import (
 
 pytestmark = pytest.mark.django_db
 
-ODD: tuple[Any, ...] = (
+ODD_VALUES: tuple[Any, ...] = (
     None, True, 0, -1, 10**400, 1e999, "", " ", "\0", "\ud800", "\u202e", "x" * 100_000, [], [[]],
     {}, {"\ud800": "\udfff"}, {"a": {"a": {"a": {}}}}, ["\ud800"], [{"memory_id": "\ud800"}],
     [{"role": "user", "content": "\ud800"}], [{"role": "user", "content": {"type": "text"}}],
@@ -39,7 +39,7 @@ def test_no_field_is_a_500(program: Program, settings: Any, method: str, path: s
     settings.RATE_LIMIT_BURST = settings.KEY_RATE_LIMIT_BURST = 1_000_000
     names = FIELDS[method, path]
     right = {name: value for name, value in RIGHT.items() if name in names}
-    for odd in ODD:
+    for odd in ODD_VALUES:
         for name in names:
             body = json.dumps(right | {name: odd}).encode()
             answer = program.request(method, path, data=body, content_type="application/json")

@@ -10,7 +10,7 @@ from memory.models import Message
 from tenants.context import tenant_scope
 from tests.konstruct.interfaces.openai.conftest import Chat
 
-AGAIN = {"X-Stainless-Retry-Count": "1"}
+RETRY_HEADERS = {"X-Stainless-Retry-Count": "1"}
 
 
 def accepted_texts(chat: Chat) -> list[str]:
@@ -65,26 +65,26 @@ def test_client_without_history_can_repeat_a_message(chat: Chat) -> None:
 def test_retries_of_the_client_library_are_one_message(chat: Chat) -> None:
     answer = chat.says("Hello")
     chat.says("And now?")
-    assert chat.says("Hello", headers=AGAIN) == answer
+    assert chat.says("Hello", headers=RETRY_HEADERS) == answer
     assert accepted_texts(chat) == ["Hello", "And now?"]
 
 
 def test_repetition_of_a_lost_request_is_new(chat: Chat) -> None:
-    chat.says("Hello", headers=AGAIN)
-    chat.says("Hello", user="paul", headers=AGAIN)
+    chat.says("Hello", headers=RETRY_HEADERS)
+    chat.says("Hello", user="paul", headers=RETRY_HEADERS)
     assert [message.user_id for message in chat.accepted] == ["maria", "paul"]
 
 
 def test_a_repetition_long_after_is_new(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
     chat.says("Hello")
     monkeypatch.setattr(conversation, "RETRIES_END_AFTER", timedelta(seconds=-1))
-    assert chat.says("Hello", headers=AGAIN) == "2. Hello!"
+    assert chat.says("Hello", headers=RETRY_HEADERS) == "2. Hello!"
 
 
 def test_an_idempotency_key_decides_alone(chat: Chat) -> None:
     first = chat.says("one", headers={"Idempotency-Key": "a"})
-    again = chat.says("one", headers={"Idempotency-Key": "a", **AGAIN})
-    other = chat.says("one", headers={"Idempotency-Key": "b", **AGAIN})
+    again = chat.says("one", headers={"Idempotency-Key": "a", **RETRY_HEADERS})
+    other = chat.says("one", headers={"Idempotency-Key": "b", **RETRY_HEADERS})
     assert (again, other) == (first, "2. one!")
 
 

@@ -73,7 +73,7 @@ def usage(program: Program) -> metering.Usage:
     return row
 
 
-def assert_nothing_is_held() -> None:
+def assert_no_leases() -> None:
     """Check that no lease of a job, lane of a user or slot of a tenant is held."""
     assert not Job.objects.filter(leased_until__isnull=False).exists()
     assert not Job.objects.filter(lane__isnull=False).exists()
@@ -102,7 +102,7 @@ def test_failing_model_causes_a_failed_run_and_a_retried_job(
     assert not MemoryEntry.objects.exists()
     assert ExtractionCursor.objects.get().last_number == 0
     assert (usage(program).calls, usage(program).failed, usage(program).unknown) == (1, 1, 0)
-    assert_nothing_is_held()
+    assert_no_leases()
 
     llm_server.default = RIGHT
     settings.LLM_TIMEOUT = 2
@@ -113,7 +113,7 @@ def test_failing_model_causes_a_failed_run_and_a_retried_job(
     assert not queue.EXTRACTIONS.jobs().exists()
     assert (usage(program).calls, usage(program).failed) == (2, 1)
     assert (usage(program).prompt_tokens, usage(program).completion_tokens) == (70, 30)
-    assert_nothing_is_held()
+    assert_no_leases()
 
 
 def test_unavailable_model_fails_visibly_and_can_be_retried(
@@ -157,7 +157,7 @@ def test_refusal_of_the_model_fails_at_once(
     assert "Oslo" not in ExtractionRun.objects.get().error
     assert len(llm_server.requests) == 1
     assert usage(program).failed == 1
-    assert_nothing_is_held()
+    assert_no_leases()
 
 
 # --- Answers --------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ def test_a_hostile_answer_changes_no_fact(
     # The tokens of an invalid answer were used.
     row = usage(program)
     assert (row.calls, row.failed, row.prompt_tokens, row.completion_tokens) == (1, 0, 7, 3)
-    assert_nothing_is_held()
+    assert_no_leases()
     assert verify(program.tenant.id, "a").findings == []
 
 
@@ -313,4 +313,4 @@ def test_the_answer_to_messages_that_are_erased_meanwhile_is_thrown_away(
     assert usage(program).calls == 1
     runs.extract(cursor_id())
     assert not queue.EXTRACTIONS.jobs().exists()
-    assert_nothing_is_held()
+    assert_no_leases()

@@ -58,7 +58,7 @@ SCHEMAS = {
     ),
 }
 # Unread parts have no effect.
-BESIDE = {
+EXTRA_OBJECTS = {
     "view": f"CREATE VIEW more AS {ENDLESS}",
     "table": "CREATE TABLE more (a, b AS (hex(zeroblob(100000000))))",
     "trigger": "CREATE TRIGGER t AFTER INSERT ON exported BEGIN DELETE FROM messages; END",
@@ -106,10 +106,10 @@ def test_a_schema_that_is_not_an_exports_is_refused(
     refused(tenant_b, archive, KonstructError, "is not read|is damaged|no export of a tenant")
 
 
-@pytest.mark.parametrize("schema", BESIDE)
+@pytest.mark.parametrize("schema", EXTRA_OBJECTS)
 def test_unread_parts_change_nothing(archive: Path, tenant_b: Tenant, schema: str) -> None:
     before = read_manifest(archive)
-    change(archive, BESIDE[schema])
+    change(archive, EXTRA_OBJECTS[schema])
     import_memory(tenant_b, archive, expected_digest=before.digest)
     with tenant_scope(tenant_b.id):
         assert Message.objects.count() == 2

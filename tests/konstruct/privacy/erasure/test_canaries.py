@@ -103,7 +103,7 @@ def erase(program: Program) -> dict[str, Any]:
 
 
 @pytest.fixture
-def speak(
+def send_in_slack(
     connected: Program,  # noqa: F811
     post: Callable[..., Any],  # noqa: F811
     slack: SlackServer,  # noqa: F811
@@ -128,9 +128,9 @@ def speak(
 
 
 def test_others_recall_events_keep_all_but_the_words_of_the_person(
-    speak: Callable[[], Program],
+    send_in_slack: Callable[[], Program],
 ) -> None:
-    program = speak()
+    program = send_in_slack()
     with tenant_scope(program.tenant.id):
         event = RecallEvent.objects.get(user_id=O)
     shown = program.get(f"{V1}recall-events/{event.pk}/").content
@@ -147,12 +147,12 @@ def test_others_recall_events_keep_all_but_the_words_of_the_person(
 
 
 def test_reply_in_progress_to_another_person_is_rewritten_without_the_erased_words(
-    speak: Callable[[], Program],
+    send_in_slack: Callable[[], Program],
     llm_server: LLMServer,
     post: Callable[..., Any],  # noqa: F811
 ) -> None:
     """The model gets the person's words, and answers after their erasure."""
-    program = speak()
+    program = send_in_slack()
     post(message_event("T1", "And is it fast?", user=O, thread_ts=thread_of_slack(program)))
     llm_server.answers = [Answer({"content": "late"}, wait=True), Answer({"content": "It is."})]
     before = len(llm_server.requests)
@@ -251,7 +251,7 @@ def base64_of(text: str) -> str:
     return base64.b64encode(json.dumps(text).encode()).decode()
 
 
-def look_for_the_person(program: Program, admin: Client) -> None:
+def search_person(program: Program, admin: Client) -> None:
     """Name the person in links, searches and lists, as others may after the erasure."""
     admin.get("/admin/audit/accessevent/", {"user": P})
     admin.get("/admin/memory/message/", {"q": P})
@@ -270,7 +270,7 @@ def look_for_the_person(program: Program, admin: Client) -> None:
 
 
 def test_no_data_of_the_person_remain(
-    speak: Callable[[], Program],
+    send_in_slack: Callable[[], Program],
     llm_server: LLMServer,
     browser: Callable[..., Client],  # noqa: F811
     log: Path,
@@ -278,7 +278,7 @@ def test_no_data_of_the_person_remain(
 ) -> None:
     monkeypatch.setattr(openai_views, "WAIT_SECONDS", 0)  # no worker answers while it waits
     monkeypatch.setattr(rest_views, "STREAM_SECONDS", 0)
-    program = speak()
+    program = send_in_slack()
     admin = browser(program.tenant)
     send_everywhere(program, llm_server, admin)
     assert set(INTERFACES) - set(found(dump())) == set()
@@ -296,7 +296,7 @@ def test_no_data_of_the_person_remain(
     assert (residue["words"], receipt["mentions_by_others"]) == ({}, {})
     assert residue["messages"] >= 5
 
-    look_for_the_person(program, admin)
+    search_person(program, admin)
     assert [line[:500] for line in dump().splitlines() if P in line] == []
     with tenant_scope(program.tenant.id):
         assert AccessEvent.objects.filter(user_id=pseudonym(P)).count() > 5

@@ -39,7 +39,7 @@ from memory.context.exceptions import CheckpointRefused
 from tenants.models import Tenant
 from tests.memory.context.checkpoints.attacks import json_attacks, msgpack_attacks, packed
 
-ANYWHERE = Path("/nowhere")
+MISSING_PATH = Path("/nowhere")
 THREAD: Any = {"configurable": {"thread_id": "thread"}}
 
 
@@ -64,7 +64,7 @@ class Order(BaseModel):
     carts: list[Cart]
 
 
-KEPT = [
+STORED_VALUES = [
     None,
     b"bytes",
     bytearray(b"bytes"),
@@ -95,7 +95,7 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize("value", KEPT, ids=repr)
+@pytest.mark.parametrize("value", STORED_VALUES, ids=repr)
 def test_values_of_graphs_round_trip(value: Any) -> None:
     serializer = StrictSerializer()
     back = serializer.loads_typed(serializer.dumps_typed(value))
@@ -125,7 +125,7 @@ def test_the_attacks_run_code_with_langgraphs_default(tmp_path: Path) -> None:
     assert len(ran) >= 9, ran
 
 
-@pytest.mark.parametrize("attack", [name for name, _ in msgpack_attacks(ANYWHERE)])
+@pytest.mark.parametrize("attack", [name for name, _ in msgpack_attacks(MISSING_PATH)])
 def test_an_object_of_another_class_is_refused_without_code(tmp_path: Path, attack: str) -> None:
     value = dict(msgpack_attacks(tmp_path / "made"))[attack]
     with pytest.raises(CheckpointRefused, match=r"a checkpoint's value (holds|is not readable)"):
@@ -133,7 +133,7 @@ def test_an_object_of_another_class_is_refused_without_code(tmp_path: Path, atta
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize("attack", [name for name, _ in json_attacks(ANYWHERE)])
+@pytest.mark.parametrize("attack", [name for name, _ in json_attacks(MISSING_PATH)])
 def test_json_calls_no_constructor(tmp_path: Path, attack: str) -> None:
     value = dict(json_attacks(tmp_path / "made"))[attack]
     with pytest.raises(CheckpointRefused, match="holds the constructor"):
@@ -148,7 +148,7 @@ class Runs:
     def __reduce__(self) -> Any:
         import os
 
-        return os.mkdir, (str(ANYWHERE),)
+        return os.mkdir, (str(MISSING_PATH),)
 
 
 @pytest.mark.parametrize("encoding", ["pickle", "msgpack+aes", "yaml", "", "empty", "MSGPACK"])

@@ -16,7 +16,7 @@ from tests.konstruct.conftest import Program
 
 ITEMS = "/api/v1/conversations/items/"
 # Values that JSON, jsonb or UTF-8 would not return unchanged.
-ODD: list[dict[str, Any]] = [
+ODD_ITEMS: list[dict[str, Any]] = [
     {"z": 1, "a": {"": [None, True, 1.0, 10**30, "é😀"]}},
     {"type": "function_call_output", "output": "NUL \x00 and half \ud83d of a pair, \\u0000"},
     {"text": "x" * 1_000_000},
@@ -56,11 +56,11 @@ def message_texts(program: Program) -> list[str]:
 
 
 def test_any_json_is_returned_equal_and_in_order(program_a: Program) -> None:
-    assert add(program_a, *({"item": item} for item in ODD)).status_code == 204
+    assert add(program_a, *({"item": item} for item in ODD_ITEMS)).status_code == 204
     assert add(program_a, {"item": {"last": 1}}, thread_id="other").status_code == 204
     assert add(program_a, {"item": {"last": 2}}).status_code == 204
     found = kept(program_a)
-    assert found == [*ODD, {"last": 2}]
+    assert found == [*ODD_ITEMS, {"last": 2}]
     assert list(found[0]) == ["z", "a"]
     assert message_texts(program_a) == []
 
