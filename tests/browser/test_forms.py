@@ -103,6 +103,34 @@ def test_entries_are_for_the_same_person_and_without_passwords(
     assert PASSWORD not in (page.evaluate("() => sessionStorage.getItem('k-entries')") or "")
 
 
+def test_entries_outlive_a_connection_error(
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
+) -> None:
+    admin = visit(demo_tenant.host)
+    admin.log_in("admin")
+    address = f"/admin/agents/{demo_tenant.agent.pk}/questions/"
+    page = admin.open(address)
+    page.get_by_label("Question", exact=True).fill("Sent without a network?")
+    page.route("**/questions/", lambda route: route.abort(), times=1)
+    page.get_by_role("button", name="Save and ask").click()
+    page.wait_for_url("chrome-error://chromewebdata/")
+    page.go_back()
+    assert page.url == f"{admin.url}/admin/"  # the error page has replaced that of the form
+    admin.open(address)
+    expect(page.get_by_text(FILLED_IN)).to_be_visible()
+    expect(page.get_by_label("Question", exact=True)).to_have_value("Sent without a network?")
+
+    page = admin.open(f"/admin/escalations/{demo_tenant.escalation.pk}/")
+    answer = page.locator("form[action$='/answer/'] textarea")
+    answer.fill("Sent to another address?")
+    page.route("**/answer/", lambda route: route.abort(), times=1)
+    page.locator("form[action$='/answer/'] [type=submit]").click()
+    page.wait_for_url("chrome-error://chromewebdata/")
+    page.go_back()
+    expect(page.get_by_text(FILLED_IN)).to_be_visible()
+    expect(answer).to_have_value("Sent to another address?")
+
+
 def test_a_login_in_another_tab_keeps_entries_too(
     demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:

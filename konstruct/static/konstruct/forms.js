@@ -1,8 +1,10 @@
 /* Forms are sent once, and entries outlive the end of a session.
 
 A form keeps its entries in the tab (sessionStorage) when it is sent. The next page deletes them, unless it is the login page or
-an error page: then they are kept, for the same person, until the page of the form is opened again, which fills them in. Passwords,
-files and other hidden fields than those marked data-kept are not kept. */
+an error page, or was reached by Back because no answer arrived: then they are kept, for the same person, until the page of the
+form is opened again, which fills them in. Back leads to the page before it where the browser's error page has its place in the
+history: Chromium does so for a form that is sent to its own address. Passwords, files and other hidden fields than those marked
+data-kept are not kept. */
 
 "use strict";
 
@@ -97,7 +99,8 @@ files and other hidden fields than those marked data-kept are not kept. */
         address.searchParams.set("next", entries.page);
         login.action = address;
       }
-    } else if (person() !== entries.person) keep(null);
+    } else if (isBack && here() !== entries.page) keep({ ...entries, isKept: true });
+    else if (person() !== entries.person) keep(null);
     else if (here() === entries.page && (entries.isKept || isBack)) {
       keep(null);
       restore(entries);
