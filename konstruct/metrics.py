@@ -81,7 +81,7 @@ OLDEST: Final = state(
     kind=KINDS,
 )
 GIVEN_UP: Final = state(
-    "konstruct_jobs_given_up", "Jobs that are given up, and wait for a person.", server=_SERVERS
+    "konstruct_jobs_given_up", "Jobs that failed for good, and wait for a person.", server=_SERVERS
 )
 TENANT_WAITING: Final = state(
     "konstruct_tenant_jobs_waiting",
@@ -95,17 +95,17 @@ TENANT_OLDEST: Final = state(
 )
 TENANTS: Final = state("konstruct_tenants", "Tenants by state.", state=tuple(Tenant.State.values))
 BEHIND: Final = state(
-    "konstruct_tenants_behind", "Tenants that are not served, since `migrate` is to be run."
+    "konstruct_tenants_behind", "Tenants that are not served until `migrate` has run."
 )
 QUOTAS_REACHED: Final = state(
     "konstruct_quotas_reached",
-    "Served tenants by the limit of a quota that they had reached when they were measured last.",
+    "Served tenants by the limits of quotas that they had reached at the last measurement.",
     quota=tuple(quota.value for quota in Quota),
     level=("soft", "hard"),
 )
 LAST_BACKUP: Final = state(
     "konstruct_last_backup_age_seconds",
-    "Age of the last backup, of the tenant whose last one is oldest; without one, of the tenant.",
+    "Age of the oldest last backup of a tenant. A tenant without backup counts from its creation.",
 )
 
 # Read with the index of claims. Failed jobs are not visible outside of their tenants.

@@ -176,5 +176,5 @@ def _unlock(key: tuple[int, int], kind: str = "") -> None:
 def _holder(key: tuple[int, int]) -> str:
     return (
         ", ".join(str(pid) for pid in fetch_column(_HOLDER, [part % 2**32 for part in key]))
-        or "gone by now"
+        or "disconnected"
     )

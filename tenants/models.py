@@ -63,7 +63,7 @@ class TenantQuerySet(models.QuerySet["Tenant"]):
 
 
 class Tenant(TenantMixin):
-    """A customer: one schema, one set of users, agents and memories, unseen by all others."""
+    """A customer: one schema with its users, agents and memories, isolated from all others."""
 
     # Schemas are made by a process with the owner's role: see provisioning.py.
     auto_create_schema = False
@@ -86,7 +86,7 @@ class Tenant(TenantMixin):
         ],
         help_text="Short name; the first part of the default domain.",
     )
-    name = models.CharField(max_length=200, help_text="Name that people read.")
+    name = models.CharField(max_length=200, help_text="Display name.")
     schema_name = models.CharField(max_length=63, unique=True, editable=False)
     state = models.CharField(
         max_length=12,
@@ -98,14 +98,14 @@ class Tenant(TenantMixin):
         max_length=32,
         db_default="default",
         editable=False,
-        help_text="Database server that has its schema.",
+        help_text="Database server of its schema.",
     )
     moving_to = models.CharField(
         max_length=32,
         default="",
         db_default="",
         editable=False,
-        help_text="Database server to which it is being moved; it is not served meanwhile.",
+        help_text="Database server that it is being moved to. It is not served during the move.",
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     migrated_to = models.CharField(
@@ -113,57 +113,59 @@ class Tenant(TenantMixin):
         default="",
         db_default="",
         editable=False,
-        help_text="State in which its schema was left last.",
+        help_text="State of its schema after the last migration.",
     )
-    migrated_at = models.DateTimeField(null=True, editable=False, help_text="When that was.")
+    migrated_at = models.DateTimeField(
+        null=True, editable=False, help_text="Time of the last migration."
+    )
     provisioning_error = models.TextField(
         default="",
         db_default="",
         editable=False,
-        help_text="Why its schema could not be made or migrated.",
+        help_text="Error of the last attempt to create or migrate its schema.",
     )
     provisioning_failed_at = models.DateTimeField(
-        null=True, editable=False, help_text="When that was."
+        null=True, editable=False, help_text="Time of this error."
     )
     migration_asked_at = models.DateTimeField(
         null=True,
         editable=False,
-        help_text="When an operator asked for its schema to be made or migrated, until it"
-        " is tried.",
+        help_text="When an operator requested to create or migrate its schema. Empty: no request "
+        "is pending.",
     )
 
     deletion_asked_at = models.DateTimeField(
         null=True,
         editable=False,
-        help_text="When an operator asked for its deletion; empty: it stays.",
+        help_text="When an operator requested its deletion. Empty: no request.",
     )
     delete_at = models.DateTimeField(
         null=True,
         editable=False,
-        help_text="When it is deleted for good, unless it is restored before. The owner's worker"
-        " sets it.",
+        help_text="When it will be deleted for good, unless it is restored before. Set by the "
+        "owner worker.",
     )
     state_before = models.CharField(
         max_length=12,
         default="",
         db_default="",
         editable=False,
-        help_text="State to which it returns when its deletion is taken back, or its backup is"
-        " restored; empty: neither is going on.",
+        help_text="State to return to when its deletion is cancelled or its backup is restored. "
+        "Empty: neither is in progress.",
     )
     backed_up_at = models.DateTimeField(
         null=True,
         editable=False,
-        help_text="As of when its last backup is; empty: there is none.",
+        help_text="Time of its last backup. Empty: none.",
     )
 
     quotas = json_object(
         editable=False,
-        help_text="Its limits by quota: soft, hard or both. Without them: unlimited.",
+        help_text="Limits by quota: soft, hard or both. Empty: unlimited.",
     )
     usage = json_object(
         editable=False,
-        help_text="What it used when that was measured last, and the limits it reached.",
+        help_text="Usage at the last measurement, and the limits that were reached.",
     )
 
     objects = TenantQuerySet.as_manager()
@@ -213,13 +215,13 @@ class Tenant(TenantMixin):
 
 
 class SchemaState(models.Model):
-    """A state that tenants' schemas are or were in; of this code's also the SQL that makes it.
+    """A state of tenants' schemas. The state of this code also has the SQL that creates it.
 
     The owner runs that SQL, so no other role may write here.
     """
 
     name = models.CharField(
-        primary_key=True, max_length=33, help_text="What migrated_to is of such a tenant."
+        primary_key=True, max_length=33, help_text="Value of migrated_to of tenants in this state."
     )
     migrations = models.JSONField(help_text="Migrations that such a schema has.")
     code = models.CharField(
@@ -268,14 +270,14 @@ class Domain(DomainMixin):
 
 
 class WorkspaceClaim(models.Model):
-    """That a workspace of a channel (a Slack team) is a tenant's. It can be one tenant's alone.
+    """The tenant of a workspace of a channel (a Slack team). A workspace has one tenant.
 
     What comes from a channel names its workspace and no tenant: this is where the tenant is found.
     Inside a tenant, Postgres shows and takes its own claims only; no claim is ever changed.
     """
 
     channel = models.CharField(max_length=32, help_text="slack …")
-    workspace = models.CharField(max_length=255, help_text="The channel's own id of it.")
+    workspace = models.CharField(max_length=255, help_text="The channel's id of the workspace.")
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="claims")
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -291,7 +293,7 @@ class WorkspaceClaim(models.Model):
 
 
 class OperatorEvent(models.Model):
-    """Who did what with tenants and operators, when and from where. Append-only.
+    """An event of the operators' log: actor, action, subject, time and address. Append-only.
 
     Written in the transaction of the action. It has no content of a tenant.
     """
@@ -299,7 +301,7 @@ class OperatorEvent(models.Model):
     class ActorKind(models.TextChoices):
         PERSON = "person", "operator in the admin"
         COMMAND = "command", "operator's command"
-        UNKNOWN = "unknown", "nobody who is known"
+        UNKNOWN = "unknown", "unknown"
 
     class Action(models.TextChoices):
         LIST = "list", "listed"
@@ -317,22 +319,26 @@ class OperatorEvent(models.Model):
         REFUSE = "refuse", "was refused"
 
     id = models.BigAutoField(primary_key=True)
-    created_at = models.DateTimeField(db_default=Now(), help_text="When.")
-    actor_kind = models.TextField(choices=ActorKind, help_text="Who, of which kind.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="Time of the event.")
+    actor_kind = models.TextField(choices=ActorKind, help_text="Kind of the actor.")
     actor_id = models.TextField(
         blank=True, default="", help_text="Id of the operator who was logged in."
     )
     actor = models.TextField(
-        help_text="Their name at that time; of a command, the account that ran it."
+        help_text="Name of the actor at that time; for a command, the account that ran it."
     )
-    action = models.TextField(choices=Action, help_text="What they did.")
-    subject = models.TextField(help_text="With what: tenant, user, group …")
-    subject_id = models.TextField(blank=True, default="", help_text="Which one, if it was one.")
-    name = models.TextField(blank=True, default="", help_text="What that was called.")
+    action = models.TextField(choices=Action, help_text="The action.")
+    subject = models.TextField(help_text="Type of the object: tenant, user, group …")
+    subject_id = models.TextField(
+        blank=True, default="", help_text="Id of the object, if the action had a single one."
+    )
+    name = models.TextField(blank=True, default="", help_text="Name of the object.")
     address = models.GenericIPAddressField(
-        null=True, blank=True, help_text="Where the request came from."
+        null=True, blank=True, help_text="IP address of the client."
     )
-    detail = json_object(blank=True, help_text="What was asked for; of a change, before and after.")
+    detail = json_object(
+        blank=True, help_text="Parameters; for a change, the values before and after."
+    )
 
     personal_data = NoPersonalData("what operators did with tenants")
 
@@ -383,24 +389,24 @@ class JobQuerySet(models.QuerySet[Any]):
 
 
 class JobColumns(models.Model):
-    """When a job is due, how often it was begun, and why it failed. No personal data."""
+    """The due time, the attempts and the last error of a job. No personal data."""
 
-    attempts = count(help_text="How often it was begun.")
-    begun_at = optional_time(help_text="When a worker began with it; empty when none is at work.")
-    error_code = optional_text(help_text="Why it failed last, for programs.")
-    last_error = optional_text(help_text="Why it failed last.")
-    due_at = models.DateTimeField(
-        db_default=Now(), help_text="From when on it may be tried (again)."
+    attempts = count(help_text="Number of attempts.")
+    begun_at = optional_time(
+        help_text="Start of the current attempt. Empty: no attempt is running."
     )
+    error_code = optional_text(help_text="Code of the last error.")
+    last_error = optional_text(help_text="Text of the last error.")
+    due_at = models.DateTimeField(db_default=Now(), help_text="Earliest time of the next attempt.")
     sweep_at = optional_time(
         db_default=Now(),
-        help_text="From when on a worker may claim it; empty while it waits for a person.",
+        help_text="Earliest time at which a worker may claim it. Empty: it waits for a person.",
     )
-    failed_at = optional_time(help_text="When it was given up; empty while it is still tried.")
+    failed_at = optional_time(help_text="When it failed for good. Empty: it is still retried.")
     held_for = optional_text(
-        help_text="Whom it waits for, such as a person; empty while it is tried."
+        help_text="Why it waits, such as for a person. Empty: it does not wait."
     )
-    created_at = models.DateTimeField(db_default=Now(), help_text="When it was put here.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When it was enqueued.")
 
     class Meta:
         abstract = True
@@ -414,16 +420,18 @@ class Job(JobColumns):
     """
 
     pk = models.CompositePrimaryKey("tenant_id", "kind", "key")
-    tenant_id = models.UUIDField(db_default=CurrentTenant(), help_text="Whose work it is.")
-    kind = models.TextField(help_text="What is to be done: reply …")
-    key = models.UUIDField(help_text="With what: the id of a message, for most kinds.")
+    tenant_id = models.UUIDField(db_default=CurrentTenant(), help_text="The tenant of the job.")
+    kind = models.TextField(help_text="Kind of the job: reply …")
+    key = models.UUIDField(help_text="Id of the job's object: for most kinds, a message.")
 
     worker = optional_id(help_text="Worker process that leases it.")
-    lease = count(help_text="How often it was leased: the token of a lease.")
-    leased_until = optional_time(help_text="When another worker may lease it in any case.")
-    lane = optional_id(help_text="Of leased jobs of one lane there is one.")
-    traceparent = optional_text(help_text="The span that enqueued it, as W3C writes it.")
-    attempt_traceparent = optional_text(help_text="The span of its last attempt, as W3C writes it.")
+    lease = count(help_text="Number of leases, the fencing token of the current one.")
+    leased_until = optional_time(
+        help_text="End of the lease. Another worker may then lease the job."
+    )
+    lane = optional_id(help_text="At most one job of a lane is leased at a time.")
+    traceparent = optional_text(help_text="The span that enqueued it, in W3C format.")
+    attempt_traceparent = optional_text(help_text="The span of its last attempt, in W3C format.")
 
     # The receipt of an erasure has the keys of replies, from PendingReply.
     personal_data = PersonalData(message="key", schema=PUBLIC)

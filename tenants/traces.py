@@ -32,7 +32,7 @@ INTERNAL: Final = "INTERNAL"
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 SPANS: Final = counter(
     "konstruct_spans_total",
-    "Spans by what came of them. Dropped: too many waited. Failed: not taken by the collector.",
+    "Spans by outcome. Dropped: too many waited. Failed: the collector did not accept them.",
     outcome=("exported", "dropped", "failed"),
 )
 

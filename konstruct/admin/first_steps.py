@@ -68,7 +68,7 @@ def first_steps(request: HttpRequest) -> list[Step]:
         Step(
             gettext("Receive the first message"),
             False,
-            gettext("This list goes away when it is here. Reload the page to look."),
+            gettext("This list disappears after the message. Reload the page to check."),
         ),
     ]
 

@@ -103,7 +103,7 @@ def time_zone(request: HttpRequest) -> HttpResponseBase:
     zones = dict(_zones_of(request.user.pk).values_list("member_id", "name"))
     shown = [("me", gettext("Yours"), request.user.pk)]
     if request.user.has_perm(MANAGE):
-        shown.append(("all", gettext("Of all who have chosen none"), None))
+        shown.append(("all", gettext("Default for members without a choice"), None))
     return tenant_site.render(
         request,
         "konstruct/time_zone.html",

@@ -51,7 +51,7 @@ class ApiKey(TenantModel):
     name = models.CharField(
         max_length=120,
         validators=[ProhibitNullCharactersValidator()],
-        help_text="Which program uses it, for people.",
+        help_text="Name of the program that uses it.",
     )
     prefix = models.CharField(
         max_length=12, editable=False, help_text="Part of the key by which it is found."
@@ -59,7 +59,7 @@ class ApiKey(TenantModel):
     secret_digest = models.CharField(
         max_length=64, editable=False, help_text="SHA-256 of the key's secret."
     )
-    scopes = ArrayField(models.TextField(choices=KeyScope), help_text="What it may do.")
+    scopes = ArrayField(models.TextField(choices=KeyScope), help_text="Scopes of the key.")
     agent = models.ForeignKey(
         Agent,
         # Not SET_NULL: a key that loses its agent would see more than before.
@@ -68,27 +68,27 @@ class ApiKey(TenantModel):
         blank=True,
         related_name="api_keys",
         db_index=False,  # only deleting an agent looks for its keys
-        help_text="The one agent that there is for this key. Empty: all of them.",
+        help_text="The only agent that this key can use. Empty: all agents.",
     )
     user_id = models.TextField(  # noqa: DJ001  (null: no user; '' would be one)
         "user",
         null=True,
         blank=True,
         validators=[ID_TEXT, MaxLengthValidator(255)],
-        help_text="The one end user whom this key may speak for and read of. Empty: all of them.",
+        help_text="The only end user that this key can write for and read. Empty: all users.",
     )
     created_at = models.DateTimeField(
         db_default=Now(), editable=False, help_text="Time of creation."
     )
     created_by = optional_text(
         editable=False,
-        help_text="Id of the person who made it. Empty: an operator's command made it.",
+        help_text="Id of the person who created it. Empty: created by an operator's command.",
     )
     last_used_at = optional_time(
         editable=False, help_text="When it was last used, to within a few minutes."
     )
     expires_at = optional_time(
-        help_text="From then on it opens nothing. Empty: it does not expire."
+        help_text="The key is refused from this time on. Empty: it does not expire."
     )
     revoked_at = optional_time(editable=False, help_text="When it was revoked.")
 
@@ -132,7 +132,7 @@ class IdempotencyRecord(TenantModel):
     operation = models.TextField(help_text="Method and path of the request.")
     key = models.CharField(max_length=255, help_text="Caller, and digest of the Idempotency-Key.")
     digest = models.CharField(max_length=64, help_text="SHA-256 of the request's body.")
-    made = models.UUIDField(help_text="Id of what it made.")
+    made = models.UUIDField(help_text="Id of the created object.")
     created_at = models.DateTimeField(db_default=Now(), help_text="Time of creation.")
 
     # Deleted together with its row.

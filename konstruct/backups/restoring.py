@@ -133,8 +133,8 @@ def _registered(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenan
             cache_server(tenant.pk, tenant.server)
             if slug not in ("", tenant.slug) or server not in ("", tenant.server):
                 raise InvalidTenant(
-                    f"this tenant is here as {tenant.slug!r}, on {tenant.server}: a second copy of"
-                    " a tenant needs another deployment; --as and --server are for that"
+                    f"this tenant exists here as {tenant.slug!r}, on {tenant.server}. --as and"
+                    " --server restore a copy only into another deployment"
                 )
             return tenant, False
         if server:
@@ -162,8 +162,8 @@ def _registered(entry: dict[str, Any], *, slug: str, server: str) -> tuple[Tenan
             raise InvalidTenant("; ".join(error.messages)) from error
         except IntegrityError as error:
             raise InvalidTenant(
-                f"the name {tenant.slug!r} or a domain of it is another tenant's here: --as SLUG"
-                " gives it another name"
+                f"another tenant has the name {tenant.slug!r} or one of its domains: pass --as SLUG"
+                " to restore it under another name"
             ) from error
         cache_server(tenant.pk, tenant.server)
         return tenant, True
@@ -183,7 +183,9 @@ def _journal_waiting_erasures(tenant: Tenant) -> list[journal.Entry]:
             if schema_exists(tenant.schema_name):
                 journal_open_requests()
         except DatabaseError as error:  # a broken schema is a reason to restore it
-            logger.warning("Open erasures of tenant %s are not noted: %s", tenant.slug, error)
+            logger.warning(
+                "Open erasures of tenant %s are not in the journal: %s", tenant.slug, error
+            )
     return journal.read(here)
 
 
@@ -237,7 +239,7 @@ def _undo(tenant: Tenant, *, is_new: bool, reopens: bool) -> None:
             reopen(tenant)
         else:
             logger.warning(
-                "Tenant %s stays closed, for an earlier restore of it was not ended", tenant.slug
+                "Tenant %s stays closed, because an earlier restore of it did not end", tenant.slug
             )
 
 

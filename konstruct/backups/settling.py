@@ -33,8 +33,8 @@ from tenants.schemas.provisioning import forget_cache
 KINDS_WITH_OUTSIDE_EFFECTS: Final = (REPLIES, DELIVERIES, ARRIVALS, SENDING)
 RESTORED: Final = "restored"
 GIVEN_UP_REASON: Final = (
-    "It waited when the backup was made that was restored, and may have been done since. Look"
-    " before you retry it."
+    "It waited when the restored backup was made, and may have been done since then. "
+    "Check this before you retry it."
 )
 # Clocks of two servers differ by less.
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
@@ -114,7 +114,7 @@ def close(tenant: Tenant) -> bool:
     with public_scope():
         staying = Tenant.objects.filter(pk=tenant.pk).exclude(state=Tenant.State.RESTORING)
         if tenant.moving_to:
-            raise InvalidTenant(f"tenant {tenant.slug!r} is being moved: end that first")
+            raise InvalidTenant(f"tenant {tenant.slug!r} is being moved: end the move first")
         if tenant.deletion_asked_at is None:
             staying.update(state_before=tenant.state)
         was_served = bool(staying.update(state=Tenant.State.RESTORING))
@@ -153,7 +153,7 @@ def settle(
         kinds = ", ".join(sorted({finding.kind for finding in report.findings}))
         raise NotConsistent(
             f"tenant {tenant.slug!r} is restored and stays closed, because verify_memory finds"
-            f" {len(report.findings)} × {kinds}. Look at them with verify_memory --tenant"
+            f" {len(report.findings)} × {kinds}. List them with verify_memory --tenant"
             f" {tenant.slug}, then run restore again with --repair"
         )
     with server_scope(tenant.server):

@@ -33,7 +33,7 @@ class SlackInstallationQuerySet(models.QuerySet["SlackInstallation"]):
 
 
 class SlackInstallation(TenantModel):
-    """A Slack workspace of the tenant's, the agent that answers there, and the right to speak.
+    """A Slack workspace of the tenant, with its agent and the token of the bot.
 
     It stays when it is disconnected, without its token.
     """
@@ -52,24 +52,22 @@ class SlackInstallation(TenantModel):
         on_delete=models.PROTECT,
         related_name="slack_installations",
         db_index=False,  # a tenant has few of them
-        help_text="Who answers there.",
+        help_text="The agent that answers in this workspace.",
     )
     bot_user_id = models.CharField(
-        max_length=255, help_text="Slack's id of our bot there, by which it is mentioned."
+        max_length=255, help_text="Slack's user id of the bot, used in mentions."
     )
     encrypted_token = optional_text(
         db_column="sealed_token",
         editable=False,
         help_text="The bot's token, encrypted; empty once it is disconnected.",
     )
-    scopes = text_list(blank=True, help_text="What Slack lets the bot do.")
-    state = choice(
-        State.CONNECTED, help_text="A disconnected workspace is neither heard nor answered."
-    )
-    installed_by = models.TextField(help_text="Who connected it.")
+    scopes = text_list(blank=True, help_text="OAuth scopes that Slack granted to the bot.")
+    state = choice(State.CONNECTED, help_text="Events of a disconnected workspace are ignored.")
+    installed_by = models.TextField(help_text="The person who connected it.")
     installed_at = models.DateTimeField(db_default=Now(), help_text="When it was connected (last).")
     ended_at = optional_time(help_text="When it was disconnected.")
-    ended_because = optional_text(help_text="By whom, or by what.")
+    ended_because = optional_text(help_text="Reason of the disconnection.")
 
     objects = SlackInstallationQuerySet.as_manager()
 
@@ -100,9 +98,11 @@ class SlackUser(TenantModel):
     id = random_id()
     workspace = models.CharField(max_length=255, help_text="Slack's id of the workspace.")
     slack_id = models.CharField(max_length=255, help_text="Slack's id of the user.")
-    user_id = models.TextField("user", help_text="Whose memory what they say becomes.")
-    name = optional_text(help_text="What they are called there.")
-    looked_up_at = models.DateTimeField(db_default=Now(), help_text="When Slack was asked.")
+    user_id = models.TextField("user", help_text="The user whose memory stores their messages.")
+    name = optional_text(help_text="The person's name in Slack.")
+    looked_up_at = models.DateTimeField(
+        db_default=Now(), help_text="When the name was last read from Slack."
+    )
 
     # A name in a workspace does not belong to one agent. Not exported: Slack is asked again.
     personal_data = PersonalData(subject="user_id", key="id")
@@ -116,7 +116,7 @@ class SlackUser(TenantModel):
 
 
 class SlackMember(TenantModel):
-    """Which member of the team a Slack user is, so that they can answer users from Slack."""
+    """The Slack account of a member of the team, who can answer users from Slack."""
 
     id = random_id()
     installation = models.ForeignKey(
@@ -137,8 +137,8 @@ class SlackMember(TenantModel):
         on_delete=models.DO_NOTHING,
         related_name="+",
         db_index=False,  # a tenant has few of them
-        help_text="What they do in Slack is recorded as this member, with this member's"
-        " permissions.",
+        help_text="Actions of this account have this member's permissions and are logged under "
+        "this member's name.",
     )
 
     personal_data = NoPersonalData("the tenant's own people")
@@ -180,9 +180,15 @@ class Arrival(TenantModel):
 
     id = models.BigAutoField(primary_key=True)
     channel = models.TextField(help_text="slack …")
-    workspace = models.TextField(help_text="Where in the channel. One after the other is taken in.")
-    key = models.CharField(max_length=255, help_text="What it is once, however often it is told.")
-    event = models.JSONField(db_column="heard", help_text="What was said, by whom, and where.")
+    workspace = models.TextField(
+        help_text="The workspace in the channel. Its events are processed in order."
+    )
+    key = models.CharField(
+        max_length=255, help_text="Deduplication key: an event can arrive more than once."
+    )
+    event = models.JSONField(
+        db_column="heard", help_text="The event: the message, its sender and its place."
+    )
     created_at = models.DateTimeField(db_default=Now(), help_text="When it arrived.")
 
     objects = ArrivalQuerySet.as_manager()
@@ -231,16 +237,16 @@ class Delivery(TenantModel):
         Message, on_delete=models.PROTECT, primary_key=True, related_name="delivery"
     )
     channel = models.TextField(help_text="slack …")
-    address = models.JSONField(help_text="Where it is shown, in the channel's own terms.")
+    address = models.JSONField(help_text="Where it is shown, in the channel's own format.")
     posted = json_list(
-        blank=True, help_text="The posts that show it: their ids, and digests of what they show."
+        blank=True, help_text="Posts that show it: their ids, and digests of their content."
     )
     intent = optional_number(
-        help_text="The post that was about to be made: it may stand though we do not know its id."
+        help_text="The post that was being created. It may exist in the channel with an unknown id."
     )
     delivered_at = optional_time(
-        help_text="Since when the channel shows the message's present state. Empty: a job is to"
-        " show it."
+        help_text="Since when the channel shows the current state of the message. Empty: a "
+        "delivery is pending."
     )
     created_at = models.DateTimeField(db_default=Now(), help_text="When the message was accepted.")
 

@@ -15,8 +15,8 @@ from memory.models.attributes import Attribute
 from memory.models.fact_filters import values_of
 from tenants import transaction
 
-DIFFERENT = "fact whose attributes are not those of its metadata"
-NO_ENTRY = "version of a fact that is not there"
+DIFFERENT = "attributes of a fact differ from its metadata"
+NO_ENTRY = "version of a fact that does not exist"
 NO_EVIDENCE = "active extracted fact without evidence"
 WRONG_QUOTE = "active extracted fact with a quote that is not in its message"
 

@@ -17,10 +17,10 @@ from tenants import transaction
 from tenants.context import connection, execute, fetch_all
 from tenants.personal_data import personal_tables
 
-NOT_INDEXED = "message that is neither embedded nor waiting for it"
+NOT_INDEXED = "message that is neither embedded nor queued for it"
 NO_VECTOR = "embedded message without a vector"
-WORDS_DIFFER = "words of a message in the index that are not those it holds"
-NO_MESSAGE = "index of words of a message that is not there"
+WORDS_DIFFER = "words of a message in the index differ from its text"
+NO_MESSAGE = "index of words of a message that does not exist"
 WRONG_SCOPE = "message in the index of another conversation"
 ROW_ELSEWHERE = "row in another conversation than its message"
 

@@ -33,8 +33,8 @@ from tenants.audit.models import (
 )
 from tenants.jobs import KINDS, JobKind
 
-NO_JOB = "row that waits for work and has no job"
-NO_ROW = "job without the row that it is about"
+NO_JOB = "waiting row without a job"
+NO_ROW = "job without its row"
 
 Keys = Callable[[], "QuerySet[Any, Any]"]
 # Keys of the rows that must have a job. The check of replies finds messages without a reply.

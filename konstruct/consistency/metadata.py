@@ -10,7 +10,7 @@ from memory.conversations.metadata import write_attributes
 from memory.models import Message, MessageAttribute
 from tenants import transaction
 
-DIFFERENT = "message whose attributes are not those of its metadata"
+DIFFERENT = "attributes of a message differ from its metadata"
 
 
 def count() -> dict[str, int]:

@@ -9,7 +9,7 @@ from konstruct.consistency.records import Finding
 from memory.conversations.names import MAX_NAME_CHARACTERS, has_name, record_names
 from memory.models import Message, PersonName, Role
 
-NO_NAME = "name of a user that people cannot be found by"
+NO_NAME = "name of a user that is missing in the search of people"
 NO_MESSAGE = "name of a user that no message has"
 
 

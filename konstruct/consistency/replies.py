@@ -16,10 +16,10 @@ from tenants.jobs import INTERRUPTED
 
 # Channels without replies: history, and texts that a program has stored.
 UNANSWERED_CHANNELS = (IMPORT_CHANNEL, STORED_CHANNEL)
-LOST = "accepted message with neither reply nor place in the outbox"
-ANSWERED_AND_FAILED = "answered message that is kept as given up"
-NO_REASON = "given up without a reason"
-HELD_WITHOUT_QUESTION = "held message of which nobody is asked anything"
+LOST = "accepted message with neither a reply nor a job"
+ANSWERED_AND_FAILED = "answered message with a failed job"
+NO_REASON = "failed job without a reason"
+HELD_WITHOUT_QUESTION = "held message without an escalation or a question"
 REPLY_ELSEWHERE = "reply in another conversation than its message"
 
 _COUNTS = """

@@ -14,8 +14,8 @@ from memory.models import Message
 from tenants.context import required_tenant_id
 from tenants.redis_keys import memory_short_key, session_key, thread_windows_pattern
 
-NOT_THE_TAIL = "window that is not the tail of its transcript"
-NOT_THE_THREAD = "window of a thread that is not the tail of its transcript"
+NOT_THE_TAIL = "window that is not the end of its transcript"
+NOT_THE_THREAD = "window of a thread that is not the end of its transcript"
 UNKNOWN_TURNS = "window with turns of no message"
 
 
@@ -38,7 +38,7 @@ def check() -> Iterator[Finding]:
             continue
         if not short_term.is_tail(entries, Conversation(tenant_id, agent_id, user_id)):
             subject = json.dumps([str(agent_id), user_id], ensure_ascii=False)
-            detail = f"holds {len(_message_ids(entries))} turns of messages"
+            detail = f"has {len(_message_ids(entries))} turns of messages"
             yield Finding(NOT_THE_TAIL, subject, detail)
     for key in keys(tenant_id):
         if key not in known and _message_ids(window_store.read(key)):

@@ -16,7 +16,7 @@ from tenants.postgresql.connecting import call_before_connect
 # For all subjects together: they are examined at the same time.
 TIMEOUT_SECONDS: Final = 5.0
 CONNECTION: Final = "connection"
-GRANT: Final = "Grant what the check 'missing privileges' names."
+GRANT: Final = "Grant the privileges that the check 'missing privileges' names."
 
 
 class Examination:

@@ -60,7 +60,7 @@ def check_settings() -> Iterator[Finding]:
         found.append(warning(text, "Unset DEBUG."))
     if settings.PRODUCTION and settings.PLAIN_HTTP:
         text = "PLAIN_HTTP is on: logins of the admin are sent unencrypted."
-        remedy = "Let a proxy end TLS, set BEHIND_TLS_PROXY=true and unset PLAIN_HTTP."
+        remedy = "Terminate TLS at a proxy, set BEHIND_TLS_PROXY=true and unset PLAIN_HTTP."
         found.append(warning(text, remedy))
     if settings.SECURE_PROXY_SSL_HEADER and not settings.TRUSTED_PROXIES:
         text = "TRUSTED_PROXIES is 0 behind a proxy: all clients have the proxy's address."

@@ -106,7 +106,7 @@ def compare_clocks(before: float, server_time: float, after: float) -> Finding:
     return rated(
         apart,
         f"Its clock is {apart:.1f} s from that of this machine: {at}.",
-        "Let both machines take the time from a time server (NTP).",
+        "Synchronize both machines with a time server (NTP).",
         warn=CLOCK_WARN_SECONDS,
         bad=CLOCK_WRONG_SECONDS,
     )

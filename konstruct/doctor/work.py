@@ -81,7 +81,7 @@ def check_queues(server: str) -> Iterator[Finding]:
             f" {in_work} are in work."
         )
         if kind in erasures:
-            remedy = "See that the owner worker is at work: people have asked for these erasures."
+            remedy = "Check that the owner worker runs: people have requested these erasures."
             yield rated(oldest, text, remedy, warn=LATE_JOB_SECONDS, bad=LATE_ERASURE_SECONDS)
         elif kind == REPLIES.name:
             yield rated(
@@ -123,7 +123,10 @@ def check_backups() -> Iterator[Finding]:
     else:
         yield ok(f"Each tenant has a backup; the last one is of {newest:%Y-%m-%d %H:%M} UTC.")
     if not journal.is_kept():
-        text = "ERASURE_JOURNAL is not set: a restored backup brings back who was erased since."
+        text = (
+            "ERASURE_JOURNAL is not set: a restored backup brings back people who were erased "
+            "since then."
+        )
         yield warning(text, "Keep a journal of erasures (docs/backup.md).")
         return
     try:

@@ -61,6 +61,6 @@ class Proof:
             "attempts": len(self.attempts),
             "breaches": len(self.breaches),
             "not_tried": len(self.not_tried),
-            "layers": {layer: "broken" if layer in broken else "holds" for layer in Layer},
+            "layers": {layer: "broken" if layer in broken else "intact" for layer in Layer},
             "each": [asdict(attempt) for attempt in self.attempts],
         }

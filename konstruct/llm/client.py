@@ -83,7 +83,7 @@ _hosts = LimitedValues(10)
 _TOKENS: Final = ("prompt_tokens", "completion_tokens")
 CALLS: Final = counter(
     "konstruct_model_calls_total",
-    "Requests to the language model, repeated ones too, by what came of them.",
+    "Requests to the language model, with repeated ones, by outcome.",
     endpoint=_hosts,
     outcome=(
         *("done", "interrupted"),

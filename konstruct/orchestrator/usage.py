@@ -24,7 +24,7 @@ from tenants.serving import tenant_of_request
 
 REFUSALS: Final = counter(
     "konstruct_quota_refusals_total",
-    "Requests that were refused since a hard limit of the tenant is reached.",
+    "Requests that were refused because the tenant has reached a hard limit.",
     quota=tuple(quota.value for quota in Quota),
 )
 # Maximum number of rows of a day and purpose, so that concurrent transactions seldom wait.

@@ -124,7 +124,7 @@ def _move_of_user(move: HistoryMerge) -> None:
         if moved:
             record_access(
                 Action.LINK,
-                "what was said before",
+                "earlier messages",
                 by=MOVING,
                 subject_id=move.pk,
                 user_id=move.user_id,

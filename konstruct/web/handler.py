@@ -102,7 +102,7 @@ INTERFACES: Final = {
 }
 REQUESTS: Final = counter(
     "konstruct_requests_total",
-    "Requests to the web, without health checks. Status 4xx has 499: the client has gone.",
+    "Requests to the web, without health checks. Status 4xx includes 499: the client disconnected.",
     interface=set(INTERFACES.values()),
     method=("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"),
     status=("1xx", "2xx", "3xx", "4xx", "5xx"),

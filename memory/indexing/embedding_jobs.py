@@ -29,7 +29,7 @@ from tenants.metrics import counter, histogram
 from tenants.models import Job, JobQuerySet
 
 MESSAGES: Final = counter(
-    "konstruct_embedded_messages_total", "Messages of which vectors and words were written."
+    "konstruct_embedded_messages_total", "Messages that were embedded and indexed."
 )
 BATCH_SECONDS: Final = histogram(
     "konstruct_embedding_batch_seconds", "How long a batch of messages took to embed and write."

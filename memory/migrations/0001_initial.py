@@ -107,7 +107,7 @@ class Migration(migrations.Migration):
                     "role",
                     models.TextField(
                         choices=[("user", "User"), ("assistant", "Assistant")],
-                        help_text="Who spoke.",
+                        help_text="Role of the speaker.",
                     ),
                 ),
                 (
@@ -131,7 +131,7 @@ class Migration(migrations.Migration):
                     "idempotency_key",
                     models.CharField(
                         blank=True,
-                        help_text="Of the sender, after the channel: the same again is the same message.",
+                        help_text="Deduplication key of the sender, prefixed with the channel.",
                         max_length=255,
                         null=True,
                     ),
@@ -160,7 +160,7 @@ class Migration(migrations.Migration):
                     "answered_by_id",
                     models.UUIDField(
                         blank=True,
-                        help_text="The agent that wrote this reply: another than the message's where the thread was handed over. Empty: a person, an import, or a reply from before this was kept.",
+                        help_text="The agent that wrote this reply, which differs from the message's agent after a handover. Empty: a person, an import, or a reply from before this was recorded.",
                         null=True,
                         verbose_name="answered by",
                     ),
@@ -169,7 +169,7 @@ class Migration(migrations.Migration):
                     "metadata",
                     models.JSONField(
                         blank=True,
-                        help_text="What the program says of it, to be found by.",
+                        help_text="Metadata from the program, for search filters.",
                         null=True,
                     ),
                 ),
@@ -187,7 +187,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Why the language model ended a reply, by OpenAI's names: stop, length or content_filter. Empty: no language model wrote it, or it was written before this was kept.",
+                        help_text="Why the language model ended a reply, by OpenAI's names: stop, length or content_filter. Empty: no language model wrote it, or it was written before this was recorded.",
                     ),
                 ),
             ],
@@ -272,7 +272,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         blank=True,
                         db_index=False,
-                        help_text="The message that this is a piece of; none for a text stored directly.",
+                        help_text="The message that contains this piece. Empty: a text stored directly.",
                         null=True,
                         on_delete=deletion.PROTECT,
                         related_name="embeddings",
@@ -287,12 +287,12 @@ class Migration(migrations.Migration):
                         help_text="Position of the piece in its message, from 0.",
                     ),
                 ),
-                ("content", models.TextField(help_text="What was embedded.")),
+                ("content", models.TextField(help_text="The embedded text.")),
                 (
                     "role",
                     models.TextField(
                         choices=[("user", "User"), ("assistant", "Assistant")],
-                        help_text="Who spoke.",
+                        help_text="Role of the speaker.",
                     ),
                 ),
                 (
@@ -305,7 +305,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Model and digest of its weights: only vectors of one model can be compared. Empty: its writer did not say, and it is taken for the current one's.",
+                        help_text="Model and digest of its weights. Only vectors of one model can be compared. Empty: not recorded, treated as the current model.",
                     ),
                 ),
                 (
@@ -320,7 +320,7 @@ class Migration(migrations.Migration):
                     models.GeneratedField(
                         db_persist=True,
                         expression=models.Func("embedding", function="binary_quantize"),
-                        help_text="The signs of the vector's numbers, by which many vectors are compared quickly.",
+                        help_text="Signs of the vector's components, for fast comparison.",
                         output_field=BitField(length=384),
                     ),
                 ),
@@ -389,7 +389,7 @@ class Migration(migrations.Migration):
                     "recall_trace",
                     models.JSONField(
                         blank=True,
-                        help_text="What was recalled for this reply; becomes a recall event.",
+                        help_text="The recall of this reply, which becomes a recall event.",
                         null=True,
                     ),
                 ),
@@ -499,12 +499,17 @@ class Migration(migrations.Migration):
                         to="memory.message",
                     ),
                 ),
-                ("query", models.TextField(help_text="What was asked of memory.")),
+                ("query", models.TextField(help_text="The search query.")),
                 (
                     "hits",
-                    models.JSONField(help_text="What was found, with the score of every channel."),
+                    models.JSONField(help_text="Search results, with the score of each channel."),
                 ),
-                ("cut", models.JSONField(help_text="What was found but left out, and why.")),
+                (
+                    "cut",
+                    models.JSONField(
+                        help_text="Search results that were left out, with the reasons."
+                    ),
+                ),
                 (
                     "injected",
                     models.JSONField(help_text="The memories in the prompt, verbatim."),
@@ -524,13 +529,13 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         db_default=models.Value([], output_field=models.JSONField()),
                         default=list,
-                        help_text="Facts that were found, with their similarity, and why some were not given.",
+                        help_text="Facts that were found, with their similarity, and the reasons if they were left out.",
                     ),
                 ),
                 (
                     "prompt",
                     models.JSONField(
-                        help_text="The prompt as it was sent, with the tokens of each section and how much was left out; none for replies from before prompts were kept.",
+                        help_text="The prompt as it was sent, with the tokens of each section and the amount left out. Empty: the reply is from before prompts were stored.",
                         null=True,
                     ),
                 ),
@@ -608,19 +613,22 @@ class Migration(migrations.Migration):
                 ("scope_id", models.BigIntegerField(help_text="Scope.id")),
                 ("message_id", models.UUIDField(help_text="Message.id", unique=True)),
                 ("session", models.BigIntegerField(help_text="Hash of the thread and the day.")),
-                ("created_at", models.DateTimeField(help_text="When it was said.")),
+                ("created_at", models.DateTimeField(help_text="Time of the message.")),
                 (
                     "subject",
                     models.BigIntegerField(
                         help_text="Hash of the first word of the speaker's name."
                     ),
                 ),
-                ("by_user", models.BooleanField(help_text="Said by the user, not by the agent.")),
+                (
+                    "by_user",
+                    models.BooleanField(help_text="Written by the user, not by the agent."),
+                ),
                 ("words", models.IntegerField(help_text="Number of its words.")),
-                ("has_time", models.BooleanField(help_text="Holds a word of time.")),
+                ("has_time", models.BooleanField(help_text="Contains an expression of time.")),
                 (
                     "asks",
-                    models.BooleanField(db_default=False, help_text="Only asks, and says nothing."),
+                    models.BooleanField(db_default=False, help_text="Contains only questions."),
                 ),
                 ("lexemes", models.IntegerField(db_default=0, help_text="Number of its lexemes.")),
                 (
@@ -639,7 +647,7 @@ class Migration(migrations.Migration):
                             models.Func("asks", function="boolsend"),
                             models.Func("by_user", function="boolsend"),
                         ),
-                        help_text="All of that as it is sent, for a whole scope to be one value.",
+                        help_text="All columns as one value, so that a whole scope is read as one value.",
                         output_field=models.BinaryField(),
                     ),
                 ),
@@ -676,7 +684,7 @@ class Migration(migrations.Migration):
                     "agent_id",
                     models.UUIDField(
                         blank=True,
-                        help_text="The agent that knows it; none: all agents do.",
+                        help_text="The agent that knows the fact. Empty: all agents.",
                         null=True,
                         verbose_name="agent",
                     ),
@@ -685,7 +693,7 @@ class Migration(migrations.Migration):
                     "user_id",
                     models.TextField(
                         blank=True,
-                        help_text="The user whom it is about; none: nobody's.",
+                        help_text="The user that the fact is about. Empty: no user.",
                         null=True,
                         verbose_name="user",
                     ),
@@ -698,7 +706,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default=models.Value({}, output_field=models.JSONField()),
                         default=dict,
-                        help_text="What searches can be narrowed by.",
+                        help_text="Metadata, for search filters.",
                     ),
                 ),
                 (
@@ -735,13 +743,13 @@ class Migration(migrations.Migration):
                         db_default=models.Func(
                             function="clock_timestamp", output_field=models.DateTimeField()
                         ),
-                        help_text="Since when it has been so.",
+                        help_text="Start of validity.",
                     ),
                 ),
                 (
                     "valid_to",
                     models.DateTimeField(
-                        blank=True, help_text="Until when it was so; open while it is.", null=True
+                        blank=True, help_text="End of validity. Empty: still valid.", null=True
                     ),
                 ),
                 (
@@ -766,14 +774,17 @@ class Migration(migrations.Migration):
                     models.UUIDField(
                         blank=True,
                         editable=False,
-                        help_text="The entry that this is an old version of.",
+                        help_text="The current entry of this old version.",
                         null=True,
                     ),
                 ),
                 (
                     "asserter",
                     models.TextField(
-                        blank=True, db_default="", default="", help_text="Who stated it, by name."
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Name of the person who stated it.",
                     ),
                 ),
                 (
@@ -1147,9 +1158,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "item",
-                    models.TextField(
-                        help_text="JSON, as text: what jsonb cannot hold is kept, too."
-                    ),
+                    models.TextField(help_text="JSON as text, since jsonb cannot store all JSON."),
                 ),
                 (
                     "created_at",
@@ -1162,7 +1171,7 @@ class Migration(migrations.Migration):
                     "message",
                     models.ForeignKey(
                         blank=True,
-                        help_text="What it says, in the transcript. Empty: it is not remembered.",
+                        help_text="The message with its text in the transcript. Empty: it is not remembered.",
                         null=True,
                         on_delete=deletion.PROTECT,
                         related_name="items",
@@ -1359,7 +1368,7 @@ class Migration(migrations.Migration):
                     "memory",
                     models.ForeignKey(
                         db_index=False,
-                        help_text="The fact, or the old version of it that was stated.",
+                        help_text="The fact, or the old version that the quote states.",
                         on_delete=deletion.CASCADE,
                         related_name="evidence",
                         to="memory.memoryentry",
@@ -1445,7 +1454,7 @@ class Migration(migrations.Migration):
                     "memory_id",
                     models.UUIDField(
                         blank=True,
-                        help_text="The corrected fact, or its old version. Empty: the message was excluded by itself.",
+                        help_text="The corrected fact, or its old version. Empty: the message was excluded without a correction.",
                         null=True,
                         verbose_name="corrected fact",
                     ),
@@ -1561,7 +1570,7 @@ class Migration(migrations.Migration):
                     "first_seen",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="When the message that brought it was sent.",
+                        help_text="Time of the first message with this name.",
                     ),
                 ),
             ],
@@ -1708,22 +1717,22 @@ class Migration(migrations.Migration):
         CommentOnTables(
             tables={
                 "ConversationEmbedding": "The vector of one piece of a message, or of a text stored directly. Append-only.",
-                "ConversationItem": "What a framework keeps of a run: a message, a tool's call, its result. Never changed.",
+                "ConversationItem": "A record of a framework's run: a message, a tool call or its result. Never changed.",
                 "FactEvent": "A change of a fact's state, and its author. Never changed, and deleted with the fact.",
                 "FactEvidence": "A quote from a message as the evidence of a fact. Never changed.",
-                "IndexedMessage": "What recall weighs of a message beside its words and vectors. Append-only.",
+                "IndexedMessage": "The columns of a message that recall scores, without words and vectors. Append-only.",
                 "MemoryAttribute": "One value of a fact's metadata, where a b-tree can find it.",
                 "MemoryEntry": "A fact. An update keeps its id, and keeps the earlier state as a version.",
                 "Message": "One turn of the transcript, verbatim, written before anything else happens. Append-only.",
                 "MessageAttribute": "One value of a message's metadata, where a b-tree can find it. Append-only.",
-                "PendingEmbedding": "A message whose vectors and words are still to be written; removed when they are.",
+                "PendingEmbedding": "A message that has no vectors and words yet; deleted when they are written.",
                 "PersonName": "A name that messages of a user have had, so that people are found by it. Append-only.",
                 "Posting": "The weight of one lexeme in one message: the lexical index. Append-only.",
-                "RecallEvent": 'What was recalled for a reply, and why: the answer to "why did it say that?". Append-only.',
+                "RecallEvent": "The messages and facts that were recalled for a reply, with their scores. Append-only.",
                 "RecallExclusion": "A message, or some words of it, that recall leaves out until the exclusion is removed.",
                 "RecallMark": "A reviewer's mark on a memory that was recalled for a reply, given or left out.",
-                "Scope": "The integer that stands for an agent and a user in the index of recall. Append-only.",
-                "WindowClear": "A window that was cleared on purpose: nothing up to here comes back. Append-only.",
+                "Scope": "The integer that identifies an agent and a user in the index of recall. Append-only.",
+                "WindowClear": "A cleared window. Turns up to this message are not added to it again. Append-only.",
             },
         ),
     ]

@@ -50,7 +50,7 @@ class Message(AgentUserModel):
         "thread", help_text="The conversation's id in the channel. Memory spans all conversations."
     )
     channel = models.TextField(help_text="The source: rest, slack, import …")
-    role = models.TextField(choices=Role, help_text="Who spoke.")
+    role = models.TextField(choices=Role, help_text="Role of the speaker.")
     name = optional_text(help_text="The speaker's display name.")
     content = models.TextField(help_text="The text, verbatim.")
     created_at = models.DateTimeField(
@@ -61,7 +61,7 @@ class Message(AgentUserModel):
         max_length=255,
         null=True,
         blank=True,
-        help_text="Of the sender, after the channel: the same again is the same message.",
+        help_text="Deduplication key of the sender, prefixed with the channel.",
     )
     external_id = models.CharField(  # noqa: DJ001 - many are unset, and not equal
         max_length=255,
@@ -79,20 +79,20 @@ class Message(AgentUserModel):
     )
     answered_by_id = optional_id(
         "answered by",
-        help_text="The agent that wrote this reply: another than the message's where the thread "
-        "was handed over. Empty: a person, an import, or a reply from before this was kept.",
+        help_text="The agent that wrote this reply, which differs from the message's agent after a "
+        "handover. Empty: a person, an import, or a reply from before this was recorded.",
     )
 
     metadata = models.JSONField(
-        null=True, blank=True, help_text="What the program says of it, to be found by."
+        null=True, blank=True, help_text="Metadata from the program, for search filters."
     )
     usage = models.JSONField(
         null=True, blank=True, help_text="Tokens that the language model has reported of a reply."
     )
     finish_reason = optional_text(
         help_text="Why the language model ended a reply, by OpenAI's names: stop, length or "
-        "content_filter. Empty: no language model wrote it, or it was written before this was "
-        "kept."
+        "content_filter. Empty: no language model wrote it, or it was written before this "
+        "was recorded."
     )
 
     objects = MessageQuerySet.as_manager()
@@ -171,25 +171,25 @@ class ConversationEmbedding(AgentUserModel):
         blank=True,
         related_name="embeddings",
         db_index=False,
-        help_text="The message that this is a piece of; none for a text stored directly.",
+        help_text="The message that contains this piece. Empty: a text stored directly.",
     )
     piece = models.IntegerField(
         default=0, db_default=0, help_text="Position of the piece in its message, from 0."
     )
-    content = models.TextField(help_text="What was embedded.")
-    role = models.TextField(choices=Role, help_text="Who spoke.")
+    content = models.TextField(help_text="The embedded text.")
+    role = models.TextField(choices=Role, help_text="Role of the speaker.")
     embedding = VectorField(
         dimensions=EMBEDDING_DIMENSIONS, help_text="all-MiniLM-L6-v2, 384 dimensions."
     )
     embedding_model = optional_text(
-        help_text="Model and digest of its weights: only vectors of one model can be compared."
-        " Empty: its writer did not say, and it is taken for the current one's."
+        help_text="Model and digest of its weights. Only vectors of one model can be compared. "
+        "Empty: not recorded, treated as the current model."
     )
     quantized = models.GeneratedField(
         expression=models.Func("embedding", function="binary_quantize"),
         output_field=BitField(length=EMBEDDING_DIMENSIONS),
         db_persist=True,
-        help_text="The signs of the vector's numbers, by which many vectors are compared quickly.",
+        help_text="Signs of the vector's components, for fast comparison.",
     )
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was stored.")
 
@@ -281,7 +281,7 @@ class PendingEmbedding(TenantModel):
     )
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was accepted.")
     recall_trace = models.JSONField(
-        null=True, blank=True, help_text="What was recalled for this reply; becomes a recall event."
+        null=True, blank=True, help_text="The recall of this reply, which becomes a recall event."
     )
 
     personal_data = PersonalData(
@@ -430,12 +430,12 @@ class IndexedMessage(TenantModel):
     scope_id = models.BigIntegerField(help_text="Scope.id")
     message_id = models.UUIDField(unique=True, help_text="Message.id")
     session = models.BigIntegerField(help_text="Hash of the thread and the day.")
-    created_at = models.DateTimeField(help_text="When it was said.")
+    created_at = models.DateTimeField(help_text="Time of the message.")
     subject = models.BigIntegerField(help_text="Hash of the first word of the speaker's name.")
-    by_user = models.BooleanField(help_text="Said by the user, not by the agent.")
+    by_user = models.BooleanField(help_text="Written by the user, not by the agent.")
     words = models.IntegerField(help_text="Number of its words.")
-    has_time = models.BooleanField(help_text="Holds a word of time.")
-    asks = models.BooleanField(db_default=False, help_text="Only asks, and says nothing.")
+    has_time = models.BooleanField(help_text="Contains an expression of time.")
+    asks = models.BooleanField(db_default=False, help_text="Contains only questions.")
     lexemes = models.IntegerField(
         db_default=0,
         help_text="Number of its lexemes.",
@@ -455,7 +455,7 @@ class IndexedMessage(TenantModel):
         ),
         output_field=models.BinaryField(),
         db_persist=True,
-        help_text="All of that as it is sent, for a whole scope to be one value.",
+        help_text="All columns as one value, so that a whole scope is read as one value.",
     )
 
     personal_data = PersonalData(
@@ -502,17 +502,18 @@ class RecallEvent(AgentUserModel):
         related_name="recall_event",
         help_text="The reply that was written with these memories.",
     )
-    query = models.TextField(help_text="What was asked of memory.")
-    hits = models.JSONField(help_text="What was found, with the score of every channel.")
-    cut = models.JSONField(help_text="What was found but left out, and why.")
+    query = models.TextField(help_text="The search query.")
+    hits = models.JSONField(help_text="Search results, with the score of each channel.")
+    cut = models.JSONField(help_text="Search results that were left out, with the reasons.")
     injected = models.JSONField(help_text="The memories in the prompt, verbatim.")
     facts = json_list(
-        help_text="Facts that were found, with their similarity, and why some were not given."
+        help_text="Facts that were found, with their similarity, and the reasons if they were left"
+        " out."
     )
     prompt = models.JSONField(
         null=True,
-        help_text="The prompt as it was sent, with the tokens of each section and how much was"
-        " left out; none for replies from before prompts were kept.",
+        help_text="The prompt as it was sent, with the tokens of each section and the amount left "
+        "out. Empty: the reply is from before prompts were stored.",
     )
     abstained = models.BooleanField(help_text="No memory was relevant enough.")
     embedding_model = models.TextField(help_text="Model and digest of its weights.")
@@ -590,7 +591,7 @@ _MERGE_CLEARS: Final = """
 
 
 class WindowClear(AgentUserModel):
-    """A window that was cleared on purpose: nothing up to here comes back. Append-only."""
+    """A cleared window. Turns up to this message are not added to it again. Append-only."""
 
     id = models.BigAutoField(primary_key=True)
     last_number = models.BigIntegerField(

@@ -27,8 +27,8 @@ class RecallExclusion(AgentUserModel):
     # No foreign key: the words stay excluded when the corrected fact is deleted.
     memory_id = optional_id(
         "corrected fact",
-        help_text="The corrected fact, or its old version. Empty: the message was excluded by "
-        "itself.",
+        help_text="The corrected fact, or its old version. Empty: the message was excluded "
+        "without a correction.",
     )
     reason = models.TextField(blank=True, default="", help_text="The author's reason.")
     author_kind = models.TextField(choices=AuthorKind, help_text="The kind of the author.")

@@ -104,13 +104,13 @@ class MemoryEntry(TenantModel):
     """A fact. An update keeps its id and stores the previous text as a version."""
 
     memory_id = random_id()
-    agent_id = optional_id("agent", help_text="The agent that knows it; none: all agents do.")
+    agent_id = optional_id("agent", help_text="The agent that knows the fact. Empty: all agents.")
     user_id = models.TextField(  # noqa: DJ001  (null: no user; '' would be a user)
-        "user", null=True, blank=True, help_text="The user whom it is about; none: nobody's."
+        "user", null=True, blank=True, help_text="The user that the fact is about. Empty: no user."
     )
     content = models.TextField(help_text="The fact, in words.")
     content_digest = DigestField("content")
-    metadata = json_object(blank=True, help_text="What searches can be narrowed by.")
+    metadata = json_object(blank=True, help_text="Metadata, for search filters.")
     embedding = VectorField(
         dimensions=EMBEDDING_DIMENSIONS, help_text="all-MiniLM-L6-v2, 384 dimensions."
     )
@@ -123,13 +123,11 @@ class MemoryEntry(TenantModel):
     updated_at = models.DateTimeField(
         db_default=server_clock(), help_text="When it was changed last."
     )
-    valid_from = models.DateTimeField(
-        db_default=server_clock(), help_text="Since when it has been so."
-    )
-    valid_to = optional_time(help_text="Until when it was so; open while it is.")
+    valid_from = models.DateTimeField(db_default=server_clock(), help_text="Start of validity.")
+    valid_to = optional_time(help_text="End of validity. Empty: still valid.")
     expires_at = optional_time(help_text="Searches do not find it from this time on.")
     supersedes = optional_id(editable=False, help_text="The version that this one replaced.")
-    version_of = optional_id(editable=False, help_text="The entry that this is an old version of.")
+    version_of = optional_id(editable=False, help_text="The current entry of this old version.")
 
     # About whom or what, which of their attributes, and its value.
     subject = optional_text(help_text="The name of the person or thing that the fact is about.")
@@ -145,7 +143,7 @@ class MemoryEntry(TenantModel):
     kind = choice(
         FactKind.ENTERED, help_text="Whether it was stated in a message, concluded, or entered."
     )
-    asserter = optional_text(help_text="Who stated it, by name.")
+    asserter = optional_text(help_text="Name of the person who stated it.")
     state = choice(FactState.ACTIVE, help_text="Only active facts are given to agents.")
     valid_from_precision = choice(
         Precision.MOMENT, blank=True, help_text="How exactly “valid from” is known."
@@ -319,7 +317,7 @@ class FactEvidence(TenantModel):
         on_delete=models.CASCADE,
         db_index=False,
         related_name="evidence",
-        help_text="The fact, or the old version of it that was stated.",
+        help_text="The fact, or the old version that the quote states.",
     )
     message = models.ForeignKey(
         "memory.Message",

@@ -15,14 +15,14 @@ class ConversationItem(AgentUserModel):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     number = IdentityField(unique=True, help_text="Order of insertion.")
     thread_id = models.TextField("thread", help_text="The conversation.")
-    item = models.TextField(help_text="JSON, as text: what jsonb cannot hold is kept, too.")
+    item = models.TextField(help_text="JSON as text, since jsonb cannot store all JSON.")
     message = models.ForeignKey(
         Message,
         on_delete=models.PROTECT,
         null=True,
         blank=True,
         related_name="items",
-        help_text="What it says, in the transcript. Empty: it is not remembered.",
+        help_text="The message with its text in the transcript. Empty: it is not remembered.",
     )
     created_at = models.DateTimeField(db_default=server_now(), help_text="When it was added.")
 

@@ -45,7 +45,7 @@ class PersonName(TenantModel):
     name = models.TextField(help_text="The name, as the messages have it.")
     folded = models.TextField(help_text="The name without case and accents, to be searched.")
     first_seen = models.DateTimeField(
-        db_default=Now(), help_text="When the message that brought it was sent."
+        db_default=Now(), help_text="Time of the first message with this name."
     )
 
     # An archive has the messages, from which the import makes these rows again.

@@ -65,9 +65,8 @@ def remove(request: HttpRequest, tenant_id: UUID) -> HttpResponse:
         action="suspend",
         title=gettext("Delete the tenant"),
         explained=gettext(
-            "It will be suspended at once, and deleted with all that it has after"
-            " %(days)s days. Until then it can be restored;"
-            " afterwards only a backup has it."
+            "It will be suspended at once, and deleted with all its data after %(days)s days. "
+            "Until then it can be restored, afterwards only from a backup."
         )
         % {"days": days},
         done=gettext("{} is suspended, and is deleted after %(days)s days.") % {"days": days},

@@ -38,8 +38,8 @@ logger = logging.getLogger(__name__)
 SEND = "tenants.tasks.send_password_links"
 TEMPLATE = "konstruct/password.html"
 SENT = _(
-    "If somebody here has this address, a mail with a link is on its way. The link is valid for"
-    " {} hours and can be used once."
+    "If an account has this address, a mail with a link is sent to it. The link is valid "
+    "for {} hours and can be used once."
 )
 
 

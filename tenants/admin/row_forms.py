@@ -74,8 +74,7 @@ class RowForm(forms.ModelForm):
     def _refusal(self, lost: Iterable[str]) -> str:
         names = ", ".join(str(self[name].label) for name in lost)
         entered = gettext(
-            "What you entered is kept below, and is not saved. Save again to replace what is"
-            " stored."
+            "Your input is kept below, and is not saved. Save again to replace the stored values."
         )
         if (last := self.last_change(self.instance)) is None:
             changed = gettext("This was changed after you had opened it: %(fields)s.")

@@ -462,7 +462,7 @@ class OperatorEventAdmin(EventColumns, OperatorAdmin, ReadOnlyModelAdmin):
     list_display = ("exact_time", "actor", "what", "subject_label", "name", "changed", "address")
     list_filter = ("action", "actor_kind", "created_at")
     search_fields = ("=actor", "=name", "=address")
-    search_help_text = _("The name of who did it, what it was done with, or an address.")
+    search_help_text = _("The name of the actor, the name of the object, or an address.")
     fields = (
         *(
             "exact_time",

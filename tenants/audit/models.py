@@ -71,25 +71,27 @@ class AccessEvent(TenantModel):
     """
 
     id = models.BigAutoField(primary_key=True)
-    created_at = models.DateTimeField(db_default=Now(), help_text="When.")
-    actor_kind = models.TextField(choices=ActorKind, help_text="Who, of which kind.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="Time of the event.")
+    actor_kind = models.TextField(choices=ActorKind, help_text="Kind of the actor.")
     actor_id = models.TextField(help_text="Id of the person, or of the API key.")
-    actor = models.TextField(help_text="Their name at that time.")
-    action = models.TextField(choices=Action, help_text="What they did.")
-    subject = models.TextField(help_text="With what: conversation, memories, fact, API key …")
-    subject_id = optional_text(help_text="Which one, if it was one.")
-    agent_id = optional_id("agent", help_text="Whose memory, if it was one agent's.")
+    actor = models.TextField(help_text="Name of the actor at that time.")
+    action = models.TextField(choices=Action, help_text="The action.")
+    subject = models.TextField(
+        help_text="Type of the object: conversation, memories, fact, API key …"
+    )
+    subject_id = optional_text(help_text="Id of the object, if the action had a single one.")
+    agent_id = optional_id("agent", help_text="The agent, if the action concerned a single one.")
     user_id = models.TextField(  # noqa: DJ001  (null: no single user; '' would be a user)
-        "user", null=True, blank=True, help_text="Of whom, if it was one user."
+        "user", null=True, blank=True, help_text="The user, if the action concerned a single one."
     )
     detail = json_object(
         blank=True,
-        help_text="What was asked for, and how much came of it; of a change, before and after.",
+        help_text="Parameters and number of results; for a change, the values before and after.",
     )
     address = models.GenericIPAddressField(
-        null=True, blank=True, help_text="Where the request came from."
+        null=True, blank=True, help_text="IP address of the client."
     )
-    request_id = optional_text(help_text="As in the log lines of the request.")
+    request_id = optional_text(help_text="Id of the request, as in its log lines.")
 
     # After a merge, the memory of this event is that of the other user.
     personal_data = PersonalData(
@@ -134,16 +136,17 @@ class ErasureRequestQuerySet(models.QuerySet["ErasureRequest"]):
 
 
 class RetentionRule(TenantModel):
-    """How long conversations are kept: of one agent, or of all that have no rule of their own."""
+    """The retention period of the conversations of one agent, or of all agents without a rule."""
 
     id = random_id()
-    agent_id = optional_id("agent", help_text="Of one agent; none: of all others.")
-    days = models.PositiveIntegerField(help_text="What is older is removed every hour.")
+    agent_id = optional_id("agent", help_text="The agent. Empty: all agents without a rule.")
+    days = models.PositiveIntegerField(help_text="Older messages are removed every hour.")
     next_days = optional_number(
-        editable=False, help_text="Fewer days that wait; empty: no change waits."
+        editable=False,
+        help_text="New, shorter period that has not taken effect yet. Empty: no change is pending.",
     )
-    effective_at = optional_time(editable=False, help_text="When these days take effect.")
-    created_at = models.DateTimeField(db_default=Now(), help_text="Since when it has been so.")
+    effective_at = optional_time(editable=False, help_text="When the new period takes effect.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="Time of creation.")
 
     personal_data = NoPersonalData("numbers of days")
 
@@ -176,9 +179,9 @@ class Erasure(TenantModel):
 
     id = random_id()
     reason = optional_text(help_text="Reason.")
-    requested_by = models.TextField(help_text="Who asked for it.")
+    requested_by = models.TextField(help_text="The person or key that requested it.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was requested.")
-    last_error = optional_text(help_text="Why it could not be finished yet.")
+    last_error = optional_text(help_text="Error of the last attempt.")
     done_at = optional_time(help_text="When it was done.")
 
     class Meta:
@@ -192,29 +195,36 @@ class ErasureRequest(Erasure):
     """
 
     user_id = models.TextField(
-        "user", help_text="Who is to be forgotten. Once it is done, a keyed digest of the id."
+        "user", help_text="Id of the person to erase. After the erasure, a keyed digest of the id."
     )
     user_ids = text_list(
         blank=True,
         editable=False,
-        help_text="All ids of the person, as they were linked when it began; in the end, digests.",
+        help_text="All linked ids of the person when the erasure began. After the erasure,"
+        " digests.",
     )
     by_bound_key = flag(
-        default=False, editable=False, help_text="A key of one agent or one user asked for it."
+        default=False,
+        editable=False,
+        help_text="Requested by a key that is bound to an agent or a user.",
     )
-    agent_id = optional_id("agent", help_text="The one agent that forgets; none: all of them.")
+    agent_id = optional_id(
+        "agent", help_text="The agent to erase the person from. Empty: all agents."
+    )
     threads = text_list(
         blank=True,
-        help_text="Sessions of graphs that are the user's, beside those that the transcript knows.",
+        help_text="Graph sessions of the user that the transcript does not name.",
     )
     progress = models.JSONField(
         null=True,
         blank=True,
         editable=False,
-        help_text="While it is being done: how far it is, and what is to be removed yet.",
+        help_text="While it runs: the step, and the rows left to remove.",
     )
     receipt = models.JSONField(
-        null=True, blank=True, help_text="How much was removed from where, and what was found left."
+        null=True,
+        blank=True,
+        help_text="Number of removed rows by table, and the rows that were found left.",
     )
 
     objects = ErasureRequestQuerySet.as_manager()
@@ -263,12 +273,12 @@ class MessageErasure(Erasure):
     It holds no content. It is removed when its user is erased.
     """
 
-    agent_id = models.UUIDField("agent", help_text="The agent that forgets it.")
-    user_id = models.TextField("user", help_text="The user whose conversation it is.")
+    agent_id = models.UUIDField("agent", help_text="The agent of the conversation.")
+    user_id = models.TextField("user", help_text="The user of the conversation.")
     thread_id = models.TextField("thread", help_text="The conversation.")
-    message_id = optional_id("message", help_text="The message; none: the whole conversation.")
+    message_id = optional_id("message", help_text="The message. Empty: the whole conversation.")
     receipt = models.JSONField(
-        null=True, blank=True, help_text="How much was removed from where, with digests of the ids."
+        null=True, blank=True, help_text="Number of removed rows by table, with digests of the ids."
     )
 
     # Its arguments are in the access log too.

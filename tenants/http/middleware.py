@@ -28,7 +28,7 @@ _REFUSALS: dict[Tenant.State, tuple[HTTPStatus, Any, Any]] = {
     Tenant.State.SUSPENDED: (
         HTTPStatus.FORBIDDEN,
         _("This service is suspended."),
-        _("Its operator can resume it. What it has stored is kept meanwhile."),
+        _("Its operator can resume it. Its data is kept."),
     ),
     Tenant.State.PROVISIONING: (
         HTTPStatus.SERVICE_UNAVAILABLE,

@@ -109,7 +109,7 @@ class Migration(migrations.Migration):
                         ],
                     ),
                 ),
-                ("name", models.CharField(help_text="Name that people read.", max_length=200)),
+                ("name", models.CharField(help_text="Display name.", max_length=200)),
                 ("schema_name", models.CharField(editable=False, max_length=63, unique=True)),
                 (
                     "state",
@@ -131,7 +131,9 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "migrated_at",
-                    models.DateTimeField(editable=False, help_text="When that was.", null=True),
+                    models.DateTimeField(
+                        editable=False, help_text="Time of the last migration.", null=True
+                    ),
                 ),
                 (
                     "migrated_to",
@@ -139,7 +141,7 @@ class Migration(migrations.Migration):
                         db_default="",
                         default="",
                         editable=False,
-                        help_text="State in which its schema was left last.",
+                        help_text="State of its schema after the last migration.",
                         max_length=33,
                     ),
                 ),
@@ -149,18 +151,20 @@ class Migration(migrations.Migration):
                         db_default="",
                         default="",
                         editable=False,
-                        help_text="Why its schema could not be made or migrated.",
+                        help_text="Error of the last attempt to create or migrate its schema.",
                     ),
                 ),
                 (
                     "provisioning_failed_at",
-                    models.DateTimeField(editable=False, help_text="When that was.", null=True),
+                    models.DateTimeField(
+                        editable=False, help_text="Time of this error.", null=True
+                    ),
                 ),
                 (
                     "migration_asked_at",
                     models.DateTimeField(
                         editable=False,
-                        help_text="When an operator asked for its schema to be made or migrated, until it is tried.",
+                        help_text="When an operator requested to create or migrate its schema. Empty: no request is pending.",
                         null=True,
                     ),
                 ),
@@ -169,7 +173,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         db_default="default",
                         editable=False,
-                        help_text="Database server that has its schema.",
+                        help_text="Database server of its schema.",
                         max_length=32,
                     ),
                 ),
@@ -179,7 +183,7 @@ class Migration(migrations.Migration):
                         db_default="",
                         default="",
                         editable=False,
-                        help_text="Database server to which it is being moved; it is not served meanwhile.",
+                        help_text="Database server that it is being moved to. It is not served during the move.",
                         max_length=32,
                     ),
                 ),
@@ -187,7 +191,7 @@ class Migration(migrations.Migration):
                     "deletion_asked_at",
                     models.DateTimeField(
                         editable=False,
-                        help_text="When an operator asked for its deletion; empty: it stays.",
+                        help_text="When an operator requested its deletion. Empty: no request.",
                         null=True,
                     ),
                 ),
@@ -195,7 +199,7 @@ class Migration(migrations.Migration):
                     "delete_at",
                     models.DateTimeField(
                         editable=False,
-                        help_text="When it is deleted for good, unless it is restored before. The owner's worker sets it.",
+                        help_text="When it will be deleted for good, unless it is restored before. Set by the owner worker.",
                         null=True,
                     ),
                 ),
@@ -205,7 +209,7 @@ class Migration(migrations.Migration):
                         db_default="",
                         default="",
                         editable=False,
-                        help_text="State to which it returns when its deletion is taken back, or its backup is restored; empty: neither is going on.",
+                        help_text="State to return to when its deletion is cancelled or its backup is restored. Empty: neither is in progress.",
                         max_length=12,
                     ),
                 ),
@@ -213,7 +217,7 @@ class Migration(migrations.Migration):
                     "backed_up_at",
                     models.DateTimeField(
                         editable=False,
-                        help_text="As of when its last backup is; empty: there is none.",
+                        help_text="Time of its last backup. Empty: none.",
                         null=True,
                     ),
                 ),
@@ -223,7 +227,7 @@ class Migration(migrations.Migration):
                         db_default=models.Value({}, output_field=models.JSONField()),
                         default=dict,
                         editable=False,
-                        help_text="Its limits by quota: soft, hard or both. Without them: unlimited.",
+                        help_text="Limits by quota: soft, hard or both. Empty: unlimited.",
                     ),
                 ),
                 (
@@ -232,7 +236,7 @@ class Migration(migrations.Migration):
                         db_default=models.Value({}, output_field=models.JSONField()),
                         default=dict,
                         editable=False,
-                        help_text="What it used when that was measured last, and the limits it reached.",
+                        help_text="Usage at the last measurement, and the limits that were reached.",
                     ),
                 ),
             ],
@@ -314,7 +318,9 @@ class Migration(migrations.Migration):
                 ("channel", models.CharField(help_text="slack …", max_length=32)),
                 (
                     "workspace",
-                    models.CharField(help_text="The channel's own id of it.", max_length=255),
+                    models.CharField(
+                        help_text="The channel's id of the workspace.", max_length=255
+                    ),
                 ),
                 (
                     "tenant",
@@ -343,7 +349,7 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 (
                     "created_at",
-                    models.DateTimeField(db_default=Now(), help_text="When."),
+                    models.DateTimeField(db_default=Now(), help_text="Time of the event."),
                 ),
                 (
                     "actor_kind",
@@ -351,9 +357,9 @@ class Migration(migrations.Migration):
                         choices=[
                             ("person", "operator in the admin"),
                             ("command", "operator's command"),
-                            ("unknown", "nobody who is known"),
+                            ("unknown", "unknown"),
                         ],
-                        help_text="Who, of which kind.",
+                        help_text="Kind of the actor.",
                     ),
                 ),
                 (
@@ -365,7 +371,7 @@ class Migration(migrations.Migration):
                 (
                     "actor",
                     models.TextField(
-                        help_text="Their name at that time; of a command, the account that ran it."
+                        help_text="Name of the actor at that time; for a command, the account that ran it."
                     ),
                 ),
                 (
@@ -386,22 +392,29 @@ class Migration(migrations.Migration):
                             ("login_failed", "failed to log in"),
                             ("refuse", "was refused"),
                         ],
-                        help_text="What they did.",
+                        help_text="The action.",
                     ),
                 ),
-                ("subject", models.TextField(help_text="With what: tenant, user, group …")),
+                (
+                    "subject",
+                    models.TextField(help_text="Type of the object: tenant, user, group …"),
+                ),
                 (
                     "subject_id",
-                    models.TextField(blank=True, default="", help_text="Which one, if it was one."),
+                    models.TextField(
+                        blank=True,
+                        default="",
+                        help_text="Id of the object, if the action had a single one.",
+                    ),
                 ),
                 (
                     "name",
-                    models.TextField(blank=True, default="", help_text="What that was called."),
+                    models.TextField(blank=True, default="", help_text="Name of the object."),
                 ),
                 (
                     "address",
                     models.GenericIPAddressField(
-                        blank=True, help_text="Where the request came from.", null=True
+                        blank=True, help_text="IP address of the client.", null=True
                     ),
                 ),
                 (
@@ -410,7 +423,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default=models.Value({}, output_field=models.JSONField()),
                         default=dict,
-                        help_text="What was asked for; of a change, before and after.",
+                        help_text="Parameters; for a change, the values before and after.",
                     ),
                 ),
             ],
@@ -425,7 +438,7 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        help_text="What migrated_to is of such a tenant.",
+                        help_text="Value of migrated_to of tenants in this state.",
                         max_length=33,
                         primary_key=True,
                         serialize=False,
@@ -466,25 +479,27 @@ class Migration(migrations.Migration):
                     "tenant_id",
                     models.UUIDField(
                         db_default=CurrentTenant(),
-                        help_text="Whose work it is.",
+                        help_text="The tenant of the job.",
                     ),
                 ),
-                ("kind", models.TextField(help_text="What is to be done: reply …")),
+                ("kind", models.TextField(help_text="Kind of the job: reply …")),
                 (
                     "key",
-                    models.UUIDField(help_text="With what: the id of a message, for most kinds."),
+                    models.UUIDField(
+                        help_text="Id of the job's object: for most kinds, a message."
+                    ),
                 ),
                 (
                     "attempts",
                     models.PositiveIntegerField(
-                        db_default=0, default=0, help_text="How often it was begun."
+                        db_default=0, default=0, help_text="Number of attempts."
                     ),
                 ),
                 (
                     "begun_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="When a worker began with it; empty when none is at work.",
+                        help_text="Start of the current attempt. Empty: no attempt is running.",
                         null=True,
                     ),
                 ),
@@ -494,20 +509,20 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Why it failed last, for programs.",
+                        help_text="Code of the last error.",
                     ),
                 ),
                 (
                     "last_error",
                     models.TextField(
-                        blank=True, db_default="", default="", help_text="Why it failed last."
+                        blank=True, db_default="", default="", help_text="Text of the last error."
                     ),
                 ),
                 (
                     "due_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="From when on it may be tried (again).",
+                        help_text="Earliest time of the next attempt.",
                     ),
                 ),
                 (
@@ -515,7 +530,7 @@ class Migration(migrations.Migration):
                     models.DateTimeField(
                         blank=True,
                         db_default=Now(),
-                        help_text="From when on a worker may claim it; empty while it waits for a person.",
+                        help_text="Earliest time at which a worker may claim it. Empty: it waits for a person.",
                         null=True,
                     ),
                 ),
@@ -523,7 +538,7 @@ class Migration(migrations.Migration):
                     "failed_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="When it was given up; empty while it is still tried.",
+                        help_text="When it failed for good. Empty: it is still retried.",
                         null=True,
                     ),
                 ),
@@ -533,14 +548,14 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Whom it waits for, such as a person; empty while it is tried.",
+                        help_text="Why it waits, such as for a person. Empty: it does not wait.",
                     ),
                 ),
                 (
                     "created_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="When it was put here.",
+                        help_text="When it was enqueued.",
                     ),
                 ),
                 (
@@ -554,21 +569,23 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         db_default=0,
                         default=0,
-                        help_text="How often it was leased: the token of a lease.",
+                        help_text="Number of leases, the fencing token of the current one.",
                     ),
                 ),
                 (
                     "leased_until",
                     models.DateTimeField(
                         blank=True,
-                        help_text="When another worker may lease it in any case.",
+                        help_text="End of the lease. Another worker may then lease the job.",
                         null=True,
                     ),
                 ),
                 (
                     "lane",
                     models.UUIDField(
-                        blank=True, help_text="Of leased jobs of one lane there is one.", null=True
+                        blank=True,
+                        help_text="At most one job of a lane is leased at a time.",
+                        null=True,
                     ),
                 ),
                 (
@@ -577,7 +594,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="The span that enqueued it, as W3C writes it.",
+                        help_text="The span that enqueued it, in W3C format.",
                     ),
                 ),
                 (
@@ -586,7 +603,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="The span of its last attempt, as W3C writes it.",
+                        help_text="The span of its last attempt, in W3C format.",
                     ),
                 ),
             ],
@@ -648,11 +665,11 @@ class Migration(migrations.Migration):
             tables={
                 "Domain": "A host name that serves a tenant.",
                 "Job": "Work of a tenant that waits for a worker. One table for all tenants and kinds of work.",
-                "OperatorEvent": "Who did what with tenants and operators, when and from where. Append-only.",
-                "SchemaState": "A state that tenants' schemas are or were in; of this code's also the SQL that makes it.",
-                "Tenant": "A customer: one schema, one set of users, agents and memories, unseen by all others.",
+                "OperatorEvent": "An event of the operators' log: actor, action, subject, time and address. Append-only.",
+                "SchemaState": "A state of tenants' schemas. The state of this code also has the SQL that creates it.",
+                "Tenant": "A customer: one schema with its users, agents and memories, isolated from all others.",
                 "Worker": "A worker process that leases jobs, until it expires.",
-                "WorkspaceClaim": "That a workspace of a channel (a Slack team) is a tenant's. It can be one tenant's alone.",
+                "WorkspaceClaim": "The tenant of a workspace of a channel (a Slack team). A workspace has one tenant.",
             },
         ),
     ]

@@ -163,8 +163,8 @@ def _state_after_interruption(tenant: Tenant, to: str, is_settled: bool) -> str:
     if is_settled:
         return f"{UNCHANGED}: tenant {tenant.slug!r} is served from {tenant.server}; move it again"
     return (
-        f"Tenant {tenant.slug!r} may be held: the owner's worker ends the move when all servers"
-        f" answer, and so does move_tenant {tenant.slug} --to {to}"
+        f"Tenant {tenant.slug!r} may be held: the owner worker ends the move when all servers"
+        f" answer; so does move_tenant {tenant.slug} --to {to}"
     )
 
 
@@ -239,10 +239,10 @@ def _locked_on_all_servers(
         try:
             tenant.refresh_from_db()
         except Tenant.DoesNotExist:
-            raise UnknownTenant(f"tenant {tenant.slug!r} was deleted meanwhile") from None
+            raise UnknownTenant(f"tenant {tenant.slug!r} was deleted in the meantime") from None
         if (tenant.server, tenant.moving_to) != was:
             raise InvalidTenant(
-                f"tenant {tenant.slug!r} was moved meanwhile, and is on {tenant.server}"
+                f"tenant {tenant.slug!r} was moved in the meantime, and is on {tenant.server}"
             )
         yield
 
@@ -255,8 +255,8 @@ def _refuse(tenant: Tenant, to: str) -> None:
         raise InvalidTenant(f"the server {to!r} takes no new tenants (TENANT_DATABASES_CLOSED)")
     if tenant.migrated_to != recording().state:
         raise SchemaOutdated(
-            f"tenant {tenant.slug!r} is not as this version makes tenants: run `manage.py migrate"
-            f" --schema {tenant.slug}`, then move it"
+            f"tenant {tenant.slug!r} does not have all migrations of this version: run `manage.py"
+            f" migrate --schema {tenant.slug}`, then move it"
         )
     applied = "SELECT app, name FROM public.django_migrations"
     with session_on(MAIN) as main, session_on(to) as there:
@@ -286,7 +286,7 @@ def _drop_copy_begun(tenant: Tenant) -> None:
 def _refuse_existing_schema(tenant: Tenant, to: str) -> None:
     if _has_schema(tenant, to):
         raise InvalidTenant(
-            f"a schema {tenant.schema_name} exists on {to} already: see what it is, and rename or"
+            f"a schema {tenant.schema_name} exists on {to} already: check its content, rename or"
             " drop it, then move the tenant"
         )
 
@@ -305,7 +305,7 @@ def _switch(tenant: Tenant) -> None:
             raise KonstructError(
                 f"tenant {tenant.slug!r} has no schema {tenant.schema_name}, neither on"
                 f" {tenant.server} nor on {tenant.moving_to}: restore it from a backup"
-                + (f", or give its old copy that name again ({', '.join(left)})" if left else "")
+                + (f", or rename its old copy to that name ({', '.join(left)})" if left else "")
             )
         was = state_of_tenant(tenant)
         with transaction.atomic(using=MAIN):

@@ -138,8 +138,8 @@ class Transfer:
         here, there = (layout_of(each, self._schema) for each in (source, target))
         if here != there:
             raise CopyDiffers(
-                f"the schema of tenant {self._tenant.slug!r} is not what migrations make:"
-                f" {', '.join(sorted(here ^ there)[:5])} is in one of the two only. {UNCHANGED}"
+                f"the schema of tenant {self._tenant.slug!r} differs from its migrations:"
+                f" {', '.join(sorted(here ^ there)[:5])} is only in one of the two. {UNCHANGED}"
             )
 
     def _fill(self, source: Session, target: Session, tables: list[Table]) -> str:
@@ -167,7 +167,7 @@ class Transfer:
             run(target, f"ANALYZE {table.name}")
         for table in tables:
             if sums_of(source, table) != sums_of(target, table):
-                raise CopyDiffers(f"the copy of {table.name} is not equal to it. {UNCHANGED}")
+                raise CopyDiffers(f"the copy of {table.name} differs from the source. {UNCHANGED}")
         began = time.monotonic()
         for table in tables:
             changed_since(source, table, snapshot)
@@ -228,8 +228,8 @@ class Transfer:
         there = count_of(target, table)
         if there != count or lines_of(source, table, keys) != lines_of(target, table, keys):
             raise CopyDiffers(
-                f"the copy of {table.name} is not equal to it: {count} rows here, {there} there."
-                f" {UNCHANGED}"
+                f"the copy of {table.name} differs from the source: {count} rows here,"
+                f" {there} there. {UNCHANGED}"
             )
         self.rows += count
         self.changed += len(keys)
@@ -243,7 +243,7 @@ class Transfer:
         run(target, _PUT_OUTBOX, taken)
         left, come = (run(each, _SEE_OUTBOX, self._tenant.id)[0][0] for each in (source, target))
         if (left, come) != ("[]", taken):
-            raise CopyDiffers(f"the copy of the outbox is not equal to it. {UNCHANGED}")
+            raise CopyDiffers(f"the copy of the outbox differs from the source. {UNCHANGED}")
 
     def _leave(self, source: Session) -> None:
         """Rename the old schema, and revoke the application's access to it."""
@@ -286,7 +286,7 @@ def _lock(session: Session, tenant: Tenant, tables: list[Table]) -> None:
                 )
                 raise KonstructError(
                     f"tables of tenant {tenant.slug!r} are in use and were not free within"
-                    f" {LOCK_SECONDS} s: by Postgres backend {holders or '(gone by now)'} on"
+                    f" {LOCK_SECONDS} s: by Postgres backend {holders or '(disconnected)'} on"
                     f" {tenant.server}. {UNCHANGED}; wait for its end, or end it, and try again"
                 ) from error
             time.sleep(POLL_SECONDS)

@@ -52,7 +52,7 @@ POOL_WAIT: Final = histogram(
 )
 POOL_IN_USE: Final = level(
     "konstruct_pool_in_use",
-    "Connections of processes' pools that threads have.",
+    "Connections of the processes' pools in use.",
     server=tuple(settings.DATABASES),
 )
 POOL_WAITING: Final = level(

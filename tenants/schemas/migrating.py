@@ -369,7 +369,7 @@ def _locked(schema_name: str, error: OperationalError) -> dict[str, Any]:
     with suppress(DatabaseError):
         tenant_connection().set_schema_to_public()
         holders = ", ".join(str(pid) for pid in fetch_column(LOCK_HOLDERS, [schema_name]))
-        said = f"its tables are locked by Postgres backend {holders or '(gone by now)'}"
+        said = f"its tables are locked by Postgres backend {holders or '(disconnected)'}"
         return {"error": f"{said}; wait for its end, or end it, and migrate again", "locked": True}
     return {}
 

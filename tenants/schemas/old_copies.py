@@ -110,8 +110,8 @@ def _drop_left_over(tenant_id: UUID) -> int:
             if tenant is not None:
                 raise SchemaLeftOver(
                     f"a schema {name} exists on {server}, and tenant {tenant.slug!r} is on"
-                    f" {tenant.server}: see what it is, and drop it there, with the tenant's rows"
-                    " in public.tenants_job"
+                    f" {tenant.server}: check its content, and drop it there, with the tenant's"
+                    " rows in public.tenants_job"
                 )
             _drop(server, name)
             tenant_connection().set_schema(name)

@@ -17,11 +17,11 @@ export interface Call<T> {
   waitSeconds?: number;
   /** How long the server may write its answer. */
   streamSeconds?: number;
-  /** Return what the answer means. Throws if it is none of Konstruct. */
+  /** Return the result of a response. Throws if the response does not come from Konstruct. */
   parse: (text: string, headers: Headers) => T;
 }
 
-/** What a resource says of a request. */
+/** The description of a request. */
 export type Request = Omit<Call<unknown>, "method" | "path" | "parse">;
 
 /** A part of a list. */

@@ -10,7 +10,7 @@ export interface ClientOptions {
   url?: string;
   /** An API key, which decides the tenant; by default the environment's KONSTRUCT_API_KEY. */
   key?: string;
-  /** Seconds until an answer, beyond what a call itself waits; 30 by default. */
+  /** Seconds until a response, in addition to the wait of the call; 30 by default. */
   timeoutSeconds?: number;
   /** How often a request is sent again, if that is safe and may help; 3 by default. */
   maxRetries?: number;

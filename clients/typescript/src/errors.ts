@@ -1,5 +1,5 @@
 /**
- * What can go wrong: a class for each type of problem that the API knows. A problem that is newer
+ * Errors: a class for each type of problem of the API. A problem that is newer
  * than this client is thrown as the class of its status.
  */
 
@@ -56,7 +56,7 @@ export class Problem extends KonstructError {
 
   constructor(
     readonly document: ProblemDocument,
-    /** Seconds after which to try again, if the server said so. */
+    /** Seconds after which to try again, if the server sent them. */
     readonly retryAfter?: number,
   ) {
     const fields = (document.errors ?? []).filter((each) => each.detail !== document.detail);
@@ -75,7 +75,7 @@ export class BadRequest extends Problem {
   static override readonly kind: string = "bad-request";
 }
 
-/** Fields are wrong; `errors` says which, and what would be right. */
+/** Some fields are invalid. `errors` has the fields, with remedies. */
 export class InvalidFields extends BadRequest {
   static override readonly kind: string = "invalid-fields";
 }
@@ -185,7 +185,7 @@ export class NameTaken extends Conflict {
   static override readonly kind: string = "name-taken";
 }
 
-/** 412: somebody has changed it since it was read. */
+/** 412: it has changed since it was read. */
 export class ChangedSince extends Problem {
   static override readonly kind: string = "changed-since";
 }
@@ -230,7 +230,7 @@ export class UnknownAgent extends Unprocessable {
   static override readonly kind: string = "unknown-agent";
 }
 
-/** The user has said nothing in this thread. */
+/** The user has no messages in this thread. */
 export class UnknownThread extends Unprocessable {
   static override readonly kind: string = "unknown-thread";
 }
@@ -270,7 +270,7 @@ export class ServerError extends Problem {
   static override readonly kind: string = "internal-error";
 }
 
-/** 503: something that the API needs is not running, or all of it is busy. */
+/** 503: a service that the API needs is not running, or is overloaded. */
 export class Unavailable extends Problem {
   static override readonly kind: string = "unavailable";
 }

@@ -56,7 +56,7 @@ export function problemIn(document: ProblemDocument, retryAfter?: number): Probl
   return new found(document, retryAfter);
 }
 
-/** Return the seconds after which the server wants to be asked again, if it says so. */
+/** Return the seconds of the Retry-After header, if there is one. */
 export function retryAfterOf(headers: Headers): number | undefined {
   const value = headers.get("Retry-After")?.trim() ?? "";
   if (/^\d+$/.test(value)) return Number(value);

@@ -17,11 +17,11 @@ export interface Sending {
   fetch: typeof fetch;
 }
 
-// What may be gone when the same request comes again.
+// Objects that may not exist when the same request is repeated.
 const PASSING = new Set([408, 500, 502, 503, 504]);
 const FIRST_WAIT_SECONDS = 0.5;
 const MAX_WAIT_SECONDS = 8;
-// Codes of Node's errors for a connection that was never made. Browsers do not say why.
+// Codes of Node's errors for a connection that was never made. Browsers give no reason.
 const NEVER_SENT = new Set([
   "ECONNREFUSED",
   "EAI_AGAIN",
@@ -45,7 +45,7 @@ export class Sender {
     this.#sending = sending;
   }
 
-  /** Send a call; return what its answer means. */
+  /** Send a call, and return its result. */
   async send<T>(call: Call<T>, options: CallOptions): Promise<T> {
     const [text, headers] = await this.#exchange(call, options, async ({ response, deadline }) => {
       const text = await response.text();
@@ -55,7 +55,7 @@ export class Sender {
     try {
       return call.parse(text, headers);
     } catch (error) {
-      throw new KonstructError(`${this.#name(call)} was answered by something that is no Konstruct`, { cause: error });
+      throw new KonstructError(`${this.#name(call)}: the response does not come from Konstruct`, { cause: error });
     }
   }
 
@@ -116,12 +116,12 @@ export class Sender {
     if ("process" in globalThis) sent["User-Agent"] = `konstruct-client/${VERSION} typescript`;
     if (body) sent["Content-Type"] = "application/json";
     const address = `${url}/api/v1/${path}${search && `?${search}`}`;
-    // No cookies and no referrer: the key alone says who asks.
+    // No cookies and no referrer: only the key identifies the caller.
     const rest = { credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" } as const;
     return [address, { method, headers: sent, ...(body && { body: JSON.stringify(body) }), ...rest }];
   }
 
-  /** The address without parameters, which may hold what people said. */
+  /** The address without parameters, which may contain texts of people. */
   #name(call: Call<unknown>): string {
     return `${call.method} ${this.#sending.url}/api/v1/${call.path}`;
   }

@@ -45,7 +45,7 @@ export class Stream implements AsyncIterable<string> {
       }
       if (name === "message") {
         this.message = found as Message;
-        // Where nothing came piece by piece, the reply comes as a whole.
+        // Without pieces, the reply comes as a whole.
         if (!hasText && this.message.reply?.content) yield this.message.reply.content;
         return;
       }
@@ -90,7 +90,7 @@ function read(data: string): any {
     const found: unknown = JSON.parse(data);
     if (typeof found === "object" && found !== null) return found;
   } catch {
-    // Said below, without the text: it may hold what people said.
+    // The error below omits the text: it may contain texts of people.
   }
   throw new KonstructError("the stream has an event that is no JSON object");
 }

@@ -9,7 +9,7 @@ export type Message = Schemas["Message"];
 /** The id of an operation in the API's description. */
 export type Operation = keyof operations;
 
-/** What the metadata must be: `{ order: 17 }`, `{ order: { gte: 17 } }`. */
+/** Values of the metadata: `{ order: 17 }`, `{ order: { gte: 17 } }`. */
 export type Filters = Record<string, unknown>;
 
 type Part<T, Name extends string> = T extends { [key in Name]?: infer Inner } ? NonNullable<Inner> : never;
@@ -38,7 +38,7 @@ export type Row<O extends Operation> = Result<O> extends { results: (infer Item)
 export interface CallOptions {
   /** Ends the call, also while it waits before it is sent again. The call rejects with its reason. */
   signal?: AbortSignal;
-  /** Seconds until an answer, beyond what the call itself waits; by default the client's. */
+  /** Seconds until a response, in addition to the wait of the call; by default the client's. */
   timeoutSeconds?: number;
 }
 
@@ -50,6 +50,6 @@ export interface OnceOptions extends CallOptions {
 
 /** Options of calls that change what was read before. */
 export interface MatchOptions extends CallOptions {
-  /** The ETag of what was read: `ChangedSince` if it is another by now. */
+  /** The ETag that was read. Throws `ChangedSince` if it has changed. */
   ifMatch?: string;
 }

@@ -88,7 +88,7 @@ class AgentForm(forms.ModelForm):
         required=False,
         max_length=2000,
         widget=UnfoldAdminTextInputWidget,
-        help_text=_("For the list of versions: what you change, and why."),
+        help_text=_("For the list of versions: the change and its reason."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -150,12 +150,12 @@ class AgentAdmin(AuditedAdmin):
         ),
         _fieldset(
             _("Applications"),
-            _("What programs that use the OpenAI interface may set."),
+            _("Settings of programs that use the OpenAI interface."),
             "accepts_client_instructions",
         ),
         _fieldset(
             _("Tools and people"),
-            _("What it may do once the user has consented, and when a person answers instead."),
+            _("Tools that need the user's consent, and when a person answers instead."),
             *("tools", "escalate_on", "escalate_after_failures"),
         ),
         _fieldset(

@@ -53,7 +53,7 @@ class QuestionForm(NewRowForm, PageForm):
         strip=False,
         max_length=255,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
-        help_text=_("The name or the id of a person. Blank: nobody in particular."),
+        help_text=_("The name or the id of a person. Blank: no person."),
     )
     expected = forms.CharField(
         label=_("Expected words"),

@@ -72,7 +72,7 @@ class FactForm(MetadataForm, forms.ModelForm):
     """A fact. Its agent and its user are chosen when it is created."""
 
     agent_id = AgentField(
-        _("All agents"), help_text=_("The agent that knows it; none: all agents do.")
+        _("All agents"), help_text=_("The agent that knows the fact. Empty: all agents.")
     )
     user_id = UserField(help_text=_("The user that the fact is about. Empty: no user."))
 
@@ -134,7 +134,7 @@ class FactForm(MetadataForm, forms.ModelForm):
         other = existing_entry(entry)
         if other is not None and other.pk != self.instance.pk:
             self.add_error(
-                "content", gettext("Another fact of the same agent and user says just this.")
+                "content", gettext("Another fact of the same agent and user has the same text.")
             )
         return cleaned
 

@@ -90,7 +90,7 @@ class QuestionForm(PageForm):
         label=_("As of"),
         required=False,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
-        help_text=_("Only what was said until then."),
+        help_text=_("Only messages up to this time."),
     )
     kinds = forms.MultipleChoiceField(
         label=_("Kinds"),

@@ -28,13 +28,16 @@ from tenants.audit.models import Action
 FEATURES: Final = {
     "cosine": (_("meaning"), _("Cosine similarity of its most similar sentence.")),
     "lexical": (_("words"), _("Words in common, weighed by their rarity.")),
-    "coverage": (_("coverage"), _("Share of the question's words that it holds.")),
+    "coverage": (_("coverage"), _("Share of the question's words that it contains.")),
     "session": (_("conversation"), _("How well the best of the same conversation fit.")),
     "previous": (_("turn before"), _("Similarity of the turn before it.")),
     "following": (_("turn after"), _("How well the turn after it fits.")),
-    "fact": (_("fact"), _("Cosine similarity of the fact that rests on it.")),
-    "subject": (_("speaker"), _("1: said by whom the question names; -1: by another.")),
-    "time": (_("time"), _("1: the question asks when, and it holds a time.")),
+    "fact": (_("fact"), _("Cosine similarity of the fact that is based on it.")),
+    "subject": (
+        _("speaker"),
+        _("1: written by the person that the question names; -1: by another."),
+    ),
+    "time": (_("time"), _("1: the question asks for a time, and the memory contains one.")),
     "words": (_("length"), _("Logarithm of its number of words.")),
     "gap": (_("behind the best"), _("How far its score is below the best one.")),
     "unknown": (_("unknown words"), _("Share of the question's words that are in no message.")),
@@ -44,14 +47,14 @@ FEATURES: Final = {
     "scarcity": (_("few messages"), _("Higher, the fewer messages there are.")),
 }
 REASONS: Final = {
-    "excluded": _("The prompt holds it anyway."),
+    "excluded": _("It is already in the prompt."),
     "excluded: corrected fact": _("It states a fact that was corrected."),
     "excluded: message": _("It was excluded from recall."),
     "asks the same": _("It repeats the question and does not answer it."),
     "below the gate": _("It is probably not relevant to the question."),
     "over top_k": _("The limit on memories was reached by better ones."),
     "over the budget": _("The token budget was reached."),
-    "given as a fact": _("The prompt has the fact that rests on it."),
+    "given as a fact": _("The prompt has the fact that is based on it."),
 }
 SECTIONS: Final = {
     "system": _("Agent instructions"),

@@ -36,9 +36,7 @@ class RetentionForm(forms.ModelForm):
 
     agent_id = AgentField(
         ALL_OTHERS,
-        help_text=_(
-            "The agent whose conversations are removed; all others: agents without a rule."
-        ),
+        help_text=_("The agent of the rule. All others: agents without a rule."),
     )
     days = forms.IntegerField(
         label=_("Days"),

@@ -89,7 +89,7 @@ class MessageAdmin(MemoryAdmin):
     list_display = ("created_at", "agent", "user_id", "speaker", "channel", shortened)
     list_filter = (AgentFilter, UserFilter, "role", SourceFilter, "created_at")
     search_fields = ("content",)
-    search_help_text = _("Words that a message holds, in any form; a user's id; or a message's id.")
+    search_help_text = _("Words of a message, in any form; a user's id; or a message's id.")
     ordering = ("-number",)
     inlines = (PieceInline,)
     fields = (
@@ -222,13 +222,13 @@ class RecallEventAdmin(MemoryAdmin):
         """The time of the recall."""
         return gettext("%(milliseconds)s ms") % {"milliseconds": f"{event.milliseconds:.1f}"}
 
-    @display(description=_("Why it was said"))
+    @display(description=_("Sources of the reply"))
     def why(self, event: RecallEvent) -> SafeString | str:
         """A link to the reply and its sources."""
         if event.reply_id is None:
             return gettext("Recalled for no reply.")
         return link(
-            gettext("See the reply and what was recalled for it"),
+            gettext("See the reply and its recalled memories"),
             "conversation",
             event.reply_id,
             query={"why": event.reply_id},

@@ -30,12 +30,12 @@ PROBE: Final = 60
 SHORT: Final = 16
 MAX_SHOWN: Final = 400
 SIGNALS: Final = {
-    "meaning": _("A sentence of it is like the question."),
-    "words": _("It has words of the question, the rare ones most."),
-    "names": _("The question names who said it."),
-    "time": _("The question asks when, and it has a time."),
-    "conversation": _("The conversation around it fits the question."),
-    "fact": _("A fact that rests on it is like the question."),
+    "meaning": _("One of its sentences is similar to the question."),
+    "words": _("It has words of the question. Rare words count more."),
+    "names": _("The question names its author."),
+    "time": _("The question asks for a time, and it contains one."),
+    "conversation": _("Its conversation matches the question."),
+    "fact": _("A fact based on it is similar to the question."),
 }
 _STATES: Final = {
     FactState.SUPERSEDED: _("superseded since"),

@@ -60,7 +60,7 @@ class StateFilter(ChoiceFilter):
 class ToFilter(ChoiceFilter):
     """To a person, or to another agent."""
 
-    title = _("who answers")
+    title = _("answered by")
     parameter_name = "to"
     values = {"person": _("a person"), "agent": _("another agent")}
 
@@ -73,7 +73,7 @@ class AssignedFilter(ChoiceFilter):
 
     title = _("assigned")
     parameter_name = "assigned"
-    values = {"me": _("to me"), "none": _("to no one")}
+    values = {"me": _("to me"), "none": _("unassigned")}
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         if self.value() not in self.values:
@@ -102,7 +102,7 @@ class EscalationAdmin(AgentRowsAdmin):
 
     agent_columns = {"agent_name": "agent_id", "to_agent_name": "to_agent_id"}
 
-    @display(description=_("Who answers"))
+    @display(description=_("Answered by"))
     def to_whom(self, escalation: Any) -> str:
         """A person, or the agent that it was handed to."""
         if escalation.to_agent_id is None:
@@ -222,7 +222,7 @@ def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponse
     """Assign an escalation to a colleague, or to no user, and redirect to the page before."""
     found, to = _found(escalation_id), request.POST.get("to", "")
     was = row_state(found)
-    success = gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Assigned to no one.")
+    success = gettext("Assigned to %(to)s.") % {"to": to} if to else gettext("Unassigned.")
     with show_outcome(request, success), transaction.atomic():
         assigned = assign(found.pk, to=to)
         _note(request, Action.EDIT, found, before=was, after=row_state(assigned))

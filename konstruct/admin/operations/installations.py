@@ -107,7 +107,7 @@ class ConnectForm(PageForm):
     agent = forms.ModelChoiceField(
         Agent.objects.none(),
         label=_("Agent"),
-        help_text=_("Answers in the workspace, and remembers what is said to it there."),
+        help_text=_("Answers in the workspace, and remembers the messages that it receives there."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

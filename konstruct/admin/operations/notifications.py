@@ -83,7 +83,7 @@ class RecipientForm(forms.ModelForm):
         label=_("Quiet until"),
         required=False,
         widget=UnfoldAdminTimeWidget,
-        help_text=_("What has waited is sent at this time."),
+        help_text=_("Delayed notifications are sent at this time."),
     )
 
     class Meta:

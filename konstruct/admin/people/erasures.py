@@ -104,7 +104,7 @@ class ErasureRequestAdmin(ErasureAdmin):
     receipt_page, begun_column = "erasure_receipt", "progress"
     list_display = ("created_at", "user_id", "agent", "requested_by", "state", "done_at", "page")
     search_fields = ("=user_id",)
-    search_help_text = _("The id of a person, also of one who was erased.")
+    search_help_text = _("The id of a person, including erased ones.")
     fields = (
         *("user_id", "agent", "threads", "reason", "requested_by", "created_at"),
         *("state", "how_far", "last_error", "done_at", "page", "receipt"),

@@ -80,14 +80,14 @@ class LinkForm(PageForm):
     """The user to link to."""
 
     user_id = forms.CharField(
-        label=_("Speaks as the user"),
+        label=_("User"),
         max_length=MAX_ID_CHARACTERS,
         strip=False,
         validators=[ID_TEXT],
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
         help_text=_(
-            "The id of a user, as it stands under People. What was said before follows "
-            "within a minute or two, and cannot be taken apart again."
+            "The id of a user, as shown under People. Earlier messages are moved within two "
+            "minutes, and cannot be separated again."
         ),
     )
 
@@ -99,7 +99,7 @@ def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     form = LinkForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         user_id, was = form.cleaned_data["user_id"], row_state(identity)
-        success = gettext("Linked. What was said before follows in a moment.")
+        success = gettext("Linked. Earlier messages are moved in a moment.")
         with show_outcome(request, success, form=form, field="user_id"), transaction.atomic():
             linked = link(identity, user_id, by=actor_of(request).name)
             note_row(request, Action.LINK, linked, before=was, after=row_state(linked))
@@ -110,7 +110,7 @@ def link_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
         request,
         "konstruct/link_identity.html",
         of_workspace=identity.workspace and f" ({identity.workspace})",
-        title=gettext("Who is this?"),
+        title=gettext("Link to a user"),
         identity=identity,
         is_linked=identity.user_id != identity.own_id,
         form=form,
@@ -126,7 +126,7 @@ def unlink_page(request: HttpRequest, identity_id: UUID) -> HttpResponseBase:
     identity = get_object_or_404(ChannelIdentity, pk=identity_id)
     was, success = (
         row_state(identity),
-        gettext("It speaks for itself from now on. What was moved stays."),
+        gettext("It is a separate user from now on. Moved messages stay."),
     )
     with show_outcome(request, success), transaction.atomic():
         unlinked = unlink(identity)

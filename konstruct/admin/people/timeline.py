@@ -39,7 +39,7 @@ KINDS: Final = {
     EntryKind.ACCESS: _("Activity"),
 }
 LABELS: Final = {
-    (EntryKind.MESSAGE, "user"): _("said"),
+    (EntryKind.MESSAGE, "user"): _("wrote"),
     (EntryKind.MESSAGE, "assistant"): _("replied"),
     (EntryKind.RECALL, "recalled"): _("Recalled for"),
     (EntryKind.RECALL, "abstained"): _("Nothing recalled for"),

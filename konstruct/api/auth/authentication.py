@@ -1,4 +1,4 @@
-"""Who a request comes from: a program with an API key, or a tenant's admin with a session."""
+"""Authentication of a request: a program with an API key, or a tenant's admin with a session."""
 
 import json
 from collections.abc import Sequence

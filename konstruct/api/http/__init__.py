@@ -1,1 +1,1 @@
-"""What every endpoint shares: problem documents, pages, ETags, idempotency, schema, access log."""
+"""Shared parts of endpoints: problem documents, pages, ETags, idempotency, schema, access log."""

@@ -38,7 +38,7 @@ Position = list[str]
 
 
 class OfAgentAndUser(StrictSerializer):
-    """Filters of what belongs to an agent and a user."""
+    """Filters by agent and user."""
 
     agent = ChannelIdField(required=False, help_text="Only of this agent (name or id).")
     user_id = ChannelIdField(required=False, help_text="Only of this user.")

@@ -1,4 +1,4 @@
-"""The OpenAPI description: what all endpoints have in common, and the view that serves it."""
+"""The OpenAPI description: the common parts of all endpoints, and the view that serves it."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ class ProblemSerializer(serializers.Serializer):
     type = serializers.CharField(help_text="The kind of problem: stable, for programs.")
     title = serializers.CharField(help_text="The HTTP status in words.")
     status = serializers.IntegerField(help_text="The HTTP status.")
-    detail = serializers.CharField(help_text="What went wrong, for people.")
+    detail = serializers.CharField(help_text="Explanation for people.")
     instance = serializers.CharField(help_text="The path of the request.")
     request_id = serializers.CharField(help_text="Id of the request in the server's log.")
     errors = FieldErrorSerializer(  # type: ignore[assignment]  # a field of that name, not the property

@@ -45,7 +45,7 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        help_text="Which program uses it, for people.",
+                        help_text="Name of the program that uses it.",
                         max_length=120,
                         validators=[validators.ProhibitNullCharactersValidator()],
                     ),
@@ -76,7 +76,7 @@ class Migration(migrations.Migration):
                     "expires_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="From then on it opens nothing. Empty: it does not expire.",
+                        help_text="The key is refused from this time on. Empty: it does not expire.",
                         null=True,
                     ),
                 ),
@@ -99,7 +99,7 @@ class Migration(migrations.Migration):
                                 ),
                             ]
                         ),
-                        help_text="What it may do.",
+                        help_text="Scopes of the key.",
                         size=None,
                     ),
                 ),
@@ -108,7 +108,7 @@ class Migration(migrations.Migration):
                     models.ForeignKey(
                         blank=True,
                         db_index=False,
-                        help_text="The one agent that there is for this key. Empty: all of them.",
+                        help_text="The only agent that this key can use. Empty: all agents.",
                         null=True,
                         on_delete=deletion.PROTECT,
                         related_name="api_keys",
@@ -119,7 +119,7 @@ class Migration(migrations.Migration):
                     "user_id",
                     models.TextField(
                         blank=True,
-                        help_text="The one end user whom this key may speak for and read of. Empty: all of them.",
+                        help_text="The only end user that this key can write for and read. Empty: all users.",
                         null=True,
                         validators=[
                             validators.RegexValidator(
@@ -147,7 +147,7 @@ class Migration(migrations.Migration):
                         db_default="",
                         default="",
                         editable=False,
-                        help_text="Id of the person who made it. Empty: an operator's command made it.",
+                        help_text="Id of the person who created it. Empty: created by an operator's command.",
                     ),
                 ),
             ],
@@ -200,7 +200,7 @@ class Migration(migrations.Migration):
                     "digest",
                     models.CharField(help_text="SHA-256 of the request's body.", max_length=64),
                 ),
-                ("made", models.UUIDField(help_text="Id of what it made.")),
+                ("made", models.UUIDField(help_text="Id of the created object.")),
                 (
                     "created_at",
                     models.DateTimeField(
@@ -218,7 +218,7 @@ class Migration(migrations.Migration):
         CommentOnTables(
             tables={
                 "ApiKey": "A program's access to its tenant's API.",
-                "IdempotencyRecord": "What a POST with an Idempotency-Key made: the same again makes nothing. Append-only.",
+                "IdempotencyRecord": "The row that a POST with an Idempotency-Key created. Append-only.",
             },
         ),
     ]

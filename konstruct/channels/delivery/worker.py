@@ -19,7 +19,7 @@ from tenants.metrics import counter
 
 DELIVERIES: Final = counter(
     "konstruct_deliveries_total",
-    "Attempts to show a message in its channel, by what came of them.",
+    "Attempts to show a message in its channel, by outcome.",
     channel=channels,
     outcome=list(Outcome),
 )

@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                 ("channel", models.TextField(help_text="slack …")),
                 (
                     "address",
-                    models.JSONField(help_text="Where it is shown, in the channel's own terms."),
+                    models.JSONField(help_text="Where it is shown, in the channel's own format."),
                 ),
                 (
                     "posted",
@@ -61,14 +61,14 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default=models.Value([], output_field=models.JSONField()),
                         default=list,
-                        help_text="The posts that show it: their ids, and digests of what they show.",
+                        help_text="Posts that show it: their ids, and digests of their content.",
                     ),
                 ),
                 (
                     "intent",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="The post that was about to be made: it may stand though we do not know its id.",
+                        help_text="The post that was being created. It may exist in the channel with an unknown id.",
                         null=True,
                     ),
                 ),
@@ -76,7 +76,7 @@ class Migration(migrations.Migration):
                     "delivered_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="Since when the channel shows the message's present state. Empty: a job is to show it.",
+                        help_text="Since when the channel shows the current state of the message. Empty: a delivery is pending.",
                         null=True,
                     ),
                 ),
@@ -131,7 +131,7 @@ class Migration(migrations.Migration):
                 (
                     "bot_user_id",
                     models.CharField(
-                        help_text="Slack's id of our bot there, by which it is mentioned.",
+                        help_text="Slack's user id of the bot, used in mentions.",
                         max_length=255,
                     ),
                 ),
@@ -145,7 +145,7 @@ class Migration(migrations.Migration):
                             output_field=ArrayField(base_field=models.TextField(), size=None),
                         ),
                         default=list,
-                        help_text="What Slack lets the bot do.",
+                        help_text="OAuth scopes that Slack granted to the bot.",
                         size=None,
                     ),
                 ),
@@ -155,10 +155,10 @@ class Migration(migrations.Migration):
                         choices=[("connected", "Connected"), ("disconnected", "Disconnected")],
                         db_default="connected",
                         default="connected",
-                        help_text="A disconnected workspace is neither heard nor answered.",
+                        help_text="Events of a disconnected workspace are ignored.",
                     ),
                 ),
-                ("installed_by", models.TextField(help_text="Who connected it.")),
+                ("installed_by", models.TextField(help_text="The person who connected it.")),
                 (
                     "installed_at",
                     models.DateTimeField(
@@ -175,14 +175,17 @@ class Migration(migrations.Migration):
                 (
                     "ended_because",
                     models.TextField(
-                        blank=True, db_default="", default="", help_text="By whom, or by what."
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Reason of the disconnection.",
                     ),
                 ),
                 (
                     "agent",
                     models.ForeignKey(
                         db_index=False,
-                        help_text="Who answers there.",
+                        help_text="The agent that answers in this workspace.",
                         on_delete=deletion.PROTECT,
                         related_name="slack_installations",
                         to="orchestrator.agent",
@@ -249,7 +252,8 @@ class Migration(migrations.Migration):
                 (
                     "user_id",
                     models.TextField(
-                        help_text="Whose memory what they say becomes.", verbose_name="user"
+                        help_text="The user whose memory stores their messages.",
+                        verbose_name="user",
                     ),
                 ),
                 (
@@ -258,14 +262,14 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="What they are called there.",
+                        help_text="The person's name in Slack.",
                     ),
                 ),
                 (
                     "looked_up_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="When Slack was asked.",
+                        help_text="When the name was last read from Slack.",
                     ),
                 ),
             ],
@@ -288,13 +292,14 @@ class Migration(migrations.Migration):
                 (
                     "workspace",
                     models.TextField(
-                        help_text="Where in the channel. One after the other is taken in."
+                        help_text="The workspace in the channel. Its events are processed in order."
                     ),
                 ),
                 (
                     "key",
                     models.CharField(
-                        help_text="What it is once, however often it is told.", max_length=255
+                        help_text="Deduplication key: an event can arrive more than once.",
+                        max_length=255,
                     ),
                 ),
                 (
@@ -307,7 +312,8 @@ class Migration(migrations.Migration):
                 (
                     "event",
                     models.JSONField(
-                        db_column="heard", help_text="What was said, by whom, and where."
+                        db_column="heard",
+                        help_text="The event: the message, its sender and its place.",
                     ),
                 ),
             ],
@@ -355,7 +361,7 @@ class Migration(migrations.Migration):
                     "member",
                     models.ForeignKey(
                         db_index=False,
-                        help_text="What they do in Slack is recorded as this member, with this member's permissions.",
+                        help_text="Actions of this account have this member's permissions and are logged under this member's name.",
                         on_delete=deletion.DO_NOTHING,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
@@ -378,9 +384,9 @@ class Migration(migrations.Migration):
             tables={
                 "Arrival": "An event of a channel: stored before the channel is answered, removed when it is processed.",
                 "Delivery": "A message that is shown in a channel: where it is shown, and by which posts.",
-                "SlackInstallation": "A Slack workspace of the tenant's, the agent that answers there, and the right to speak.",
-                "SlackMember": "Which member of the team a Slack user is, so that they can answer users from Slack.",
-                "SlackUser": "What somebody is called in a Slack workspace, looked up now and then.",
+                "SlackInstallation": "A Slack workspace of the tenant, with its agent and the token of the bot.",
+                "SlackMember": "The Slack account of a member of the team, who can answer users from Slack.",
+                "SlackUser": "The name of a person in a Slack workspace, refreshed now and then.",
             },
         ),
     ]

@@ -95,5 +95,9 @@ def _body(digest: Digest) -> str:
     if len(digest.items) > MAX_ITEMS:
         lines.append(gettext("- and %(value)s more") % {"value": len(digest.items) - MAX_ITEMS})
     settings_page = f"{base_url()}/admin/orchestrator/notificationrecipient/"
-    lines += ["", gettext("Who gets what: %(settings_page)s") % {"settings_page": settings_page}]
+    lines += [
+        "",
+        gettext("Recipients of notifications: %(settings_page)s")
+        % {"settings_page": settings_page},
+    ]
     return "\n".join(lines)

@@ -67,7 +67,7 @@ MESSAGE_SCHEMA: dict[str, Any] = {
         "user_id": {
             "type": "string",
             "minLength": 1,
-            "description": "The user who spoke with the agent. Default: the request's `user_id`.",
+            "description": "The user of the conversation. Default: the request's `user_id`.",
         },
         "thread_id": {
             "type": "string",

@@ -120,7 +120,7 @@ class WaitingCallSerializer(serializers.Serializer):
 
     id = serializers.UUIDField()
     name = serializers.CharField(help_text="The tool.")
-    question = serializers.CharField(help_text="What to ask the user.")
+    question = serializers.CharField(help_text="The question to the user.")
     expires_at = serializers.DateTimeField(help_text="Deadline; after it the call is not executed.")
     url = serializers.URLField(help_text="The call, with its arguments.")
     decision_url = serializers.URLField(

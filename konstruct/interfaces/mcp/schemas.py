@@ -26,10 +26,8 @@ KINDS = ("fact", "message")
 class OwnerSerializer(StrictSerializer):
     """The owner of a memory. A key that is bound to an agent or a user need not name it."""
 
-    user_id = ChannelIdField(
-        required=False, help_text="Whom the memory is about: the id of a user."
-    )
-    agent = ChannelIdField(required=False, help_text="Name or id of the agent whose memory it is.")
+    user_id = ChannelIdField(required=False, help_text="Id of the user that the memory is about.")
+    agent = ChannelIdField(required=False, help_text="Name or id of the agent of the memory.")
 
 
 class RememberSerializer(OwnerSerializer):
@@ -42,7 +40,7 @@ class RememberSerializer(OwnerSerializer):
         "“Maria is allergic to walnuts.”",
     )
     metadata = CheckedObjectField(
-        check=values_of, required=False, help_text="Labels of yours, such as a topic."
+        check=values_of, required=False, help_text="Your own labels, such as a topic."
     )
 
 
@@ -64,8 +62,8 @@ class SearchSerializer(OwnerSerializer):
     preset = serializers.ChoiceField(
         choices=list(PRESETS),
         required=False,
-        help_text="How sure the search must be of the messages that it gives: precise gives fewer, "
-        "thorough more. Default: the agent's setting.",
+        help_text="How strictly messages are selected: precise returns fewer, thorough more. "
+        "Default: the agent's setting.",
     )
 
 
@@ -76,14 +74,14 @@ class ListSerializer(OwnerSerializer):
         required=False, default=20, min_value=1, max_value=MAX_RESULTS, help_text="Facts a page."
     )
     cursor = StrictCharField(
-        required=False, validators=[CURSOR_TEXT], help_text="The next_cursor of the page before."
+        required=False, validators=[CURSOR_TEXT], help_text="The next_cursor of the previous page."
     )
 
 
 class IdSerializer(StrictSerializer):
     """One memory."""
 
-    id = serializers.UUIDField(help_text="The id that remember, search or list gave.")
+    id = serializers.UUIDField(help_text="An id from remember, search or list.")
 
 
 class CorrectSerializer(IdSerializer):
@@ -100,11 +98,13 @@ class MemorySerializer(serializers.Serializer):
     """A fact, or a message of a conversation."""
 
     id = serializers.UUIDField()
-    kind = serializers.ChoiceField(choices=KINDS, help_text="fact: was stored; message: was said.")
+    kind = serializers.ChoiceField(
+        choices=KINDS, help_text="A stored fact, or a message of a conversation."
+    )
     content = serializers.CharField()
-    when = serializers.DateTimeField(help_text="Since when the fact is so; when it was said.")
+    when = serializers.DateTimeField(help_text="Start of the fact's validity; time of the message.")
     who = serializers.CharField(
-        allow_null=True, help_text="Whom the fact is about; who said the message."
+        allow_null=True, help_text="User of the fact; author of the message."
     )
 
 
@@ -140,9 +140,9 @@ class SimilarSerializer(serializers.Serializer):
 class RememberedSerializer(MemorySerializer):
     """A stored fact."""
 
-    created = serializers.BooleanField(help_text="false: the same text was remembered already.")
+    created = serializers.BooleanField(help_text="false: the same text was already stored.")
     similar = SimilarSerializer(
-        many=True, help_text="Facts that say nearly the same: correct or forget what is outdated."
+        many=True, help_text="Similar facts: correct or forget outdated ones."
     )
 
 

@@ -123,10 +123,10 @@ def _remember(caller: Caller, fields: dict[str, Any]) -> Outcome:
 
 
 def _remembered(stored: Stored) -> str:
-    verb = "Remembered" if stored.created else "This was remembered already"
+    verb = "Remembered" if stored.created else "This was already remembered"
     lines = [f"{verb}, as the fact {stored.memory_id}."]
     if stored.near_duplicates:
-        lines.append("Nearly the same is known; correct or forget what is not so any more:")
+        lines.append("Similar facts exist; correct or forget outdated ones:")
         lines += [f"- fact {near.memory_id}: {near.content}" for near in stored.near_duplicates]
     return "\n".join(lines)
 
@@ -168,7 +168,7 @@ def _nothing_found(policy: RecallPolicy | None, calibration: OwnCalibration) -> 
     if policy is not None:
         least = calibration.shown(policy.probability(policy.open_at))
         floors.append(f"the best message a probability of {least:.2f}")
-    return f"Nothing is remembered that answers this: {', '.join(floors)}. Ask in other words."
+    return f"No memory answers this: {', '.join(floors)}. Ask in other words."
 
 
 def _get(caller: Caller, fields: dict[str, Any]) -> Outcome:
@@ -210,7 +210,7 @@ def _list(caller: Caller, fields: dict[str, Any]) -> Outcome:
     text = _lines(results) or "No facts are remembered."
     following = pages.next_cursor()
     if following is not None:
-        text += f"\nThere are more: list again with cursor {following}"
+        text += f"\nThere are more facts: list again with cursor {following}"
     return Outcome({"results": results, "next_cursor": following}, text)
 
 
@@ -219,7 +219,7 @@ def _correct(caller: Caller, fields: dict[str, Any]) -> Outcome:
     fact = FACTS.update(
         fields["id"], required_tenant_id(), content=fields["content"], author=caller.author
     )
-    text = f"Corrected. The fact {fact.memory_id} now says: {fact.content}"
+    text = f"Corrected. The fact {fact.memory_id} is now: {fact.content}"
     return Outcome(_fact(fact), text, fact, before=before, after=row_state(fact))
 
 
@@ -298,10 +298,10 @@ _ALL: Final = (
     Tool(
         "remember",
         "Remember",
-        "Keep a fact about a user for later conversations: a preference, a decision, who somebody "
-        "is, what they work on. One fact a call, in a sentence that is clear by itself. The same "
-        "text twice is one fact. Facts that say nearly the same come back: correct or forget the "
-        "outdated one instead of keeping both.",
+        "Store a fact about a user for later conversations: a preference, a decision, a person, a "
+        "project. One fact per call, as a sentence that is clear by itself. The same text twice is "
+        "one fact. The result lists similar facts: correct or forget an outdated one instead of "
+        "keeping both.",
         takes=schemas.RememberSerializer,
         gives=schemas.RememberedSerializer,
         action=Action.CREATE,
@@ -310,10 +310,10 @@ _ALL: Final = (
     Tool(
         "search",
         "Search",
-        "Find what is remembered of a user: facts that were kept, and messages of earlier "
-        "conversations, each with when and who. Results that do not answer the question are left "
-        "out. Search before you answer what may depend on earlier conversations. The latest of two "
-        "that contradict each other is so now.",
+        "Search the memory of a user: stored facts, and messages of earlier conversations, with "
+        "time and person. Irrelevant results are left out. Search before you answer what may "
+        "depend on earlier conversations. If two results contradict each other, the later one is "
+        "valid.",
         takes=schemas.SearchSerializer,
         gives=schemas.ResultsSerializer,
         action=Action.SEARCH,
@@ -323,7 +323,7 @@ _ALL: Final = (
     Tool(
         "get",
         "Fetch",
-        "One memory by its id: a message in full, or a fact with what it said before.",
+        "Get a memory by its id: a full message, or a fact with its earlier versions.",
         takes=schemas.IdSerializer,
         gives=schemas.OneSerializer,
         action=Action.VIEW,
@@ -333,8 +333,8 @@ _ALL: Final = (
     Tool(
         "list",
         "List facts",
-        "All facts that are kept about a user, newest first, in pages. To find what bears on a "
-        "question, search instead.",
+        "List all facts about a user, newest first, in pages. To answer a question, use search "
+        "instead.",
         takes=schemas.ListSerializer,
         gives=schemas.PageSerializer,
         action=Action.LIST,
@@ -344,8 +344,8 @@ _ALL: Final = (
     Tool(
         "correct",
         "Correct a fact",
-        "Let a fact say something else from now on, because it changed or was wrong. What it said "
-        "before is kept as an earlier version.",
+        "Replace the text of a fact that changed or was wrong. The old text is kept as an earlier "
+        "version.",
         takes=schemas.CorrectSerializer,
         gives=schemas.MemorySerializer,
         action=Action.EDIT,
@@ -354,7 +354,7 @@ _ALL: Final = (
     Tool(
         "forget",
         "Forget a fact",
-        "Delete one fact with all its versions, for good, because the user asks for it. Messages "
+        "Permanently delete a fact with all its versions, because the user asks for it. Messages "
         "of earlier conversations stay.",
         takes=schemas.IdSerializer,
         gives=schemas.ForgottenSerializer,

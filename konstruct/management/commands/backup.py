@@ -81,7 +81,8 @@ class Command(KonstructCommand):
         )
         if not journal.is_kept():
             self.stderr.write(
-                "ERASURE_JOURNAL is not set: whom you erase from now on comes back with this backup"
+                "ERASURE_JOURNAL is not set: people who are erased from now on come back with this "
+                "backup"
             )
         if options["keep_days"] is not None:
             for path in remove_old(options["directory"], days=options["keep_days"]):

@@ -47,7 +47,7 @@ class Command(KonstructCommand):
             stopped = sum(not attempt.got_through for attempt in attempts)
             vias = Counter(attempt.via for attempt in attempts)
             by = ", ".join(f"{number} by {via}" for via, number in vias.items())
-            state = "holds" if stopped == len(attempts) else "BROKEN"
+            state = "intact" if stopped == len(attempts) else "BROKEN"
             self.stdout.write(f"{state} {layer}: {stopped} of {len(attempts)} stopped ({by})")
             for attempt in attempts:
                 if attempt.got_through or verbose:

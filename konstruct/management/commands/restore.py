@@ -108,8 +108,8 @@ class Command(KonstructCommand):
             raise UsageError("--parallel must be at least 1")
         if not journal.is_kept() and not options["without_journal"]:
             raise UsageError(
-                "ERASURE_JOURNAL is not set: whom you have erased since would come back. Set it, or"
-                " pass --without-journal and erase them again yourself"
+                "ERASURE_JOURNAL is not set: people who were erased since the backup would come "
+                "back. Set it, or pass --without-journal and erase them again yourself"
             )
         with only_one_restore(of_all=not options["tenant"]):
             if options["recovered_to"]:
@@ -123,8 +123,8 @@ class Command(KonstructCommand):
         entries = [] if options["without_journal"] else entries_since(manifest)
         if not (options["without_journal"] or manifest["keeps_journal"]):
             self.stderr.write(
-                "There was no journal of erasures when this backup was made: what was erased before"
-                " the journal began comes back"
+                "There was no journal of erasures when this backup was made: data that was erased "
+                "before the journal began comes back"
             )
         existing = Tenant.objects.filter(pk__in=[entry["id"] for entry in chosen])
         if slugs := sorted(existing.values_list("slug", flat=True)):
@@ -170,8 +170,8 @@ class Command(KonstructCommand):
             if pk in deleted:
                 if not options["undelete"]:
                     self.stdout.write(
-                        f"{tenant.slug} stays closed, for it was deleted: run delete_tenant again,"
-                        " or this command with --undelete"
+                        f"{tenant.slug} stays closed, because it was deleted: run delete_tenant"
+                        " again, or this command with --undelete"
                     )
                     continue
                 journal.append(tenant.pk, journal.RESTORED)
@@ -211,7 +211,7 @@ class Command(KonstructCommand):
             found = [entry for entry in found if entry["slug"] == options["tenant"]]
             if not found:
                 others = ", ".join(entry["slug"] for entry in manifest["tenants"][:10])
-                raise UsageError(f"the backup has no {options['tenant']!r}, but {others}")
+                raise UsageError(f"the backup has no tenant {options['tenant']!r}. It has {others}")
         if options["all"]:
             names = {entry["id"]: entry["slug"] for entry in found}
             done = self._left_out(names, options, backup=name_of(manifest))
@@ -223,7 +223,7 @@ class Command(KonstructCommand):
         if gone and options["tenant"]:
             raise UsageError(f"{gone[0]} was deleted after the backup was made: pass --undelete")
         for slug in gone:
-            self.stdout.write(f"{slug}: left out, for it was deleted (--undelete)")
+            self.stdout.write(f"{slug}: left out, because it was deleted (--undelete)")
         return [entry for entry in found if entry["slug"] not in gone]
 
     def _left_out(
@@ -234,8 +234,8 @@ class Command(KonstructCommand):
         found = sorted(names.keys() & settled.keys(), key=names.__getitem__)
         for pk in found:
             self.stdout.write(
-                f"{names[pk]}: left out, for an earlier run restored it at"
-                f" {shown_moment(settled[pk].isoformat())}, and what it got since would be lost"
+                f"{names[pk]}: left out, because an earlier run restored it at"
+                f" {shown_moment(settled[pk].isoformat())}, and later changes would be lost"
                 " (--again)"
             )
         return set(found)
@@ -245,7 +245,7 @@ class Command(KonstructCommand):
             return
         listed = ", ".join(slugs[:5]) + (f" and {len(slugs) - 5} more" if slugs[5:] else "")
         require_confirmation(
-            f"{listed}: what came after {shown_moment(moment)} is lost. Type {slugs[0]} to"
+            f"{listed}: changes after {shown_moment(moment)} are lost. Type {slugs[0]} to"
             " confirm: ",
             slugs[0],
             "not restored",
@@ -256,7 +256,7 @@ class Command(KonstructCommand):
             f"{place}{restored.tenant.slug} is as of {shown_moment(moment)}, and"
             f" {restored.tenant.state}: {restored.erasures} erasures repeated,"
             f" {restored.jobs_given_up}"
-            f" jobs given up for a person to look at, {restored.report.counts['to be embedded']}"
+            f" jobs failed for a person to check, {restored.report.counts['to be embedded']}"
             " messages"
         )
 
@@ -268,6 +268,6 @@ def _moment(text: str) -> datetime:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise UsageError(
-            f"--recovered-to: {text!r} is no time with a time zone, such as 2026-11-24T13:00:00Z"
+            f"--recovered-to: {text!r} is not a time with a time zone, such as 2026-11-24T13:00:00Z"
         )
     return moment

@@ -233,7 +233,7 @@ class Migration(migrations.Migration):
                             output_field=ArrayField(base_field=models.TextField(), size=None),
                         ),
                         default=list,
-                        help_text="Tools that the agent may use: remember_fact stores a fact about the user, who is asked first.",
+                        help_text="Tools that the agent may use. remember_fact stores a fact about the user, after the user consents.",
                         size=None,
                     ),
                 ),
@@ -514,7 +514,7 @@ class Migration(migrations.Migration):
                 (
                     "linked_by",
                     models.TextField(
-                        blank=True, db_default="", default="", help_text="Who linked them."
+                        blank=True, db_default="", default="", help_text="The person who linked it."
                     ),
                 ),
             ],
@@ -591,7 +591,7 @@ class Migration(migrations.Migration):
                             ("program", "a program"),
                             ("person", "a person in the admin"),
                         ],
-                        help_text="On whose account.",
+                        help_text="What opened the escalation: the user, a rule, an agent, a program or a person.",
                     ),
                 ),
                 (
@@ -622,7 +622,10 @@ class Migration(migrations.Migration):
                 (
                     "resolved_by",
                     models.TextField(
-                        blank=True, db_default="", default="", help_text="Who resolved it."
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The person who resolved it.",
                     ),
                 ),
                 (
@@ -744,18 +747,20 @@ class Migration(migrations.Migration):
                 (
                     "round",
                     models.PositiveSmallIntegerField(
-                        help_text="Which answer of the language model asked for it, from 0."
+                        help_text="Index of the model's answer that requested it, from 0."
                     ),
                 ),
                 (
                     "position",
-                    models.PositiveSmallIntegerField(help_text="Its place in that answer, from 0."),
+                    models.PositiveSmallIntegerField(
+                        help_text="Index of the call in that answer, from 0."
+                    ),
                 ),
-                ("call_id", models.TextField(help_text="What the language model calls it.")),
+                ("call_id", models.TextField(help_text="Id of the call, from the language model.")),
                 ("name", models.TextField(help_text="The tool.", verbose_name="tool")),
                 (
                     "arguments",
-                    models.JSONField(help_text="What it is to be done with, as it was asked for."),
+                    models.JSONField(help_text="Arguments of the call, as requested."),
                 ),
                 (
                     "question",
@@ -775,7 +780,7 @@ class Migration(migrations.Migration):
                             ("done", "done"),
                             ("failed", "failed"),
                         ],
-                        help_text="How far it is.",
+                        help_text="State of the call.",
                     ),
                 ),
                 (
@@ -801,7 +806,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Who decided it, and through which channel.",
+                        help_text="The author and the channel of the decision.",
                     ),
                 ),
                 (
@@ -823,7 +828,7 @@ class Migration(migrations.Migration):
                     "message",
                     models.ForeignKey(
                         db_index=False,
-                        help_text="The message that it is to help to answer.",
+                        help_text="The message that the agent answers.",
                         on_delete=deletion.PROTECT,
                         related_name="tool_calls",
                         to="memory.message",
@@ -907,14 +912,22 @@ class Migration(migrations.Migration):
                         serialize=False,
                     ),
                 ),
-                ("from_user", models.TextField(help_text="As whom it was said.")),
-                ("user_id", models.TextField(help_text="Whose it becomes.", verbose_name="user")),
-                ("requested_by", models.TextField(help_text="Who linked the two.")),
+                (
+                    "from_user",
+                    models.TextField(help_text="The user that the messages belonged to."),
+                ),
+                (
+                    "user_id",
+                    models.TextField(
+                        help_text="The user that the messages are moved to.", verbose_name="user"
+                    ),
+                ),
+                ("requested_by", models.TextField(help_text="The person who linked the users.")),
                 (
                     "created_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="When that was.",
+                        help_text="When the users were linked.",
                     ),
                 ),
                 (
@@ -932,7 +945,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Why it could not be finished yet.",
+                        help_text="Error of the last attempt.",
                     ),
                 ),
                 (
@@ -974,14 +987,14 @@ class Migration(migrations.Migration):
                 (
                     "attempts",
                     models.PositiveIntegerField(
-                        db_default=0, default=0, help_text="How often it was begun."
+                        db_default=0, default=0, help_text="Number of attempts."
                     ),
                 ),
                 (
                     "begun_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="When a worker began with it; empty when none is at work.",
+                        help_text="Start of the current attempt. Empty: no attempt is running.",
                         null=True,
                     ),
                 ),
@@ -991,20 +1004,20 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Why it failed last, for programs.",
+                        help_text="Code of the last error.",
                     ),
                 ),
                 (
                     "last_error",
                     models.TextField(
-                        blank=True, db_default="", default="", help_text="Why it failed last."
+                        blank=True, db_default="", default="", help_text="Text of the last error."
                     ),
                 ),
                 (
                     "due_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="From when on it may be tried (again).",
+                        help_text="Earliest time of the next attempt.",
                     ),
                 ),
                 (
@@ -1012,7 +1025,7 @@ class Migration(migrations.Migration):
                     models.DateTimeField(
                         blank=True,
                         db_default=Now(),
-                        help_text="From when on a worker may claim it; empty while it waits for a person.",
+                        help_text="Earliest time at which a worker may claim it. Empty: it waits for a person.",
                         null=True,
                     ),
                 ),
@@ -1020,7 +1033,7 @@ class Migration(migrations.Migration):
                     "failed_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="When it was given up; empty while it is still tried.",
+                        help_text="When it failed for good. Empty: it is still retried.",
                         null=True,
                     ),
                 ),
@@ -1029,20 +1042,20 @@ class Migration(migrations.Migration):
                     models.TextField(
                         blank=True,
                         choices=[
-                            ("", "nobody"),
+                            ("", "not held"),
                             ("person", "a person, who answers in this thread"),
                             ("consent", "the user's consent to a tool call"),
                         ],
                         db_default="",
                         default="",
-                        help_text="Whom it waits for: a person, or the user's consent; empty while it is tried.",
+                        help_text="Why the reply waits: for a person, or for the user's consent. Empty: it does not wait.",
                     ),
                 ),
                 (
                     "created_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="When it was put here.",
+                        help_text="When it was enqueued.",
                     ),
                 ),
             ],
@@ -1225,7 +1238,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Who requested it. Empty: the platform.",
+                        help_text="The person or key that requested it. Empty: the platform.",
                     ),
                 ),
                 (
@@ -1371,9 +1384,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "purpose",
-                    models.TextField(
-                        help_text="What the call is for, such as reply or extraction."
-                    ),
+                    models.TextField(help_text="Purpose of the call, such as reply or extraction."),
                 ),
                 (
                     "model",
@@ -1481,7 +1492,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Of the calls, such as reply.",
+                        help_text="Purpose of the calls, such as reply.",
                     ),
                 ),
                 (
@@ -1496,7 +1507,9 @@ class Migration(migrations.Migration):
                 (
                     "slot",
                     models.PositiveSmallIntegerField(
-                        db_default=0, default=0, help_text="Which of the rows that are added up."
+                        db_default=0,
+                        default=0,
+                        help_text="Index of the row. The rows of a day are added up.",
                     ),
                 ),
                 (
@@ -1733,7 +1746,7 @@ class Migration(migrations.Migration):
                     models.TextField(help_text="person, or program with an API key."),
                 ),
                 ("reviewer_id", models.TextField(help_text="Id of the person, or of the API key.")),
-                ("reviewer_name", models.TextField(help_text="Their name at that time.")),
+                ("reviewer_name", models.TextField(help_text="Name of the reviewer at that time.")),
                 (
                     "created_at",
                     models.DateTimeField(
@@ -1853,7 +1866,7 @@ class Migration(migrations.Migration):
                     "member_id",
                     models.BigIntegerField(
                         blank=True,
-                        help_text="Id of the member of the team. Empty: of all others.",
+                        help_text="Id of the member of the team. Empty: the default of all others.",
                         null=True,
                     ),
                 ),
@@ -1947,7 +1960,7 @@ class Migration(migrations.Migration):
                                 ("quota_reached", "A quota is reached, or nearly"),
                             ]
                         ),
-                        help_text="What is notified.",
+                        help_text="Events that cause a notification.",
                         size=None,
                     ),
                 ),
@@ -1956,8 +1969,8 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         db_default=15,
                         default=15,
-                        help_text="After how many minutes a user waits too long for a person, a tool call for consent, and an erasure for its end.",
-                        verbose_name="minutes that are too long",
+                        help_text="Maximum wait in minutes: of a user for a person, of a tool call for consent, of an erasure for its end.",
+                        verbose_name="maximum wait in minutes",
                     ),
                 ),
                 (
@@ -1965,7 +1978,7 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         db_default=20,
                         default=20,
-                        help_text="From how many proposed facts on, once a day (UTC).",
+                        help_text="Minimum number of proposed facts, at most one notification a day (UTC).",
                         verbose_name="proposed facts",
                     ),
                 ),
@@ -1974,7 +1987,7 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         db_default=5,
                         default=5,
-                        help_text="At most one notification in so many minutes, which lists all that is new. 0: at once.",
+                        help_text="At most one notification in this many minutes, with all new events. 0: immediately.",
                         verbose_name="minutes between two notifications",
                     ),
                 ),
@@ -1989,7 +2002,9 @@ class Migration(migrations.Migration):
                 (
                     "quiet_until",
                     models.TimeField(
-                        blank=True, help_text="… until this one. It is sent then.", null=True
+                        blank=True,
+                        help_text="… until this time. Delayed notifications are sent then.",
+                        null=True,
                     ),
                 ),
                 (
@@ -1997,7 +2012,7 @@ class Migration(migrations.Migration):
                     models.TextField(
                         db_default="UTC",
                         default="UTC",
-                        help_text="Of these times, such as Europe/Berlin.",
+                        help_text="Time zone of the quiet hours, such as Europe/Berlin.",
                     ),
                 ),
                 (
@@ -2005,7 +2020,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Include what the user wrote last. Otherwise there is a link, and nothing of a conversation.",
+                        help_text="Include the user's last message. Otherwise a notification has only a link.",
                         verbose_name="include the question",
                     ),
                 ),
@@ -2032,7 +2047,7 @@ class Migration(migrations.Migration):
                     models.DateTimeField(
                         db_default=Now(),
                         editable=False,
-                        help_text="Since when. Jobs that failed before are not notified.",
+                        help_text="Time of creation. Jobs that failed earlier cause no notification.",
                     ),
                 ),
                 (
@@ -2116,7 +2131,7 @@ class Migration(migrations.Migration):
                             ("review_queue", "Many proposed facts wait for a review"),
                             ("quota_reached", "A quota is reached, or nearly"),
                         ],
-                        help_text="Of what.",
+                        help_text="The event.",
                     ),
                 ),
                 (
@@ -2136,7 +2151,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="The user that it is about.",
+                        help_text="The user of the event.",
                         verbose_name="user",
                     ),
                 ),
@@ -2144,14 +2159,14 @@ class Migration(migrations.Migration):
                     "created_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="When it was noticed.",
+                        help_text="When the event was detected.",
                     ),
                 ),
                 (
                     "batch",
                     models.UUIDField(
                         blank=True,
-                        help_text="Those that are sent together. Empty: not yet begun.",
+                        help_text="Id of the notifications that are sent together. Empty: not scheduled yet.",
                         null=True,
                     ),
                 ),
@@ -2163,7 +2178,7 @@ class Migration(migrations.Migration):
                     "recipient",
                     models.ForeignKey(
                         db_index=False,
-                        help_text="Who.",
+                        help_text="The recipient.",
                         on_delete=deletion.CASCADE,
                         to="orchestrator.notificationrecipient",
                     ),
@@ -2463,25 +2478,25 @@ class Migration(migrations.Migration):
         *protect_tables(PRIVILEGES),
         CommentOnTables(
             tables={
-                "Agent": "An AI agent of a tenant: who it is, which model speaks for it, and how it remembers.",
+                "Agent": "An AI agent of a tenant: its identity, language model and memory settings.",
                 "AgentVersion": "The settings of an agent after a change. Never changed.",
-                "AnswerOptions": "What the program that sent a message asks of its answer, until there is one.",
-                "ChannelIdentity": "Somebody as a channel knows them, and the user whose memory what they say becomes.",
+                "AnswerOptions": "Options for the answer, given by the program that sent the message; kept until the answer.",
+                "ChannelIdentity": "An account of a channel, and the user that owns its memory.",
                 "DailyActivity": "Counts of one ended day (UTC), agent and channel.",
-                "Escalation": "That a person or another agent answers in a thread, from when it was opened until it ends.",
-                "ExtractionCursor": "Up to which message facts were extracted from a conversation.",
+                "Escalation": "A period in which a person or another agent answers in a thread.",
+                "ExtractionCursor": "The last message of a conversation from which facts were extracted.",
                 "ExtractionRun": "One request for the facts of a part of a conversation, with its answer and its result.",
-                "HistoryMerge": "That what was said as one user is to become another's. The owner's process does it.",
-                "DailyUsage": "What was used on a day: messages, memories, calls, tokens, money.",
+                "HistoryMerge": "A request to move the memory of one user to another. The owner's process does it.",
+                "DailyUsage": "Counts of one day (UTC), in several rows that are added up.",
                 "ModelCall": "A request to a language model, recorded before it is sent.",
-                "Notification": "That a recipient is notified of an event, once. It has nothing of what was said.",
-                "NotificationRecipient": "A person or a Slack channel, of what they are notified, and when.",
-                "QuestionAnswer": "What an agent answers to a saved question in one of its versions.",
+                "Notification": "A notification of a recipient about an event, once. It has no content of messages.",
+                "NotificationRecipient": "A person or a Slack channel that receives notifications, with its events and times.",
+                "QuestionAnswer": "An agent's answer to a saved question, by one version of the agent.",
                 "ReplyReview": "A reviewer's mark on a reply. A reviewer has one mark on each reply.",
                 "SavedQuestion": "A question that an agent is asked again after each change.",
                 "SavedView": "The filters and the order of a list, for one member of the team or for all of them.",
-                "TeamTimeZone": "The time zone of a member of the team, or of all who have chosen none.",
-                "ToolCall": "Something that an agent asked to do while it answered a message.",
+                "TeamTimeZone": "The time zone of a member of the team, or the default of all others.",
+                "ToolCall": "A tool call that an agent requested while it answered a message.",
             },
         ),
     ]

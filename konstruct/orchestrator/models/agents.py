@@ -167,16 +167,16 @@ class FactReview(models.TextChoices):
 
 
 class HeldFor(models.TextChoices):
-    """For whom a message with a held reply waits."""
+    """The reason why a reply is held."""
 
-    NOBODY = "", "nobody"
+    NOBODY = "", "not held"
     PERSON = "person", "a person, who answers in this thread"
     CONSENT = "consent", "the user's consent to a tool call"
     PROGRAM = "program", "the program that sent it, which has the tools that were called"
 
 
 class Agent(TenantModel):
-    """An AI agent of a tenant: who it is, which model speaks for it, and how it remembers."""
+    """An AI agent of a tenant: its identity, language model and memory settings."""
 
     id = random_id()
     name = models.CharField(
@@ -264,8 +264,8 @@ class Agent(TenantModel):
     )
     tools = text_list(
         blank=True,
-        help_text="Tools that the agent may use: remember_fact stores a fact about the user, who "
-        "is asked first.",
+        help_text="Tools that the agent may use. remember_fact stores a fact about the user, "
+        "after the user consents.",
     )
     escalate_on = text_list(
         blank=True,
@@ -437,7 +437,8 @@ class PendingReply(TenantModel, JobColumns):
     held_for = choice(
         HeldFor.NOBODY,
         blank=True,
-        help_text="Whom it waits for: a person, or the user's consent; empty while it is tried.",
+        help_text="Why the reply waits: for a person, or for the user's consent. Empty: it does "
+        "not wait.",
     )
 
     objects = PendingReplyQuerySet.as_manager()

@@ -45,7 +45,7 @@ _MERGE_ESCALATIONS: Final = """
 
 
 class Escalation(AgentUserModel):
-    """That a person or another agent answers in a thread, from when it was opened until it ends.
+    """A period in which a person or another agent answers in a thread.
 
     `agent_id` is the thread's own agent, to which its messages are addressed. The truth of it: what
     the cache has of it (`escalation_status_key`) is a copy.
@@ -79,7 +79,10 @@ class Escalation(AgentUserModel):
     from_agent_id = optional_id(
         "from agent", help_text="The previous agent, which can get the conversation back."
     )
-    opened_by = models.TextField(choices=OpenedBy, help_text="On whose account.")
+    opened_by = models.TextField(
+        choices=OpenedBy,
+        help_text="What opened the escalation: the user, a rule, an agent, a program or a person.",
+    )
     opened_by_name = optional_text(help_text="The name of the program or person.")
     reason = models.TextField(help_text="The reason.")
     opened_at = models.DateTimeField(db_default=Now(), help_text="When it was opened.")
@@ -87,7 +90,7 @@ class Escalation(AgentUserModel):
         help_text="Username of the colleague to whom it is assigned; empty: unassigned."
     )
     resolved_at = optional_time(help_text="When it was resolved; empty while it is open.")
-    resolved_by = optional_text(help_text="Who resolved it.")
+    resolved_by = optional_text(help_text="The person who resolved it.")
     note = optional_text(help_text="Note on the outcome, for the record.")
     outcome = choice(
         Outcome.OPEN,

@@ -62,7 +62,7 @@ class ExtractionCursorQuerySet(models.QuerySet):
 
 
 class ExtractionCursor(AgentUserModel):
-    """Up to which message facts were extracted from a conversation.
+    """The last message of a conversation from which facts were extracted.
 
     The job of the kind "extraction" has its id as a key.
     """
@@ -119,7 +119,9 @@ class ExtractionRun(AgentUserModel):
         models.UUIDField(), help_text="The messages that were processed, in their order."
     )
     replay_of = optional_id(help_text="The run that this one replays.")
-    requested_by = optional_text(help_text="Who requested it. Empty: the platform.")
+    requested_by = optional_text(
+        help_text="The person or key that requested it. Empty: the platform."
+    )
     model = optional_text(help_text="The language model. Empty: the rules.")
     endpoint = optional_text(help_text="Address of the language model.")
     response_format = optional_text(
@@ -186,7 +188,7 @@ class ModelCall(TenantModel):
 
     id = random_id()
     agent_id = optional_id("agent", help_text="The agent.")
-    purpose = models.TextField(help_text="What the call is for, such as reply or extraction.")
+    purpose = models.TextField(help_text="Purpose of the call, such as reply or extraction.")
     model = models.TextField(blank=True, default="", help_text="The language model.")
     requests = models.PositiveSmallIntegerField(
         default=1,

@@ -35,7 +35,7 @@ class ChannelIdentity(TenantModel):
     name = optional_text(help_text="The sender's name in the channel.")
     created_at = models.DateTimeField(db_default=Now(), help_text="Time of the first message.")
     linked_at = optional_time(help_text="When the identity was linked to another user.")
-    linked_by = optional_text(help_text="Who linked them.")
+    linked_by = optional_text(help_text="The person who linked it.")
 
     objects = ChannelIdentityQuerySet.as_manager()
 
@@ -78,12 +78,12 @@ class HistoryMerge(TenantModel):
     """A request to move the memory of one user to another. The owner's process does it."""
 
     id = random_id()
-    from_user = models.TextField(help_text="As whom it was said.")
-    user_id = models.TextField("user", help_text="Whose it becomes.")
-    requested_by = models.TextField(help_text="Who linked the two.")
-    created_at = models.DateTimeField(db_default=Now(), help_text="When that was.")
+    from_user = models.TextField(help_text="The user that the messages belonged to.")
+    user_id = models.TextField("user", help_text="The user that the messages are moved to.")
+    requested_by = models.TextField(help_text="The person who linked the users.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When the users were linked.")
     moved = json_object(blank=True, help_text="How much was moved, by table.")
-    last_error = optional_text(help_text="Why it could not be finished yet.")
+    last_error = optional_text(help_text="Error of the last attempt.")
     done_at = optional_time(help_text="When it was done.")
 
     objects = HistoryMergeQuerySet.as_manager()

@@ -56,7 +56,7 @@ class NotificationRecipientQuerySet(models.QuerySet["NotificationRecipient"]):
 
 
 class NotificationRecipient(TenantModel):
-    """A person or a Slack channel, of what they are notified, and when.
+    """A person or a Slack channel that receives notifications, with its events and times.
 
     The job of the kind "notification" has its id as a key.
     """
@@ -82,43 +82,49 @@ class NotificationRecipient(TenantModel):
         max_length=50,
         help_text="Slack's id of the channel, such as C024BE7LR. Invite the bot to it.",
     )
-    events = ArrayField(models.TextField(choices=Event), help_text="What is notified.")
+    events = ArrayField(
+        models.TextField(choices=Event), help_text="Events that cause a notification."
+    )
     wait_minutes = number(
         15,
-        "minutes that are too long",
-        help_text="After how many minutes a user waits too long for a person, a tool call for"
-        " consent, and an erasure for its end.",
+        "maximum wait in minutes",
+        help_text="Maximum wait in minutes: of a user for a person, of a tool call for consent, "
+        "of an erasure for its end.",
     )
     review_threshold = number(
-        20, "proposed facts", help_text="From how many proposed facts on, once a day (UTC)."
+        20,
+        "proposed facts",
+        help_text="Minimum number of proposed facts, at most one notification a day (UTC).",
     )
     digest_minutes = number(
         5,
         "minutes between two notifications",
-        help_text="At most one notification in so many minutes, which lists all that is new. 0: at"
-        " once.",
+        help_text="At most one notification in this many minutes, with all new events. 0: "
+        "immediately.",
     )
     quiet_from = models.TimeField(
         null=True, blank=True, help_text="Nothing is sent from this time of day on …"
     )
     quiet_until = models.TimeField(
-        null=True, blank=True, help_text="… until this one. It is sent then."
+        null=True, blank=True, help_text="… until this time. Delayed notifications are sent then."
     )
     time_zone = models.TextField(
-        default="UTC", db_default="UTC", help_text="Of these times, such as Europe/Berlin."
+        default="UTC",
+        db_default="UTC",
+        help_text="Time zone of the quiet hours, such as Europe/Berlin.",
     )
     includes_question = flag(
         "include the question",
         default=False,
-        help_text="Include what the user wrote last. Otherwise there is a link, and nothing of a"
-        " conversation.",
+        help_text="Include the user's last message. Otherwise a notification has only a link.",
     )
     is_active = flag("active", default=True, help_text="Whether anything is sent.")
     last_sent_at = optional_time(editable=False, help_text="When a notification was sent last.")
     created_at = models.DateTimeField(
-        db_default=Now(), editable=False, help_text="Since when. Jobs that failed before are not"
-        " notified.",
-    )  # fmt: skip
+        db_default=Now(),
+        editable=False,
+        help_text="Time of creation. Jobs that failed earlier cause no notification.",
+    )
 
     objects = NotificationRecipientQuerySet.as_manager()
 
@@ -197,15 +203,17 @@ class Notification(TenantModel):
 
     id = random_id()
     recipient = models.ForeignKey(
-        NotificationRecipient, on_delete=models.CASCADE, db_index=False, help_text="Who."
+        NotificationRecipient, on_delete=models.CASCADE, db_index=False, help_text="The recipient."
     )
-    event = models.TextField(choices=Event, help_text="Of what.")
+    event = models.TextField(choices=Event, help_text="The event.")
     subject_id = models.UUIDField(help_text="The escalation, tool call, job or erasure.")
     occurred_at = models.DateTimeField(help_text="When it began.")
     agent_id = optional_id("agent", help_text="The agent.")
-    user_id = optional_text("user", help_text="The user that it is about.")
-    created_at = models.DateTimeField(db_default=Now(), help_text="When it was noticed.")
-    batch = optional_id(help_text="Those that are sent together. Empty: not yet begun.")
+    user_id = optional_text("user", help_text="The user of the event.")
+    created_at = models.DateTimeField(db_default=Now(), help_text="When the event was detected.")
+    batch = optional_id(
+        help_text="Id of the notifications that are sent together. Empty: not scheduled yet."
+    )
     sent_at = optional_time(help_text="When it was sent.")
 
     objects = NotificationQuerySet.as_manager()

@@ -32,7 +32,7 @@ class ReplyReview(AgentUserModel):
     note = optional_text(help_text="The reviewer's note; may be empty.")
     reviewer_kind = models.TextField(help_text="person, or program with an API key.")
     reviewer_id = models.TextField(help_text="Id of the person, or of the API key.")
-    reviewer_name = models.TextField(help_text="Their name at that time.")
+    reviewer_name = models.TextField(help_text="Name of the reviewer at that time.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When the mark was set.")
 
     personal_data = PersonalData(

@@ -8,11 +8,13 @@ from tenants.personal_data import NoPersonalData
 
 
 class TeamTimeZone(TenantModel):
-    """The time zone of a member of the team, or of all who have chosen none."""
+    """The time zone of a member of the team, or the default of all others."""
 
     id = random_id()
     member_id = models.BigIntegerField(
-        null=True, blank=True, help_text="Id of the member of the team. Empty: of all others."
+        null=True,
+        blank=True,
+        help_text="Id of the member of the team. Empty: the default of all others.",
     )
     name = models.TextField(help_text="The time zone, such as Europe/Berlin.")
 

@@ -61,7 +61,7 @@ class ToolCall(AgentUserModel):
         on_delete=models.PROTECT,
         related_name="tool_calls",
         db_index=False,
-        help_text="The message that it is to help to answer.",
+        help_text="The message that the agent answers.",
     )
     thread_id = models.TextField("thread", help_text="The conversation of the message.")
     asked_by_id = optional_id(
@@ -70,22 +70,24 @@ class ToolCall(AgentUserModel):
         "The call is executed for that agent.",
     )
     round = models.PositiveSmallIntegerField(
-        help_text="Which answer of the language model asked for it, from 0."
+        help_text="Index of the model's answer that requested it, from 0."
     )
-    position = models.PositiveSmallIntegerField(help_text="Its place in that answer, from 0.")
+    position = models.PositiveSmallIntegerField(
+        help_text="Index of the call in that answer, from 0."
+    )
     content = optional_text(
         "text before",
         help_text="The agent's text before the call; with the first call of an answer.",
     )
-    call_id = models.TextField(help_text="What the language model calls it.")
+    call_id = models.TextField(help_text="Id of the call, from the language model.")
     name = models.TextField("tool", help_text="The tool.")
-    arguments = models.JSONField(help_text="What it is to be done with, as it was asked for.")
+    arguments = models.JSONField(help_text="Arguments of the call, as requested.")
     question = optional_text(help_text="The question to the user.")
-    state = models.TextField(choices=ToolCallState, help_text="How far it is.")
+    state = models.TextField(choices=ToolCallState, help_text="State of the call.")
     created_at = models.DateTimeField(db_default=Now(), help_text="When it was requested.")
     expires_at = models.DateTimeField(help_text="Deadline for the consent or the program's result.")
     decided_at = optional_time(help_text="When it was decided.")
-    decided_by = optional_text(help_text="Who decided it, and through which channel.")
+    decided_by = optional_text(help_text="The author and the channel of the decision.")
     done_at = optional_time(help_text="When it was done, or failed.")
     result = optional_text(help_text="The result that the language model received.")
 

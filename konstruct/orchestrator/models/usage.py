@@ -19,10 +19,10 @@ class DailyUsage(TenantModel):
     id = random_id()
     day = models.DateField(help_text="The day (UTC).")
     agent_id = optional_id("agent", help_text="The agent of calls of language models.")
-    purpose = optional_text(help_text="Of the calls, such as reply.")
+    purpose = optional_text(help_text="Purpose of the calls, such as reply.")
     model = optional_text(help_text="The language model that was called.")
     slot = models.PositiveSmallIntegerField(
-        default=0, db_default=0, help_text="Which of the rows that are added up."
+        default=0, db_default=0, help_text="Index of the row. The rows of a day are added up."
     )
     messages = big_count(help_text="Messages of users that were accepted.")
     replies = big_count(help_text="Replies of agents that were written.")

@@ -78,7 +78,7 @@ data-kept are not kept. */
     const note = document.createElement("p");
     note.className = "k-restored";
     note.setAttribute("role", "status");
-    note.textContent = translated("What you had entered is filled in again. It is not saved yet.");
+    note.textContent = translated("Your input is filled in again. It is not saved yet.");
     form.prepend(note);
     note.scrollIntoView({ block: "center" });
   }

@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 (
                     "created_at",
-                    models.DateTimeField(db_default=Now(), help_text="When."),
+                    models.DateTimeField(db_default=Now(), help_text="Time of the event."),
                 ),
                 (
                     "actor_kind",
@@ -48,11 +48,11 @@ class Migration(migrations.Migration):
                             ("operator", "operator's command"),
                             ("unknown", "unknown"),
                         ],
-                        help_text="Who, of which kind.",
+                        help_text="Kind of the actor.",
                     ),
                 ),
                 ("actor_id", models.TextField(help_text="Id of the person, or of the API key.")),
-                ("actor", models.TextField(help_text="Their name at that time.")),
+                ("actor", models.TextField(help_text="Name of the actor at that time.")),
                 (
                     "action",
                     models.TextField(
@@ -80,26 +80,29 @@ class Migration(migrations.Migration):
                             ("login_failed", "failed to log in"),
                             ("refuse", "was refused"),
                         ],
-                        help_text="What they did.",
+                        help_text="The action.",
                     ),
                 ),
                 (
                     "subject",
                     models.TextField(
-                        help_text="With what: conversation, memories, fact, API key …"
+                        help_text="Type of the object: conversation, memories, fact, API key …"
                     ),
                 ),
                 (
                     "subject_id",
                     models.TextField(
-                        blank=True, db_default="", default="", help_text="Which one, if it was one."
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Id of the object, if the action had a single one.",
                     ),
                 ),
                 (
                     "agent_id",
                     models.UUIDField(
                         blank=True,
-                        help_text="Whose memory, if it was one agent's.",
+                        help_text="The agent, if the action concerned a single one.",
                         null=True,
                         verbose_name="agent",
                     ),
@@ -108,7 +111,7 @@ class Migration(migrations.Migration):
                     "user_id",
                     models.TextField(
                         blank=True,
-                        help_text="Of whom, if it was one user.",
+                        help_text="The user, if the action concerned a single one.",
                         null=True,
                         verbose_name="user",
                     ),
@@ -119,7 +122,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default=models.Value({}, output_field=models.JSONField()),
                         default=dict,
-                        help_text="What was asked for, and how much came of it; of a change, before and after.",
+                        help_text="Parameters and number of results; for a change, the values before and after.",
                     ),
                 ),
                 (
@@ -128,13 +131,13 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="As in the log lines of the request.",
+                        help_text="Id of the request, as in its log lines.",
                     ),
                 ),
                 (
                     "address",
                     models.GenericIPAddressField(
-                        blank=True, help_text="Where the request came from.", null=True
+                        blank=True, help_text="IP address of the client.", null=True
                     ),
                 ),
             ],
@@ -173,7 +176,7 @@ class Migration(migrations.Migration):
                 (
                     "user_id",
                     models.TextField(
-                        help_text="Who is to be forgotten. Once it is done, a keyed digest of the id.",
+                        help_text="Id of the person to erase. After the erasure, a keyed digest of the id.",
                         verbose_name="user",
                     ),
                 ),
@@ -181,7 +184,10 @@ class Migration(migrations.Migration):
                     "reason",
                     models.TextField(blank=True, db_default="", default="", help_text="Reason."),
                 ),
-                ("requested_by", models.TextField(help_text="Who asked for it.")),
+                (
+                    "requested_by",
+                    models.TextField(help_text="The person or key that requested it."),
+                ),
                 (
                     "created_at",
                     models.DateTimeField(
@@ -197,7 +203,7 @@ class Migration(migrations.Migration):
                     "receipt",
                     models.JSONField(
                         blank=True,
-                        help_text="How much was removed from where, and what was found left.",
+                        help_text="Number of removed rows by table, and the rows that were found left.",
                         null=True,
                     ),
                 ),
@@ -205,7 +211,7 @@ class Migration(migrations.Migration):
                     "agent_id",
                     models.UUIDField(
                         blank=True,
-                        help_text="The one agent that forgets; none: all of them.",
+                        help_text="The agent to erase the person from. Empty: all agents.",
                         null=True,
                         verbose_name="agent",
                     ),
@@ -220,7 +226,7 @@ class Migration(migrations.Migration):
                             output_field=ArrayField(base_field=models.TextField(), size=None),
                         ),
                         default=list,
-                        help_text="Sessions of graphs that are the user's, beside those that the transcript knows.",
+                        help_text="Graph sessions of the user that the transcript does not name.",
                         size=None,
                     ),
                 ),
@@ -229,7 +235,7 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         blank=True,
                         editable=False,
-                        help_text="While it is being done: how far it is, and what is to be removed yet.",
+                        help_text="While it runs: the step, and the rows left to remove.",
                         null=True,
                     ),
                 ),
@@ -239,7 +245,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Why it could not be finished yet.",
+                        help_text="Error of the last attempt.",
                     ),
                 ),
                 (
@@ -253,7 +259,7 @@ class Migration(migrations.Migration):
                         ),
                         default=list,
                         editable=False,
-                        help_text="All ids of the person, as they were linked when it began; in the end, digests.",
+                        help_text="All linked ids of the person when the erasure began. After the erasure, digests.",
                         size=None,
                     ),
                 ),
@@ -263,7 +269,7 @@ class Migration(migrations.Migration):
                         db_default=False,
                         default=False,
                         editable=False,
-                        help_text="A key of one agent or one user asked for it.",
+                        help_text="Requested by a key that is bound to an agent or a user.",
                     ),
                 ),
             ],
@@ -300,20 +306,20 @@ class Migration(migrations.Migration):
                     "agent_id",
                     models.UUIDField(
                         blank=True,
-                        help_text="Of one agent; none: of all others.",
+                        help_text="The agent. Empty: all agents without a rule.",
                         null=True,
                         verbose_name="agent",
                     ),
                 ),
                 (
                     "days",
-                    models.PositiveIntegerField(help_text="What is older is removed every hour."),
+                    models.PositiveIntegerField(help_text="Older messages are removed every hour."),
                 ),
                 (
                     "created_at",
                     models.DateTimeField(
                         db_default=Now(),
-                        help_text="Since when it has been so.",
+                        help_text="Time of creation.",
                     ),
                 ),
                 (
@@ -321,7 +327,7 @@ class Migration(migrations.Migration):
                     models.DateTimeField(
                         blank=True,
                         editable=False,
-                        help_text="When these days take effect.",
+                        help_text="When the new period takes effect.",
                         null=True,
                     ),
                 ),
@@ -330,7 +336,7 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         blank=True,
                         editable=False,
-                        help_text="Fewer days that wait; empty: no change waits.",
+                        help_text="New, shorter period that has not taken effect yet. Empty: no change is pending.",
                         null=True,
                     ),
                 ),
@@ -374,12 +380,14 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "agent_id",
-                    models.UUIDField(help_text="The agent that forgets it.", verbose_name="agent"),
+                    models.UUIDField(
+                        help_text="The agent of the conversation.", verbose_name="agent"
+                    ),
                 ),
                 (
                     "user_id",
                     models.TextField(
-                        help_text="The user whose conversation it is.", verbose_name="user"
+                        help_text="The user of the conversation.", verbose_name="user"
                     ),
                 ),
                 (
@@ -390,7 +398,7 @@ class Migration(migrations.Migration):
                     "message_id",
                     models.UUIDField(
                         blank=True,
-                        help_text="The message; none: the whole conversation.",
+                        help_text="The message. Empty: the whole conversation.",
                         null=True,
                         verbose_name="message",
                     ),
@@ -399,7 +407,10 @@ class Migration(migrations.Migration):
                     "reason",
                     models.TextField(blank=True, db_default="", default="", help_text="Reason."),
                 ),
-                ("requested_by", models.TextField(help_text="Who asked for it.")),
+                (
+                    "requested_by",
+                    models.TextField(help_text="The person or key that requested it."),
+                ),
                 (
                     "created_at",
                     models.DateTimeField(
@@ -413,7 +424,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Why it could not be finished yet.",
+                        help_text="Error of the last attempt.",
                     ),
                 ),
                 (
@@ -424,7 +435,7 @@ class Migration(migrations.Migration):
                     "receipt",
                     models.JSONField(
                         blank=True,
-                        help_text="How much was removed from where, with digests of the ids.",
+                        help_text="Number of removed rows by table, with digests of the ids.",
                         null=True,
                     ),
                 ),
@@ -465,11 +476,11 @@ class Migration(migrations.Migration):
         *protect_tables(PRIVILEGES),
         CommentOnTables(
             tables={
-                "AccessEvent": "Who did what with what of a tenant, when and from where. Append-only.",
+                "AccessEvent": "An event of the access log: actor, action, subject, time and address. Append-only.",
                 "ErasedId": "The pseudonym of an erased user's id: the access log has it instead of the id.",
-                "ErasureRequest": "That a person is to be forgotten. Only the owner's process can do it, and notes what it did.",
-                "MessageErasure": "That one message, or a conversation, is to be erased. As ErasureRequest, but of no person.",
-                "RetentionRule": "How long conversations are kept: of one agent, or of all that have no rule of their own.",
+                "ErasureRequest": "A request to erase a person. It stays as a receipt.",
+                "MessageErasure": "A request to erase one message, or a conversation.",
+                "RetentionRule": "The retention period of the conversations of one agent, or of all agents without a rule.",
             },
         ),
     ]

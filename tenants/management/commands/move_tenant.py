@@ -62,18 +62,18 @@ class Command(KonstructCommand):
             )
         elif options["dry_run"]:
             self.stdout.write(
-                f"{tenant.slug}: a move to {tenant.moving_to} was cut off, and is ended first"
+                f"{tenant.slug}: a move to {tenant.moving_to} was interrupted. It is ended first"
             )
         if options["dry_run"]:
             return
         moved = move_tenant(tenant, to, patience=options["patience"], watch=_Shown(self.stdout))
         if moved is None:
-            self.stdout.write(f"{tenant.slug} is on {to}: the move that was cut off is done")
+            self.stdout.write(f"{tenant.slug} is on {to}: the interrupted move is completed")
             return
         self.stdout.write(
             f"{tenant.slug} is on {to}: {moved.rows:,} rows copied and compared in"
             f" {moved.copied_in:.0f} s, of which"
-            f" {moved.changed_meanwhile:,} came in the pause. It was held for"
+            f" {moved.changed_meanwhile:,} changed in the pause. It was held for"
             f" {moved.held_for:.1f} s. The copy on {left} is dropped after {KEPT.days} day"
         )
 
@@ -85,8 +85,8 @@ def _duration(found: Estimate) -> str:
         0.5 + found.rows / COMPARED_ROWS_PER_SECOND,
     )
     return (
-        f"about {copied:.0f} s to copy while it is served, about {held:.1f} s in which it is held,"
-        " and what workers have begun"
+        f"about {copied:.0f} s to copy while it is served, and about {held:.1f} s in which it is"
+        " held, plus the time of running jobs"
     )
 
 
@@ -105,7 +105,7 @@ class _Shown(Watch):
     def building(self, indexes: int) -> None:
         if self._bar is not None:
             self._bar.clear()
-        self._stdout.write(f"copied; building {indexes} indexes")
+        self._stdout.write(f"rows are copied; building {indexes} indexes")
 
     def holding(self, seconds: float) -> None:
-        self._stdout.write(f"holding it from now on, for about {seconds:.1f} s")
+        self._stdout.write(f"the tenant is held from now on, for about {seconds:.1f} s")

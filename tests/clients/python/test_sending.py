@@ -141,7 +141,7 @@ def test_no_answer_is_an_error_of_its_own(do: Do, slept: list[float]) -> None:
         do(Server(httpx.ReadTimeout("too late")), keep, retries=0)
     with pytest.raises(ConnectionFailed, match=r"from http://konstruct.test/api/v1/.*: nobody lis"):
         do(Server(*[httpx.ConnectError("nobody listens")] * 4), keep)
-    with pytest.raises(KonstructError, match="something that is no Konstruct"):
+    with pytest.raises(KonstructError, match="does not come from Konstruct"):
         do(Server(httpx.Response(200, text="Welcome!")), keep)
 
 

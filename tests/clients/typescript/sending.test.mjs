@@ -177,8 +177,8 @@ test("an empty answer is one only where nothing is answered", async (t) => {
   const konstruct = client(server);
   assert.equal(await konstruct.facts.delete("f1"), undefined);
   assert.equal(await konstruct.sessions.clear("s1"), undefined);
-  assert.match((await thrown(konstruct.facts.get("f1"))).message, /something that is no Konstruct/);
-  assert.match((await thrown(konstruct.facts.get("f1"))).message, /something that is no Konstruct/);
+  assert.match((await thrown(konstruct.facts.get("f1"))).message, /does not come from Konstruct/);
+  assert.match((await thrown(konstruct.facts.get("f1"))).message, /does not come from Konstruct/);
 });
 
 test("what is no Konstruct is not taken for one", async (t) => {
@@ -187,7 +187,7 @@ test("what is no Konstruct is not taken for one", async (t) => {
   for (const _ of answers) {
     const error = await thrown(client(server).facts.list()[Symbol.asyncIterator]().next());
     assert.ok(error instanceof KonstructError, String(error));
-    assert.match(error.message, /something that is no Konstruct/);
+    assert.match(error.message, /does not come from Konstruct/);
   }
 });
 

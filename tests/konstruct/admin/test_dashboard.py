@@ -84,7 +84,7 @@ def test_lists_and_charts_are_those_that_the_user_may_see(
 def test_today_warns_where_no_one_is_notified_of_an_escalation(
     pending_a: Program, browser: Callable[..., Client], settings: Any
 ) -> None:
-    client, warning = browser(pending_a.tenant), "No one is notified of an escalation."
+    client, warning = browser(pending_a.tenant), "Escalations have no notification recipient."
     assert warning in client.get(TODAY).text
     assert warning not in browser(pending_a.tenant, "view_escalation").get(TODAY).text
     settings.EMAIL_HOST = "mail.example.com"

@@ -54,7 +54,7 @@ def test_all_tenants_are_restored_into_an_empty_deployment(
     with deployment("new", journal) as new:
         assert "is whole" in new.manage("verify_backup", made)
         said = new.manage("restore", made, "--all", "--public", "--yes")
-        assert "tenant-1: left out, for it was deleted" in said
+        assert "tenant-1: left out, because it was deleted" in said
         assert f"{slugs[0]} is as of" in said
         assert new.states() == {slug: "active" for slug in slugs if slug != slugs[1]}
         assert new.ask("SELECT username FROM auth_user") == [("operator",)]
@@ -69,7 +69,7 @@ def test_all_tenants_are_restored_into_an_empty_deployment(
         # A second run has nothing to do, and loses no row.
         said = new.manage("restore", made, "--all", "--public", "--yes")
         assert "the operators are restored already" in said
-        assert said.count("left out, for an earlier run restored it") == number - 1
+        assert said.count("left out, because an earlier run restored it") == number - 1
         assert "Goes on" in new.dumped()
     lost.start()
 

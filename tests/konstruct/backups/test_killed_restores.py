@@ -197,7 +197,7 @@ def test_killed_restore_of_all_continues_with_the_remaining_tenants(
     send_message(tenant_a, "After it was restored.")
     kept = texts(tenant_a)
     said = run(*command)
-    assert "tenant-a: left out, for an earlier run restored it at" in said
+    assert "tenant-a: left out, because an earlier run restored it at" in said
     assert "tenant-b is as of" in said
     assert texts(tenant_a) == kept
     assert "After it was restored." in kept
@@ -268,7 +268,7 @@ def test_killed_steps_after_a_recovery_continue_with_the_remaining_tenants(
         agent = Agent.objects.create(name="ada")
     accept(Incoming(agent.pk, "ben", "t", "rest", "Hello"), tenant_id=tenant_a.pk)
     said = run(*command)
-    assert "tenant-a: left out, for an earlier run restored it at" in said
+    assert "tenant-a: left out, because an earlier run restored it at" in said
     assert "tenant-b is as of" in said
     with tenant_scope(tenant_a.pk):  # its replies are not given up
         assert Job.objects.get(kind="reply").failed_at is None

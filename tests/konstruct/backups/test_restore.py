@@ -139,7 +139,7 @@ def test_deleted_tenant_is_closed_after_a_recovery(
     moment = timezone.now().isoformat()
     # As if it had been deleted after the moment.
     journal.append(tenant.pk, journal.TENANT)
-    assert "back stays closed, for it was deleted" in run(
+    assert "back stays closed, because it was deleted" in run(
         "restore", "--recovered-to", moment, "--yes"
     )
     states = dict(Tenant.objects.values_list("slug", "state"))

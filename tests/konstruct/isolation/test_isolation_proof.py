@@ -58,7 +58,7 @@ def test_all_attacks_of_the_command_fail(capsys: Any) -> None:
         assert not Tenant.objects.filter(name=NAME).exists()
     report = json.loads(capsys.readouterr().out)
     assert (report["breaches"], report["not_tried"]) == (0, 0)
-    assert set(report["layers"].values()) == {"holds"}
+    assert set(report["layers"].values()) == {"intact"}
     assert {attempt["layer"] for attempt in report["each"]} == set(Layer)
     assert {attempt["via"] for attempt in report["each"]} == {
         *("catalogue", "models", "SQL", "context", "cache", "REST")
@@ -147,7 +147,7 @@ def test_the_command_names_the_broken_layers(monkeypatch: pytest.MonkeyPatch, ca
     assert caught.value.returncode == 1
     out = capsys.readouterr().out
     assert "BROKEN role: 0 of 1 stopped (1 by SQL)\n  THROUGH SQL: be root -> done\n" in out
-    assert "holds row-level security: 1 of 1 stopped (1 by SQL)\n" in out
+    assert "intact row-level security: 1 of 1 stopped (1 by SQL)\n" in out
 
 
 def test_attack_that_could_not_run_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:

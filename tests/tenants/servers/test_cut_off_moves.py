@@ -167,7 +167,7 @@ def test_copy_that_was_not_removed_stops_erasures_until_dropped(
     with database.as_owner():
         with tenant_scope(tenant.id), pytest.raises(SchemaLeftOver, match="exists on eu2"):
             erasure.carry_out(request_erasure("bob", by=EVA))
-        with pytest.raises(CommandError, match="exists on eu2 already: see what it is"):
+        with pytest.raises(CommandError, match="exists on eu2 already: check its content"):
             call_command("move_tenant", "mover", to="eu2")
         provisioning.delete_tenant(tenant)
     assert where(tenant) == {}
@@ -245,7 +245,7 @@ def test_other_operations_on_the_tenant_wait_or_are_copied(
     with database.as_owner():
         stale = Tenant.objects.get(pk=tenant.pk)
         deleted()
-        with pytest.raises(UnknownTenant, match="tenant 'mover' was deleted meanwhile"):
+        with pytest.raises(UnknownTenant, match="tenant 'mover' was deleted in the meantime"):
             move_tenant(stale, "eu1")
 
 

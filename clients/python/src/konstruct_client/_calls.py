@@ -1,4 +1,4 @@
-"""Descriptions of calls: the request, and what its answer means."""
+"""Descriptions of calls: the request, and the meaning of its response."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def once(idempotency_key: str | None) -> dict[str, str]:
 
 
 def matching(etag: str | None) -> dict[str, str]:
-    """Return the header by which a change is refused if somebody else was faster."""
+    """Return the header that refuses a change if the object has changed in the meantime."""
     return {"If-Match": etag} if etag else {}
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
-    """Let an import that fails say what to install."""
+    """Add the package to install to the error of a failed import."""
     try:
         yield
     except ImportError as error:

@@ -15,7 +15,7 @@ MAX_POP_ATTEMPTS = 20
 
 
 class NewItem(NamedTuple):
-    """An item, and what of it is remembered if a user or an assistant says it."""
+    """An item, and its text if it is a message of a user or an assistant."""
 
     item: dict[str, Any]
     role: str = ""
@@ -23,14 +23,14 @@ class NewItem(NamedTuple):
 
 
 class Items:
-    """What a framework keeps of a conversation between a user and an agent."""
+    """Items of a framework in a conversation between a user and an agent."""
 
     def __init__(self, client: AsyncClient, *, agent: str, user_id: str, thread_id: str) -> None:
         self._conversations = client.conversations
         self._place: dict[str, Any] = {"agent": agent, "user_id": user_id, "thread_id": thread_id}
 
     async def newest(self, most: int | None = None) -> list[dict[str, Any]]:
-        """Return the newest items, oldest first; all of them if nobody says how many."""
+        """Return the newest items, oldest first. Without a limit: all items."""
         return [each["item"] for each in reversed(await self._rows(most))]
 
     async def add(self, items: Sequence[NewItem]) -> None:

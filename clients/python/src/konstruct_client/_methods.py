@@ -21,7 +21,7 @@ S = TypeVar("S")
 
 
 class Resource(Generic[S]):
-    """What the API has of one kind."""
+    """The calls of one resource."""
 
     def __init__(self, sender: S) -> None:
         self._sender = sender
@@ -79,7 +79,7 @@ class pages(Method[P, Page[T]]):  # noqa: N801  (a decorator)
 
 
 class stream(Method[P, Any]):  # noqa: N801  (a decorator)
-    """Make a method of the description of a call whose reply is read while it is written."""
+    """Make a method of the description of a call with a streamed reply."""
 
     @overload
     def __get__(self, resource: None, owner: Any) -> stream[P]: ...

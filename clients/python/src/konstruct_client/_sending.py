@@ -26,7 +26,7 @@ Outcome = httpx.Response | httpx.TransportError
 USER_AGENT = (
     f"konstruct-client/{__version__} python/{platform.python_version()} httpx/{httpx.__version__}"
 )
-# What may be gone when the same request comes again.
+# Objects that may not exist when the same request is repeated.
 PASSING = frozenset({408, 500, 502, 503, 504})
 FIRST_WAIT, MAX_WAIT = 0.5, 8.0
 
@@ -87,7 +87,7 @@ class Sender:
         self.options, self.http = options, http
 
     def send(self, call: Call[T]) -> T:
-        """Send a call; return what its answer means."""
+        """Send a call, and return its result."""
         request, attempt = self.options.request(call), 0
         # Ends: `wait_before_next` allows `retries` further attempts.
         while True:
@@ -134,7 +134,7 @@ class AsyncSender:
         self.options, self.http = options, http
 
     async def send(self, call: Call[T]) -> T:
-        """Send a call; return what its answer means."""
+        """Send a call, and return its result."""
         request, attempt = self.options.request(call), 0
         # Ends: `wait_before_next` allows `retries` further attempts.
         while True:
@@ -176,7 +176,7 @@ class AsyncSender:
 
 
 def answer_of(call: Call[T], outcome: Outcome) -> T:
-    """Return what the answer means, or raise what went wrong."""
+    """Return the result of a response, or raise its error."""
     if isinstance(outcome, httpx.TransportError):
         raise no_answer(outcome) from outcome
     if not outcome.is_success:
@@ -185,7 +185,7 @@ def answer_of(call: Call[T], outcome: Outcome) -> T:
         return call.parse(outcome)
     except (ValueError, KeyError, TypeError) as error:
         what = f"{outcome.request.method} {outcome.request.url}"
-        raise KonstructError(f"{what} was answered by something that is no Konstruct") from error
+        raise KonstructError(f"{what}: the response does not come from Konstruct") from error
 
 
 def no_answer(error: httpx.TransportError) -> ConnectionFailed:
@@ -196,7 +196,7 @@ def no_answer(error: httpx.TransportError) -> ConnectionFailed:
 
 
 def retry_after(response: httpx.Response) -> float | None:
-    """Return the seconds after which the server wants to be asked again, if it says so."""
+    """Return the seconds of the Retry-After header, if there is one."""
     told = response.headers.get("Retry-After", "")
     if told.isascii() and told.isdigit():
         return float(told)

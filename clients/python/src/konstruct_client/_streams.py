@@ -13,11 +13,11 @@ from konstruct_client.errors import ConnectionFailed, problem_in
 
 
 class Events:
-    """Reads server-sent events line by line, and keeps what they say."""
+    """Reads server-sent events line by line, and keeps their content."""
 
     def __init__(self) -> None:
         self.accepted: documents.Message | None = None
-        """The message, once it is accepted. It is answered whoever reads."""
+        """The message, after it is accepted. It is answered even if the stream is closed."""
         self.message: documents.Message | None = None
         """The message as it is at the end. Its reply counts, and not the pieces."""
         self._name, self._has_text = "", False
@@ -40,7 +40,7 @@ class Events:
             self.accepted = found
         elif self._name == "message":
             self.message = found
-            # Where nothing was told piece by piece, the reply comes as a whole.
+            # Without pieces, the reply comes as a whole.
             return str((found["reply"] or {}).get("content", "")) if not self._has_text else ""
         elif self._name == "text":
             self._has_text = True

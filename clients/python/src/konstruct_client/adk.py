@@ -22,7 +22,7 @@ FACT = "fact:"
 
 
 class KonstructMemoryService(BaseMemoryService):
-    """What was said in sessions is imported, and found again by meaning, with facts beside it.
+    """Imports the messages of sessions, and searches messages and facts by meaning.
 
     An event is known by its id, so that a session may be added as often as it grows. What has just
     been added is found once it is indexed, usually within seconds.
@@ -37,7 +37,7 @@ class KonstructMemoryService(BaseMemoryService):
         self._konstruct, self._agent, self._top_k = client, agent, top_k
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Remember what was said in a session."""
+        """Import the messages of a session."""
         await self.add_events_to_memory(
             app_name=session.app_name,
             user_id=session.user_id,
@@ -54,7 +54,7 @@ class KonstructMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember what was said in some events."""
+        """Import the messages of some events."""
         thread_id = session_id or user_id
         whose = {"agent": self._agent or app_name, "user_id": user_id, "thread_id": thread_id}
         await import_all(self._konstruct, list(_lines(events, thread_id)), **whose)
@@ -80,7 +80,7 @@ class KonstructMemoryService(BaseMemoryService):
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
     ) -> SearchMemoryResponse:
-        """Find what was said and what is known, that answers the query."""
+        """Search messages and facts that answer the query."""
         agent, most = self._agent or app_name, self._top_k
         facts = await self._konstruct.facts.search(query, agent=agent, user_id=user_id, limit=most)
         said = await self._konstruct.memories.search(
@@ -107,7 +107,7 @@ class KonstructMemoryService(BaseMemoryService):
     async def delete_memory(
         self, *, app_name: str, user_id: str, memory_id: str | None = None
     ) -> None:
-        """Delete a fact. What was said is erased by `erasures`, and not by a memory service."""
+        """Delete a fact. To erase messages, use `erasures`."""
         if not memory_id:
             return
         if not memory_id.startswith(FACT):
@@ -115,7 +115,7 @@ class KonstructMemoryService(BaseMemoryService):
         try:
             await self._konstruct.facts.delete(memory_id.removeprefix(FACT))
         except NotFound:
-            return  # it is gone
+            return  # it does not exist any more
 
 
 def _lines(events: Sequence[Event], thread_id: str) -> Iterator[dict[str, Any]]:

@@ -28,13 +28,13 @@ OPENING = "Relevant context from past conversations:"
 
 
 class KonstructContextProvider(ContextProvider):
-    """Before a run an agent is told what is known that fits; after it, what was said is kept.
+    """Adds matching memories before an agent's run, and stores the messages after it.
 
     Args:
         agent: name or id of the agent that remembers. It must be there.
         user_id: the user who speaks.
-        top_k: at most so many messages and so many facts are told.
-        keep: whether what is said is kept; False beside a `KonstructHistoryProvider`, which does.
+        top_k: maximum number of messages, and of facts, to add.
+        keep: whether messages are stored; False with a `KonstructHistoryProvider`, which does.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class KonstructContextProvider(ContextProvider):
     async def before_run(
         self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        """Tell the agent what is known that fits to what it is asked."""
+        """Add memories that match the agent's input."""
         query = "\n".join(line["content"] for line in _lines(context.input_messages))
         if not query:
             return
@@ -75,7 +75,7 @@ class KonstructContextProvider(ContextProvider):
     async def after_run(
         self, *, agent: Any, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
-        """Keep what was said by the user and by the agent, under the session's id."""
+        """Store the messages of the user and of the agent, under the session's id."""
         answers = context.response.messages if context.response else []
         lines = [*_lines(context.input_messages), *_lines(answers)]
         if lines and self._keep:
@@ -85,7 +85,7 @@ class KonstructContextProvider(ContextProvider):
                 agent=self._agent,
                 user_id=self._user_id,
                 thread_id=context.session_id or session.session_id,
-                # The same words twice are said twice.
+                # Equal texts are separate messages.
                 idempotency_key=str(uuid4()),
             )
 

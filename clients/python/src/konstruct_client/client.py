@@ -25,7 +25,7 @@ from konstruct_client.resources.people import (
 
 
 class Resources(Generic[S]):
-    """What the API has."""
+    """The resources of the API."""
 
     def __init__(self, sender: S) -> None:
         self.agents = Agents(sender)
@@ -54,7 +54,7 @@ class Client(Resources[Sender]):
     Args:
         url: such as `http://localhost:8000`; by default the environment's KONSTRUCT_URL.
         key: an API key, which decides the tenant; by default KONSTRUCT_API_KEY.
-        timeout: seconds until an answer, beyond what a call itself waits.
+        timeout: seconds until a response, in addition to the wait of the call.
         retries: how often a request is sent again, if that is safe and may help.
         longest_retry_after: a server that asks for a longer wait is not waited for.
         http: an httpx client of your own, which stays open.
@@ -130,6 +130,6 @@ def _options(
         raise KonstructError(f"url={url!r} is none: begin it with http:// or https://")
     if not key:
         raise KonstructError("no key: pass one, or set KONSTRUCT_API_KEY")
-    if not re.fullmatch(r"[\x21-\x7e]+", key):  # never told: it is a secret
+    if not re.fullmatch(r"[\x21-\x7e]+", key):  # not in the error: it is a secret
         raise KonstructError("the key has characters that no key has: pass it as you were given it")
     return Options(url, key, timeout, retries, longest_retry_after)

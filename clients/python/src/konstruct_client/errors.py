@@ -1,4 +1,4 @@
-"""What can go wrong: a class for each type of problem that the API knows.
+"""Errors: a class for each type of problem of the API.
 
 A problem that is newer than this client is raised as the class of its status.
 """
@@ -39,7 +39,7 @@ class Problem(KonstructError):
         self.errors: list[dict[str, Any]] = document.get("errors", [])
         """For each field: `field`, `detail`, and the `value` if it is short."""
         self.retry_after = retry_after
-        """Seconds after which to try again, if the server said so."""
+        """Seconds after which to try again, if the server sent them."""
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -56,7 +56,7 @@ class BadRequest(Problem):
 
 
 class InvalidFields(BadRequest):
-    """Fields are wrong; `errors` says which, and what would be right."""
+    """Some fields are invalid. `errors` has the fields, with remedies."""
 
     kind = "invalid-fields"
 
@@ -110,7 +110,7 @@ class RequestTimeout(Problem):
 
 
 class Conflict(Problem):
-    """409: the request contradicts what stands."""
+    """409: the request conflicts with the state of the object."""
 
     kind = "conflict"
 
@@ -188,7 +188,7 @@ class NameTaken(Conflict):
 
 
 class ChangedSince(Problem):
-    """412: somebody has changed it since it was read."""
+    """412: it has changed since it was read."""
 
     kind = "changed-since"
 
@@ -242,7 +242,7 @@ class UnknownAgent(Unprocessable):
 
 
 class UnknownThread(Unprocessable):
-    """The user has said nothing in this thread."""
+    """The user has no messages in this thread."""
 
     kind = "unknown-thread"
 
@@ -290,7 +290,7 @@ class ServerError(Problem):
 
 
 class Unavailable(Problem):
-    """503: something that the API needs is not running, or all of it is busy."""
+    """503: a service that the API needs is not running, or is overloaded."""
 
     kind = "unavailable"
 
@@ -325,7 +325,7 @@ def problem_of(response: httpx.Response, *, retry_after: float | None) -> Proble
 
 
 def problem_in(document: dict[str, Any], *, retry_after: float | None = None) -> Problem:
-    """Return the error that a problem document tells of."""
+    """Return the error of a problem document."""
     status, kind = document["status"], document["type"].removeprefix(TYPE_PREFIX)
     usual = Problem if status < 500 else ServerError
     found = BY_KIND.get(kind) or _BY_STATUS.get(status, usual)

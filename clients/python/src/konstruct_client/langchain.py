@@ -20,11 +20,11 @@ ROLES = {"human": "user", "ai": "assistant"}
 class KonstructChatMessageHistory(BaseChatMessageHistory):
     """A conversation of a user with an agent: its transcript, which the agent's recall searches.
 
-    It keeps the text of what was said by people and by models. Other messages, such as calls of
+    It stores the texts of people and of models. Other messages, such as calls of
     tools, are refused: keep those in a graph's state.
 
     Args:
-        agent: name or id of the agent whose conversation it is. It must be there.
+        agent: name or id of the agent of the conversation. It must exist.
         session_id: the conversation.
     """
 
@@ -34,7 +34,7 @@ class KonstructChatMessageHistory(BaseChatMessageHistory):
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # read from the server
-        """All that was said, oldest first."""
+        """All messages, oldest first."""
         turns = self._konstruct.conversations.transcript(
             agent=self._agent, user_id=self._user_id, thread_id=self._session_id, limit=200
         )
@@ -42,7 +42,7 @@ class KonstructChatMessageHistory(BaseChatMessageHistory):
         return [kinds[turn["role"]](content=turn["content"], id=turn["id"]) for turn in turns]
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Add what was said.
+        """Add messages.
 
         Raises:
             ValueError: a message has no text, or is neither a person's nor a model's. None is kept.
@@ -55,7 +55,7 @@ class KonstructChatMessageHistory(BaseChatMessageHistory):
             agent=self._agent,
             user_id=self._user_id,
             thread_id=self._session_id,
-            # The same words twice are said twice.
+            # Equal texts are separate messages.
             idempotency_key=str(uuid4()),
         )
         if answer["invalid"]:
@@ -66,7 +66,7 @@ class KonstructChatMessageHistory(BaseChatMessageHistory):
         """Erase the conversation, for good. It needs a key with the scope `erase`.
 
         Raises:
-            TimedOut: it is asked for, and was not done after so many seconds.
+            TimedOut: the result did not come within this many seconds.
         """
         asked = self._konstruct.conversations.erase(
             agent=self._agent, user_id=self._user_id, thread_id=self._session_id

@@ -31,7 +31,7 @@ class KonstructSession(SessionABC):
         session_id: the conversation.
         agent: name or id of the agent that remembers. It must be there.
         user_id: the user who speaks.
-        session_settings: how many items are got where nobody says; all of them by default.
+        session_settings: default number of items to get; all of them by default.
     """
 
     def __init__(
@@ -48,26 +48,26 @@ class KonstructSession(SessionABC):
         self._items = Items(client, agent=agent, user_id=user_id, thread_id=session_id)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Get the newest items, oldest first; by default those that the settings say."""
+        """Get the newest items, oldest first. The default number is in the settings."""
         most = resolve_session_limit(limit, self.session_settings)
         return cast("list[TResponseInputItem]", await self._items.newest(most))
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items, and remember what users and agents say in them."""
+        """Add items, and remember the messages of users and agents in them."""
         plain = cast("list[dict[str, Any]]", items)
         await self._items.add([NewItem(each, *_said(each)) for each in plain])
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the newest item back. What it says stays remembered."""
+        """Remove the newest item. Its text stays in the memory."""
         return cast("TResponseInputItem | None", await self._items.pop())
 
     async def clear_session(self) -> None:
-        """Remove all items. What they say stays remembered, until the conversation is erased."""
+        """Remove all items. Their texts stay in the memory until the conversation is erased."""
         await self._items.clear()
 
 
 def _said(item: Mapping[str, Any]) -> tuple[str, str]:
-    """Who says what in an item; empty where nobody does."""
+    """Return the role and the text of an item; empty if it is not a message."""
     content = item.get("content")
     if item.get("type", "message") != "message" or content is None:
         return "", ""

@@ -21,7 +21,7 @@ export class Agents extends Resource {
     return this.sender.send({ method: "GET", path: pathOf("agents", agentId), parse: tagged }, options);
   }
 
-  /** Change an agent; what is left out stays. */
+  /** Change an agent. Omitted fields stay. */
   change(agentId: string, params: Params<"update_agent">, options: MatchOptions = {}) {
     const request = { body: params, headers: matching(options), isRepeatable: false };
     return this.call<"update_agent">("PATCH", pathOf("agents", agentId), request, options);
@@ -43,7 +43,7 @@ export class Agents extends Resource {
     return this.call<"restore_agent">("POST", path, { body: params, isRepeatable: false }, options);
   }
 
-  /** Ask what an agent would answer to a message. Nothing of it is stored. */
+  /** Get an agent's answer to a message without storing anything. */
   dryRun(agentId: string, params: Params<"dry_run_agent">, options: CallOptions = {}) {
     const request = { body: params, isRepeatable: false };
     return this.call<"dry_run_agent">("POST", pathOf("agents", agentId, "dry-runs"), request, options);
@@ -74,7 +74,7 @@ export class Questions extends Resource {
     return this.pages<"list_saved_questions">(pathOf("agents", agentId, "questions"), params, options);
   }
 
-  /** List what the versions of an agent answer, newest first. */
+  /** List the answers of an agent's versions, newest first. */
   answers(agentId: string, params: Params<"list_question_answers"> = {}, options: CallOptions = {}) {
     const path = pathOf("agents", agentId, "questions", "answers");
     return this.pages<"list_question_answers">(path, params, options);
@@ -116,7 +116,7 @@ export class Checkpoints extends Resource {
     return this.done("POST", "checkpoints/", { body: params }, options);
   }
 
-  /** Save what a task has written since a checkpoint. */
+  /** Save a task's writes since a checkpoint. */
   saveWrites(params: Params<"save_checkpoint_writes">, options: CallOptions = {}) {
     return this.done("POST", "checkpoints/writes/", { body: params }, options);
   }
@@ -129,7 +129,7 @@ export class Checkpoints extends Resource {
 
 /** Prompts within a budget of tokens. */
 export class Context extends Resource {
-  /** Make a prompt for a task, of what the agent knows and remembers. */
+  /** Make a prompt for a task from the agent's facts and memories. */
   compile(params: Params<"compile_context">, options: CallOptions = {}) {
     return this.call<"compile_context">("POST", "context/compile/", { body: params }, options);
   }

@@ -1,10 +1,10 @@
-/** Facts: what is known apart from any conversation; and the runs that extract them. */
+/** Facts, and the runs that extract them. */
 
 import { matching, once, pathOf, type Tagged, tagged } from "../calls.js";
 import type { CallOptions, MatchOptions, OnceOptions, Params, Result } from "../types.js";
 import { Resource } from "./resource.js";
 
-/** What is known of a user, by an agent or by all. A fact keeps its versions. */
+/** Facts about a user, of one agent or of all. A fact keeps its versions. */
 export class Facts extends Resource {
   /** Keep a fact. The same text of the same agent and user is the same fact. */
   create(params: Params<"create_fact">, options: OnceOptions = {}) {
@@ -26,7 +26,7 @@ export class Facts extends Resource {
     return this.sender.send({ method: "GET", path: pathOf("facts", memoryId), parse: tagged }, options);
   }
 
-  /** Change a fact; what was known before is kept as a version. */
+  /** Change a fact. The previous text is kept as a version. */
   change(memoryId: string, params: Params<"change_fact">, options: MatchOptions = {}) {
     const request = { body: params, headers: matching(options), isRepeatable: false };
     return this.call<"change_fact">("PATCH", pathOf("facts", memoryId), request, options);

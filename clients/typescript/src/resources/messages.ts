@@ -1,11 +1,11 @@
-/** Messages and what becomes of them: replies, conversations, memories. */
+/** Messages, replies, conversations and memories. */
 
 import { type Call, nothing, once, pathOf, type Request } from "../calls.js";
 import { Stream } from "../streams.js";
 import type { CallOptions, OnceOptions, Params } from "../types.js";
 import { Resource } from "./resource.js";
 
-// For which the server writes a stream at most, where the caller does not say.
+// Maximum duration of a stream, unless the caller sets one.
 const STREAM_SECONDS = 180;
 
 /** Messages to agents, and their replies. */
@@ -16,8 +16,8 @@ export class Messages extends Resource {
   }
 
   /**
-   * Send a message, and read its reply while it is written: `for await` over what is returned. After
-   * the last piece, `message` is what `send` returns. The reply is kept, whether or not you read on.
+   * Send a message, and stream its reply: `for await` over the result. After
+   * the last piece, `message` has the result of `send`. The reply is stored even if you stop reading.
    */
   stream(params: Params<"send_message">, options: OnceOptions = {}): Stream {
     const { query, body, headers } = sending(params, options);
@@ -66,7 +66,7 @@ export class Messages extends Resource {
   }
 
   /**
-   * Import what was said elsewhere, up to 1,000 messages; nothing is answered. One that is invalid
+   * Import up to 1,000 messages of another system. They get no reply. One that is invalid
    * keeps no other out: look at the answer's `invalid`, and at the `errors` of its results. Without
    * an idempotency key, a message is known again by its thread, words and place.
    */
@@ -80,9 +80,9 @@ function sending({ wait, ...body }: Params<"send_message">, options: OnceOptions
   return { query: { wait }, body, headers: once(options), waitSeconds: wait ?? 0 };
 }
 
-/** What was said, by agent, user and thread. */
+/** Conversations by agent, user and thread. */
 export class Conversations extends Resource {
-  /** List conversations, by what was said last. */
+  /** List conversations, by their latest message. */
   list(params: Params<"list_conversations"> = {}, options: CallOptions = {}) {
     return this.pages<"list_conversations">("conversations/", params, options);
   }
@@ -97,7 +97,7 @@ export class Conversations extends Resource {
     return this.call<"erase_conversation">("DELETE", "conversations/transcript/", { query: params }, options);
   }
 
-  /** List what a framework keeps of its runs, newest first. A page has 50 at most. */
+  /** List the items of a framework's runs, newest first. A page has at most 50. */
   items(params: Params<"list_conversation_items">, options: CallOptions = {}) {
     return this.pages<"list_conversation_items">("conversations/items/", params, options);
   }
@@ -107,12 +107,12 @@ export class Conversations extends Resource {
     return this.done("POST", "conversations/items/", { body: params, headers: once(options) }, options);
   }
 
-  /** Remove an item. What it says stays in the transcript. */
+  /** Remove an item. Its text stays in the transcript. */
   removeItem(itemId: string, options: OnceOptions = {}) {
     return this.done("DELETE", pathOf("conversations", "items", itemId), { headers: once(options) }, options);
   }
 
-  /** Remove all items of a conversation. What they say stays in the transcript. */
+  /** Remove all items of a conversation. Their texts stay in the transcript. */
   clearItems(params: Params<"clear_conversation_items">, options: CallOptions = {}) {
     return this.done("DELETE", "conversations/items/", { query: params }, options);
   }
@@ -125,30 +125,30 @@ export class Windows extends Resource {
     return this.call<"get_window">("GET", "windows/", { query: params }, options);
   }
 
-  /** Empty the window. The transcript stays, and what was said can still be recalled. */
+  /** Clear the window. The transcript stays, and its messages can still be recalled. */
   clear(params: Params<"clear_window">, options: CallOptions = {}) {
     return this.done("DELETE", "windows/", { query: params }, options);
   }
 }
 
-/** What was said, found by meaning. */
+/** Messages, found by meaning. */
 export class Memories extends Resource {
-  /** Search what an agent remembers of a user, as its replies do. */
+  /** Search an agent's memories of a user, as its replies do. */
   search(params: Params<"search_memories">, options: CallOptions = {}) {
     return this.call<"search_memories">("POST", "memories/search/", { body: params }, options);
   }
 
-  /** List what was recalled for replies, newest first. */
+  /** List recalls of replies, newest first. */
   recallEvents(params: Params<"list_recall_events"> = {}, options: CallOptions = {}) {
     return this.pages<"list_recall_events">("recall-events/", params, options);
   }
 
-  /** Get what was found for a reply, what was left out and why, and the prompt. */
+  /** Get the recall of a reply: results, omitted results with reasons, and the prompt. */
   recallEvent(eventId: string, options: CallOptions = {}) {
     return this.call<"get_recall_event">("GET", pathOf("recall-events", eventId), {}, options);
   }
 
-  /** Mark a recalled memory. It changes the shown probabilities, and not what is recalled. */
+  /** Mark a recalled memory. This changes the shown probabilities, not the recall. */
   mark(eventId: string, messageId: string, params: Params<"mark_recalled_memory">, options: CallOptions = {}) {
     const path = pathOf("recall-events", eventId, "marks", messageId);
     return this.call<"mark_recalled_memory">("PUT", path, { body: params }, options);

@@ -1,4 +1,4 @@
-/** People: users, who answers them, what they consent to, who is who, and being forgotten. */
+/** People: users, escalations, tool calls, linked identities and erasures. */
 
 import { pathOf } from "../calls.js";
 import type { CallOptions, Params } from "../types.js";
@@ -21,7 +21,7 @@ export class Users extends Resource {
     return this.call<"search_everything">("GET", "search/", { query: params }, options);
   }
 
-  /** Get the tenant in numbers, also what is still pending. */
+  /** Get counts of the tenant, with pending work. */
   usage(options: CallOptions = {}) {
     return this.call<"get_usage">("GET", "usage/", {}, options);
   }
@@ -36,7 +36,7 @@ export class Users extends Resource {
     return this.call<"get_model_usage">("GET", "usage/models/", { query: params }, options);
   }
 
-  /** Get what the tenant used in a month: messages, calls by purpose, tokens and money. */
+  /** Get the tenant's usage of a month: messages, calls by purpose, tokens and money. */
   usageOfMonth(params: Params<"get_usage_of_month"> = {}, options: CallOptions = {}) {
     return this.call<"get_usage_of_month">("GET", "usage/month/", { query: params }, options);
   }
@@ -49,7 +49,7 @@ export class Erasures extends Resource {
     return this.call<"request_erasure">("POST", "erasures/", { body: params, isRepeatable: false }, options);
   }
 
-  /** See what became of a request. */
+  /** Get the state of a request. */
   get(erasureId: string, options: CallOptions = {}) {
     return this.call<"get_erasure">("GET", pathOf("erasures", erasureId), {}, options);
   }
@@ -67,12 +67,12 @@ export class Escalations extends Resource {
     return this.call<"get_escalation">("GET", pathOf("escalations", escalationId), {}, options);
   }
 
-  /** Assign an escalation to a member of the team by username; "" to no one. */
+  /** Assign an escalation to a member of the team by username; "": unassigned. */
   assign(escalationId: string, params: Params<"assign_escalation">, options: CallOptions = {}) {
     return this.call<"assign_escalation">("PUT", pathOf("escalations", escalationId, "assignment"), { body: params }, options);
   }
 
-  /** Give the thread back. With `let_agent_answer` the agent answers what waits. */
+  /** Resolve an escalation. With `let_agent_answer` the agent answers the waiting messages. */
   resolve(escalationId: string, params: Params<"resolve_escalation">, options: CallOptions = {}) {
     const request = { body: params, isRepeatable: false };
     return this.call<"resolve_escalation">("POST", pathOf("escalations", escalationId, "resolution"), request, options);
@@ -97,7 +97,7 @@ export class ReplyReviews extends Resource {
   }
 }
 
-/** What agents ask to do while they answer, and what users say to it. */
+/** Tool calls of agents, and the consent of users. */
 export class ToolCalls extends Resource {
   /** Get a tool call, with its question and arguments. */
   get(callId: string, options: CallOptions = {}) {
@@ -115,9 +115,9 @@ export class ToolCalls extends Resource {
   }
 }
 
-/** Users as channels know them, and as whom they speak. */
+/** Accounts of channels, and the users that they belong to. */
 export class Identities extends Resource {
-  /** Say that somebody is known to a channel by an id; one that is known stays. */
+  /** Create the identity of a channel's account. An existing one stays. */
   name(params: Params<"name_identity">, options: CallOptions = {}) {
     return this.call<"name_identity">("POST", "identities/", { body: params }, options);
   }
@@ -127,12 +127,12 @@ export class Identities extends Resource {
     return this.call<"get_identity">("GET", pathOf("identities", identityId), {}, options);
   }
 
-  /** Let an identity speak as a user who is known already. */
+  /** Link an identity to an existing user. */
   link(identityId: string, params: Params<"link_identity">, options: CallOptions = {}) {
     return this.call<"link_identity">("PUT", pathOf("identities", identityId, "link"), { body: params }, options);
   }
 
-  /** Let an identity speak for itself again. */
+  /** Unlink an identity. It is a separate user again. */
   unlink(identityId: string, options: CallOptions = {}) {
     return this.call<"unlink_identity">("DELETE", pathOf("identities", identityId, "link"), {}, options);
   }

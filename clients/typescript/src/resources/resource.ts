@@ -5,7 +5,7 @@ import type { CallOptions, Operation, Result, Row } from "../types.js";
 
 type Method = Call<unknown>["method"];
 
-/** What the API has of one kind. */
+/** The calls of one resource. */
 export class Resource {
   constructor(protected readonly sender: Sender) {}
 

@@ -1,4 +1,4 @@
-"""Agents: who they are, which model speaks for them, how they remember."""
+"""Agents: identity, language model and memory settings."""
 
 from typing import Any
 from uuid import UUID

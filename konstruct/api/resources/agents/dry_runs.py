@@ -1,4 +1,4 @@
-"""Dry runs by REST: what an agent, and a draft of it, would answer. Nothing of them is stored."""
+"""Dry runs by REST: answers of an agent and of its draft. Nothing is stored."""
 
 from typing import Any
 from uuid import UUID
@@ -55,8 +55,7 @@ class NewDryRunSerializer(StrictSerializer):
     user_id = ChannelIdField(
         required=False,
         allow_null=True,
-        help_text="The person who writes, with their memory. Default: the conversation's, or a"
-        " person without memories.",
+        help_text="The user who writes. Default: the conversation's user, or one without memories.",
     )
     draft = DraftFields(
         required=False, help_text="Settings of a draft, which gets the same messages."
@@ -95,7 +94,7 @@ class DryReplySerializer(serializers.Serializer):
 
 
 class DryRunSerializer(serializers.Serializer):
-    """The replies of an agent and of a draft of it."""
+    """The replies of an agent and of its draft."""
 
     conversation = serializers.CharField(
         allow_null=True,

@@ -1,4 +1,4 @@
-"""Saved questions of agents by REST: saved, asked again, and what each version answers."""
+"""Saved questions of agents by REST, with the answers of each version."""
 
 from typing import Any
 from uuid import UUID
@@ -55,7 +55,7 @@ class NewQuestionSerializer(StrictSerializer):
     user_id = ChannelIdField(
         required=False,
         allow_null=True,
-        help_text="The person who asks, with their memory. null: a person without memories.",
+        help_text="The user who asks. null: a user without memories.",
     )
     expected = BoundedListField(
         required=False,

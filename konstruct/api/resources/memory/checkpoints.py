@@ -355,7 +355,7 @@ class CheckpointsView(ApiView):
 
 @route("checkpoints/writes/", name="checkpoint-writes")
 class CheckpointWritesView(ApiView):
-    """What tasks have written since a checkpoint."""
+    """Writes of tasks since a checkpoint."""
 
     tag = "sessions"
 

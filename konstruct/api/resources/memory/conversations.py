@@ -63,7 +63,7 @@ class ConversationSerializer(serializers.Serializer):
         source="created_at", help_text="The time of the last message."
     )
     last_role = serializers.ChoiceField(
-        source="role", choices=Role.choices, help_text="Who spoke last."
+        source="role", choices=Role.choices, help_text="Role of the author of the latest message."
     )
     last_content = PreviewField(
         source="content",

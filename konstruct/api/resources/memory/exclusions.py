@@ -37,7 +37,7 @@ class NewExclusionSerializer(ReasonSerializer):
 
 
 class ExclusionSerializer(serializers.Serializer):
-    """A message, or words of it, excluded from recall."""
+    """A message, or some of its words, excluded from recall."""
 
     id = serializers.UUIDField()
     message_id = serializers.UUIDField(help_text="The message.")
@@ -91,7 +91,7 @@ class ExclusionsView(ApiView):
         returns=ExclusionSerializer,
     )
     def post(self, request: Request, message_id: UUID) -> Response:
-        """Exclude a message, or words of it, from recall.
+        """Exclude a message, or some of its words, from recall.
 
         Agents no longer recall the message or the words. The transcript and the recent turns keep
         them. For words that are already excluded, the response is the existing exclusion.

@@ -214,7 +214,7 @@ class FactChangeSerializer(FactFields, ReasonSerializer):
     def validate(self, given: dict[str, Any]) -> dict[str, Any]:
         """Refuse a reason without a change."""
         if given.keys() == {"reason"}:
-            raise ValidationError("Name what is to change beside the reason.")
+            raise ValidationError("Give a field to change, in addition to the reason.")
         return given
 
 

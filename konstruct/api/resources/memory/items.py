@@ -42,7 +42,7 @@ class ItemField(serializers.DictField):
 
 @extend_schema_field({"type": "string"})
 class SpokenField(serializers.Field):
-    """Text of any kind: whether it can be remembered is for the transcript to say."""
+    """Text of any kind: the transcript checks whether it can be remembered."""
 
     def to_internal_value(self, data: Any) -> str:
         """Refuse a value that is no text."""
@@ -106,7 +106,7 @@ class ItemSerializer(serializers.ModelSerializer):
 
     @extend_schema_field({"type": "object", "additionalProperties": True})
     def get_item(self, row: ConversationItem) -> Any:
-        """What was kept as text."""
+        """The stored text."""
         return json.loads(row.item)
 
     class Meta:
@@ -163,7 +163,7 @@ class ItemsView(ApiView):
     def post(self, request: Request) -> Response:
         """Add items to a conversation.
 
-        Items belong to the framework that adds them, and get no reply. Items that have `said` are
+        Items belong to the framework that adds them, and get no reply. Items with the field `said` are
         also written into the transcript, like imported messages.
         """
         fields = self.fields

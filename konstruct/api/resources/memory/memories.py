@@ -77,7 +77,7 @@ class SearchSerializer(bodies.StrictSerializer):
         default=["messages"],
         min_length=1,
         max_length=len(KINDS),
-        help_text="What to search: messages, facts, or both.",
+        help_text="Kinds to search: messages, facts, or both.",
     )
     filters = CheckedObjectField(
         check=parse_filters,

@@ -53,7 +53,7 @@ class RecallEventSerializer(BaseRecallEventSerializer):
 
 
 class RecallTraceSerializer(serializers.Serializer):
-    """What was weighed for a reply, and the prompt."""
+    """The recall of a reply, and its prompt."""
 
     hits = serializers.ListField(
         child=serializers.DictField(),

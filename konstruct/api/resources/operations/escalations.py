@@ -69,7 +69,7 @@ class AssignmentSerializer(StrictSerializer):
     assigned_to = StrictCharField(
         allow_blank=True,
         max_length=150,
-        help_text="Username of a member of the team who may answer; empty: no one.",
+        help_text="Username of a member of the team who may answer. Empty: unassigned.",
     )
 
 
@@ -98,7 +98,8 @@ class EscalationSerializer(serializers.ModelSerializer):
         choices=Escalation.Outcome.choices, help_text="How it ended; empty while it is open."
     )
     opened_by = serializers.ChoiceField(
-        choices=Escalation.OpenedBy.choices, help_text="Who opened it."
+        choices=Escalation.OpenedBy.choices,
+        help_text="The name of the program or person that opened it.",
     )
 
     class Meta:

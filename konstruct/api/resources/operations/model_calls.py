@@ -39,12 +39,12 @@ class ModelUsageRowSerializer(serializers.Serializer):
     day = serializers.DateField(help_text="The day (UTC).")
     agent = AgentNameField(allow_null=True, help_text="The agent's name. null: no agent.")
     agent_id = serializers.UUIDField(allow_null=True)
-    purpose = serializers.CharField(help_text="What the calls were for, such as extraction.")
+    purpose = serializers.CharField(help_text="Purpose of the calls, such as extraction.")
     model = serializers.CharField(help_text="The language model.")
     calls = serializers.IntegerField(help_text="All calls.")
     failed = serializers.IntegerField(help_text="Calls that failed.")
     unknown = serializers.IntegerField(
-        help_text="Calls of processes that ended before the answer came."
+        help_text="Calls without an outcome, because their process ended."
     )
     prompt_tokens = serializers.IntegerField(help_text="Tokens sent.")
     completion_tokens = serializers.IntegerField(help_text="Tokens received.")

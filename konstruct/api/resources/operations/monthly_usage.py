@@ -31,7 +31,7 @@ class MonthQuery(StrictSerializer):
 
 
 class UsageOfMonthSerializer(serializers.Serializer):
-    """What the tenant used in a month. The fields are the columns of the CSV."""
+    """The tenant's usage of a month. The fields are the columns of the CSV."""
 
     tenant = serializers.CharField(help_text="The short name of the tenant.")
     month = serializers.CharField(help_text="The month (UTC), such as 2026-11.")
@@ -91,7 +91,7 @@ class UsageOfMonthView(ApiView):
         },
     )
     def get(self, request: Request) -> Response:
-        """Get what the tenant used in a month: messages, calls by purpose, tokens and money.
+        """Get the tenant's usage of a month: messages, calls by purpose, tokens and money.
 
         With `Accept: text/csv` the response is CSV.
         """

@@ -106,7 +106,7 @@ class ErasureSerializer(serializers.Serializer):
 
 
 class EraseSerializer(bodies.StrictSerializer):
-    """Query parameters of what erases."""
+    """Query parameters of erasures."""
 
     reason = bodies.StrictCharField(
         required=False,

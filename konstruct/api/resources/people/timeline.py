@@ -60,7 +60,7 @@ class TimelineEntrySerializer(serializers.Serializer):
         allow_null=True, help_text="Id of the message, fact, escalation … that it is about."
     )
     text = serializers.CharField(
-        help_text=f"What was said, asked or known, up to {MAX_TEXT} characters."
+        help_text=f"Text of the message, question or fact, up to {MAX_TEXT} characters."
     )
     by = serializers.CharField(help_text="Name of the author, or empty.")
     note = serializers.CharField(help_text="The reason, or the channel of a message, or empty.")

@@ -67,7 +67,7 @@ def test_a_fact_is_added_by_the_service(program_a: Program, browser: Callable[..
     )
     assert [fact.content for fact in found] == ["Likes tea."]
     again = client.post(f"{FACTS}add/", form)
-    assert "Another fact of the same agent and user says just this." in again.text
+    assert "Another fact of the same agent and user has the same text." in again.text
 
 
 def test_edit_keeps_the_former_version_and_shows_the_difference(

@@ -40,7 +40,7 @@ def test_person_hands_over_a_conversation_and_sees_the_new_agent(
         assert not Escalation.objects.exists()
     handed = client.post(hand, {"agent": str(bert.pk)}, follow=True)
     assert "Transferred." in handed.text
-    assert "<bdi>bert</bdi> answers here what is sent to <bdi>ada</bdi>" in handed.text
+    assert "<bdi>bert</bdi> answers here instead of <bdi>ada</bdi>" in handed.text
     assert "Answer as a person" not in handed.text
     assert "<bdi>bert</bdi> answers here" in client.get(conversation).text
     assert "bert" in client.get("/admin/orchestrator/escalation/?to=agent").text

@@ -213,5 +213,5 @@ def test_page_of_an_erased_person_shows_the_receipt(
     assert name in listed
     send_message(populated_a, "I am back.", answered=False)
     page = client.get(PERSON, {"user": "maria"})
-    assert "What is shown below came since" in page.text
+    assert "The data below was stored after the erasure" in page.text
     assert "Request erasure" in page.text

@@ -71,7 +71,7 @@ def test_irrelevant_facts_are_omitted_and_the_floors_are_named(
         found = call(program_a, "search", query=asked, user_id="maria")
         assert found["structuredContent"]["results"] == []
         assert text_of(found) == (
-            "Nothing is remembered that answers this: a fact needs a similarity of 0.18, one of"
+            "No memory answers this: a fact needs a similarity of 0.18, one of"
             " the 3 nearest 0.1, the best message a probability of 0.15. Ask in other words."
         )
 

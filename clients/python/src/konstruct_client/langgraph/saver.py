@@ -110,7 +110,7 @@ class KonstructSaver(BaseCheckpointSaver[str]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Save what a task has written since a checkpoint."""
+        """Save a task's writes since a checkpoint."""
         place = config["configurable"]
         self._checkpoints.save_writes(
             thread_id=place["thread_id"],
@@ -162,7 +162,7 @@ class KonstructSaver(BaseCheckpointSaver[str]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Save what a task has written since a checkpoint."""
+        """Save a task's writes since a checkpoint."""
         await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
 
     async def adelete_thread(self, thread_id: str) -> None:

@@ -29,7 +29,7 @@ from konstruct_client.client import Client
 Namespace = tuple[str, ...]
 UserOf = Callable[[Namespace], "str | None"]
 
-# Under which the metadata of a fact has what the store knows of an item.
+# Key in a fact's metadata for the data of an item.
 PLACE = "store"
 MAX_CONTENT_CHARACTERS = 32_768
 MAX_RESULTS = 100
@@ -97,7 +97,7 @@ class KonstructStore(BaseStore):
             try:
                 self._facts.delete(fact["memory_id"])
             except errors.NotFound:
-                continue  # somebody else was faster
+                continue  # another writer was faster
         if op.value is None:
             return
         place = {"namespace": _joined(op.namespace), "key": op.key, "value": dict(op.value)}
@@ -108,7 +108,7 @@ class KonstructStore(BaseStore):
                 self._facts.change(memory_id, content=content, metadata=metadata)
                 return
         except (errors.NotFound, errors.DuplicateFact):
-            pass  # since we looked, it was deleted, or somebody else has made one of this text
+            pass  # in the meantime it was deleted, or another writer has created the same text
         user_id = self._user_of(op.namespace)
         self._facts.create(content, agent=self._agent, user_id=user_id, metadata=metadata)
 
@@ -160,7 +160,7 @@ def _below(prefix: Namespace) -> dict[str, Any]:
 
 
 def _narrowing(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a filter the server can look for; the rest is looked at here."""
+    """Return the part of a filter that the server applies; the rest is applied here."""
     narrowing = {}
     for name, demand in wanted.items():
         demands = demand if _is_compared(demand) else {"$eq": demand}
@@ -199,7 +199,7 @@ def _fits(namespace: Namespace, match_type: str, path: tuple[str, ...]) -> bool:
 
 
 def _content(op: PutOp) -> str:
-    """The fact's text: what the value says, and the item's place, since no two are alike."""
+    """Return the fact's text: the text of the value and the item's place, which make it unique."""
     place = f"({_joined(op.namespace)[:-1]}/{op.key})"
     if op.index is False:
         said = ""

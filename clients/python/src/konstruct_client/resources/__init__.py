@@ -1,1 +1,1 @@
-"""What the API has: a class for each kind of thing, with a method for each call."""
+"""Resources of the API: a class for each resource, with a method for each call."""

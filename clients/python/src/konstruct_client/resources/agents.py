@@ -47,10 +47,10 @@ class Agents(Resource[S]):
         if_match: str | None = None,
         **fields: Unpack[documents.AgentChanges],
     ) -> Call[documents.Agent]:
-        """Change an agent; what is left out stays.
+        """Change an agent. Omitted fields stay.
 
         Args:
-            if_match: the ETag of what you have read; a `ChangedSince` if it is another by now.
+            if_match: the ETag that you have read. Raises `ChangedSince` if it has changed.
         """
         headers = matching(if_match)
         return Call("PATCH", _path(agent_id), body=fields, headers=headers, repeatable=False)
@@ -96,7 +96,7 @@ class Agents(Resource[S]):
         draft: documents.DraftFields | None = None,
         conversation: str | None = None,
     ) -> Call[documents.DryRun]:
-        """Ask what an agent would answer to a message. Nothing of it is stored.
+        """Get an agent's answer to a message without storing anything.
 
         Args:
             user_id: the person who writes; by default a person without memories.
@@ -158,7 +158,7 @@ class Questions(Resource[S]):
         until: Moment | None = None,
         limit: int | None = None,
     ) -> Call[Page[documents.QuestionAnswer]]:
-        """List what the versions of an agent answer, the newest first."""
+        """List the answers of an agent's versions, newest first."""
         return listing(
             f"{_questions(agent_id)}answers/", question_id=question_id, version=version,
             since=since, until=until, limit=limit,
@@ -236,7 +236,7 @@ class Checkpoints(Resource[S]):
         checkpoint_ns: str = "",
         task_path: str = "",
     ) -> Call[None]:
-        """Save what a task has written since a checkpoint."""
+        """Save a task's writes since a checkpoint."""
         body = {
             "thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": checkpoint_id,
             "task_id": task_id, "task_path": task_path, "writes": [*writes],
@@ -257,7 +257,7 @@ class Checkpoints(Resource[S]):
         """List checkpoints, newest first.
 
         Args:
-            limit: how many a page has, 50 at most; by default what is not too large together.
+            limit: checkpoints in a page, at most 50; by default limited by their size.
         """
         return listing(
             "checkpoints/", thread_id=thread_id, checkpoint_ns=checkpoint_ns,
@@ -280,11 +280,11 @@ class Context(Resource[S]):
         system_prompt: str | None = None,
         model_tier: Literal["fast", "reasoning"] | None = None,
     ) -> Call[documents.Compiled]:
-        """Make a prompt for a task, of what the agent knows and remembers.
+        """Make a prompt for a task from the agent's facts and memories.
 
         Args:
             task: text, or an object with a `description` and further data.
-            user_id: who asks; without it nothing of any user is told.
+            user_id: the user who asks; without it the prompt has no data of users.
             thread_id: a graph's session, whose turns are the history.
             messages: the turns before the task, if you have them yourself.
         """

@@ -1,4 +1,4 @@
-"""Facts: what is known apart from any conversation; and the runs that extract them."""
+"""Facts, and the runs that extract them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FactState = Literal["proposed", "active", "superseded", "retracted", "rejected"]
 
 
 class Facts(Resource[S]):
-    """What is known of a user, by an agent or by all. A fact keeps its versions."""
+    """Facts about a user, of one agent or of all. A fact keeps its versions."""
 
     @call
     def create(
@@ -40,8 +40,8 @@ class Facts(Resource[S]):
 
         Args:
             agent: who knows it; by default all agents do.
-            user_id: whom it is about; by default nobody in particular.
-            metadata: what searches can filter by.
+            user_id: the user that it is about; by default no user.
+            metadata: metadata for search filters.
             valid_from, valid_to: since when it is so, and until when.
             expires_at: from then on it is not found any more.
         """
@@ -56,7 +56,7 @@ class Facts(Resource[S]):
         """Keep up to 100 facts in one request: all of them, or none.
 
         Args:
-            facts: each with `content`, and what else `create` takes, by the same names.
+            facts: each with `content` and the other arguments of `create`.
         """
         return Call("POST", "facts/batch/", body={"facts": [dict(each) for each in facts]})
 
@@ -74,10 +74,10 @@ class Facts(Resource[S]):
     def change(
         self, memory_id: str, *, if_match: str | None = None, **fields: Unpack[documents.FactChange]
     ) -> Call[documents.FactInFull]:
-        """Change a fact; what was known before is kept as a version.
+        """Change a fact. The previous text is kept as a version.
 
         Args:
-            if_match: the ETag of what you have read; a `ChangedSince` if it is another by now.
+            if_match: the ETag that you have read. Raises `ChangedSince` if it has changed.
         """
         headers = matching(if_match)
         return Call("PATCH", _path(memory_id), body=fields, headers=headers, repeatable=False)
@@ -156,7 +156,7 @@ class Facts(Resource[S]):
         """List facts, newest first.
 
         Args:
-            filters: what the metadata must be.
+            filters: values of the metadata.
             state: the facts in this state; by default active facts that are valid.
             slot: only facts of this slot, such as `home_city`.
         """
@@ -181,8 +181,8 @@ class Facts(Resource[S]):
         """Search facts by meaning, best first.
 
         Args:
-            shared_only: only facts about nobody in particular.
-            filters: what the metadata must be: `{"topic": "food"}`, `{"year": {"gte": 2020}}`.
+            shared_only: only facts about no user.
+            filters: values of the metadata: `{"topic": "food"}`, `{"year": {"gte": 2020}}`.
             limit: at most so many results, 100 at most.
             threshold: least cosine similarity.
         """

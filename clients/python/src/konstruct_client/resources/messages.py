@@ -1,4 +1,4 @@
-"""Messages and what becomes of them: replies, conversations, memories."""
+"""Messages, replies, conversations and memories."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ class Messages(Resource[S]):
         wait: float = 0,
         idempotency_key: str | None = None,
     ) -> Call[documents.Message]:
-        """Send a message, and read its reply while it is written: iterate over what is returned.
+        """Send a message, and stream its reply: iterate over the result.
 
-        After the last piece, `message` is what `send` returns. The reply is kept whoever reads.
+        After the last piece, `message` has the result of `send`. The reply is stored in any case.
 
         Args:
             wait: seconds for which to read at most; 180 by default.
@@ -105,7 +105,7 @@ class Messages(Resource[S]):
         """List messages of users, newest first.
 
         Args:
-            filters: what the metadata must be: `{"order": 17}`, `{"order": {"gte": 17}}`.
+            filters: values of the metadata: `{"order": 17}`, `{"order": {"gte": 17}}`.
             limit: the size of a page, 200 at most.
         """
         return listing(
@@ -149,14 +149,14 @@ class Messages(Resource[S]):
         thread_id: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[documents.ImportResult]:
-        """Import what was said elsewhere, up to 1,000 messages; nothing is answered.
+        """Import up to 1,000 messages of another system. They get no reply.
 
         A message has `role` (user or assistant) and `content`, and may have `agent`, `user_id`,
         `thread_id`, `external_id`, `created_at` and `name`. One that is invalid keeps no other out:
         look at the answer's `invalid`, and at the `errors` of its results.
 
         Args:
-            agent, user_id, thread_id: of the messages that do not say.
+            agent, user_id, thread_id: defaults for messages without them.
             idempotency_key: with one, a message without id and time is another one than under
                 another key. Without one, it is known again by its thread, words and place.
         """
@@ -168,7 +168,7 @@ class Messages(Resource[S]):
 
 
 class Conversations(Resource[S]):
-    """What was said, by agent, user and thread."""
+    """Conversations by agent, user and thread."""
 
     @pages
     def list(
@@ -182,7 +182,7 @@ class Conversations(Resource[S]):
         ordering: ByTime | None = None,
         limit: int | None = None,
     ) -> Call[Page[documents.Conversation]]:
-        """List conversations, by what was said last."""
+        """List conversations, by their latest message."""
         return listing(
             "conversations/", agent=agent, user_id=user_id, thread_id=thread_id, since=since,
             until=until, ordering=ordering, limit=limit,
@@ -204,7 +204,7 @@ class Conversations(Resource[S]):
         """List every turn, oldest first; without a thread, those of all threads of the user.
 
         Args:
-            filters: what the metadata must be, as in `messages.list`.
+            filters: values of the metadata, as in `messages.list`.
         """
         return listing(
             "conversations/transcript/", agent=agent, user_id=user_id, thread_id=thread_id,
@@ -229,7 +229,7 @@ class Conversations(Resource[S]):
         ordering: ByTime | None = None,
         limit: int | None = None,
     ) -> Call[Page[documents.Item]]:
-        """List what a framework keeps of its runs, newest first. A page has 50 at most."""
+        """List the items of a framework's runs, newest first. A page has at most 50."""
         return listing(
             "conversations/items/", agent=agent, user_id=user_id, thread_id=thread_id,
             ordering=ordering, limit=limit,
@@ -258,13 +258,13 @@ class Conversations(Resource[S]):
 
     @call
     def remove_item(self, item_id: str, *, idempotency_key: str | None = None) -> Call[None]:
-        """Remove an item. What it says stays in the transcript."""
+        """Remove an item. Its text stays in the transcript."""
         path = f"conversations/items/{segment(item_id)}/"
         return Call("DELETE", path, headers=once(idempotency_key))
 
     @call
     def clear_items(self, *, agent: str, user_id: str, thread_id: str) -> Call[None]:
-        """Remove all items of a conversation. What they say stays in the transcript."""
+        """Remove all items of a conversation. Their texts stay in the transcript."""
         query = given(agent=agent, user_id=user_id, thread_id=thread_id)
         return Call("DELETE", "conversations/items/", query)
 
@@ -279,12 +279,12 @@ class Windows(Resource[S]):
 
     @call
     def clear(self, *, agent: str, user_id: str) -> Call[None]:
-        """Empty the window. The transcript stays, and what was said can still be recalled."""
+        """Clear the window. The transcript stays, and its messages can still be recalled."""
         return Call("DELETE", "windows/", given(agent=agent, user_id=user_id))
 
 
 class Memories(Resource[S]):
-    """What was said, found by meaning."""
+    """Messages, found by meaning."""
 
     @call
     def search(
@@ -302,15 +302,15 @@ class Memories(Resource[S]):
         filters: Mapping[str, Any] | None = None,
         at: Moment | None = None,
     ) -> Call[documents.SearchResult]:
-        """Search what an agent remembers of a user, as its replies do.
+        """Search an agent's memories of a user, as its replies do.
 
         Args:
             gate: false returns the best `top_k`, however unlikely that they answer the query.
             preset: how sure the search must be; by default the agent's thresholds.
             include: "messages", "facts" or both; by default messages. With facts, the
                 answer has `facts` beside `results`.
-            filters: what the metadata must be, as in `messages.list`.
-            at: search what had been said by then.
+            filters: values of the metadata, as in `messages.list`.
+            at: search only messages up to this time.
         """
         included = None if include is None else list(include)
         body = given(
@@ -332,7 +332,7 @@ class Memories(Resource[S]):
         ordering: ByTime | None = None,
         limit: int | None = None,
     ) -> Call[Page[documents.RecallEvent]]:
-        """List what was recalled for replies, newest first."""
+        """List recalls of replies, newest first."""
         return listing(
             "recall-events/", agent=agent, user_id=user_id, message_id=message_id,
             abstained=abstained, since=since, until=until, ordering=ordering, limit=limit,
@@ -340,7 +340,7 @@ class Memories(Resource[S]):
 
     @call
     def recall_event(self, event_id: str) -> Call[documents.RecallEventInFull]:
-        """Get what was found for a reply, what was left out and why, and the prompt."""
+        """Get the recall of a reply: results, omitted results with reasons, and the prompt."""
         return Call("GET", f"recall-events/{segment(event_id)}/")
 
     @call
@@ -351,7 +351,7 @@ class Memories(Resource[S]):
         *,
         relevance: Literal["relevant", "not_relevant", "unsure"],
     ) -> Call[documents.RecallMark]:
-        """Mark a recalled memory. It changes the shown probabilities, and not what is recalled."""
+        """Mark a recalled memory. This changes the shown probabilities, not the recall."""
         return Call("PUT", _mark_path(event_id, message_id), body={"relevance": relevance})
 
     @call

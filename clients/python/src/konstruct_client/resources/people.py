@@ -1,4 +1,4 @@
-"""People: users, who answers them, what they consent to, who is who, and being forgotten."""
+"""People: users, escalations, tool calls, linked identities and erasures."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class Users(Resource[S]):
         """Search the messages of all people, facts and people, by words and by meaning.
 
         Args:
-            q: words, what is meant, or a name.
-            agent: only what this agent knows.
+            q: words, a meaning or a name.
+            agent: only memories of this agent.
             user_id: only this user's.
             channel: only messages of this channel.
             since: only messages from this moment on.
@@ -100,7 +100,7 @@ class Users(Resource[S]):
 
     @call
     def usage(self) -> Call[documents.Usage]:
-        """Get the tenant in numbers, also what is still pending."""
+        """Get counts of the tenant, with pending work."""
         return Call("GET", "usage/")
 
     @call
@@ -133,7 +133,7 @@ class Users(Resource[S]):
 
     @call
     def usage_of_month(self, *, month: str | None = None) -> Call[documents.UsageOfMonth]:
-        """Get what the tenant used in a month: messages, calls by purpose, tokens and money.
+        """Get the tenant's usage of a month: messages, calls by purpose, tokens and money.
 
         Args:
             month: as YYYY-MM; by default this one (UTC).
@@ -165,7 +165,7 @@ class Erasures(Resource[S]):
 
     @call
     def get(self, erasure_id: str) -> Call[documents.Erasure]:
-        """See what became of a request."""
+        """Get the state of a request."""
         return Call("GET", f"erasures/{segment(erasure_id)}/")
 
 
@@ -189,7 +189,7 @@ class Escalations(Resource[S]):
 
     @call
     def assign(self, escalation_id: str, *, assigned_to: str) -> Call[documents.Escalation]:
-        """Assign an escalation to a member of the team by username; "" to no one."""
+        """Assign an escalation to a member of the team by username; "": unassigned."""
         path = f"escalations/{segment(escalation_id)}/assignment/"
         return Call("PUT", path, body={"assigned_to": assigned_to})
 
@@ -197,7 +197,7 @@ class Escalations(Resource[S]):
     def resolve(
         self, escalation_id: str, *, let_agent_answer: bool, note: str | None = None
     ) -> Call[documents.Escalation]:
-        """Give the thread back. With `let_agent_answer` the agent answers what waits."""
+        """Resolve an escalation. With `let_agent_answer` the agent answers the waiting messages."""
         path = f"escalations/{segment(escalation_id)}/resolution/"
         body = given(let_agent_answer=let_agent_answer, note=note)
         return Call("POST", path, body=body, repeatable=False)
@@ -254,7 +254,7 @@ class ReplyReviews(Resource[S]):
 
 
 class ToolCalls(Resource[S]):
-    """What agents ask to do while they answer, and what users say to it."""
+    """Tool calls of agents, and the consent of users."""
 
     @call
     def get(self, call_id: str) -> Call[documents.ToolCall]:
@@ -288,13 +288,13 @@ class ToolCalls(Resource[S]):
 
 
 class Identities(Resource[S]):
-    """Users as channels know them, and as whom they speak."""
+    """Accounts of channels, and the users that they belong to."""
 
     @call
     def name(
         self, *, channel: str, native_id: str, workspace: str | None = None, name: str | None = None
     ) -> Call[documents.Identity]:
-        """Say that somebody is known to a channel by an id; one that is known stays."""
+        """Create the identity of a channel's account. An existing one stays."""
         body = given(channel=channel, workspace=workspace, native_id=native_id, name=name)
         return Call("POST", "identities/", body=body)
 
@@ -305,13 +305,13 @@ class Identities(Resource[S]):
 
     @call
     def link(self, identity_id: str, *, user_id: str) -> Call[documents.Identity]:
-        """Let an identity speak as a user who is known already."""
+        """Link an identity to an existing user."""
         path = f"identities/{segment(identity_id)}/link/"
         return Call("PUT", path, body={"user_id": user_id})
 
     @call
     def unlink(self, identity_id: str) -> Call[documents.Identity]:
-        """Let an identity speak for itself again."""
+        """Unlink an identity. It is a separate user again."""
         return Call("DELETE", f"identities/{segment(identity_id)}/link/")
 
     @pages
