@@ -62,7 +62,7 @@ SERVER_UP: Final = state(
 CACHE_UP: Final = state("konstruct_cache_up", "Whether the cache answers: 1 or 0.")
 PROCESS_UP: Final = state(
     "konstruct_process_up",
-    "Whether a process of this kind has been at work within 30 seconds: 1 or 0.",
+    "Whether a process of this kind was active within 30 seconds: 1 or 0.",
     process=(WEB, *QUEUES, BEAT, OWNER),
 )
 WAITING: Final = state(

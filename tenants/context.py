@@ -252,7 +252,7 @@ def _has(alias: str, schema_name: str) -> bool:
         logger.warning("The server is read, not its standby %s: %s", alias, error)
         return False
     if not found:
-        logger.warning("The server is read: %s is no standby, or lags behind", alias)
+        logger.warning("The server is read: %s is not a standby, or lags behind", alias)
     return found
 
 

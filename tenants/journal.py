@@ -182,7 +182,7 @@ def _write(file: int, entry: Entry) -> None:
     entry["mac"] = _mac(entry, secret)
     line = (b"\n" if is_cut_off else b"") + canonical(entry) + b"\n"
     if os.write(file, line) != len(line):
-        raise OSError("there is no room for the line")
+        raise OSError("there is no space left for the line")
     os.fsync(file)
 
 

@@ -93,7 +93,7 @@ def only_one_restore(*, of_all: bool) -> Iterator[None]:
     kind = "" if of_all else "_shared"
     if not _try(RESTORE, kind):
         raise RestoreBusy(
-            f"another restore is at work (Postgres backend {_holder(RESTORE)}): wait for its end,"
+            f"another restore is running (Postgres backend {_holder(RESTORE)}): wait for its end,"
             " and run this one again"
         )
     try:

@@ -106,7 +106,7 @@ def tenant_and_partial_reply(channel: str) -> tuple[UUID, UUID]:
 def _tenant_and_message(channel: str, expected: str) -> tuple[UUID, UUID]:
     tenant_id, kind, message_id = channel.split(":")
     if kind != expected:
-        raise ValueError(f"{channel!r} is no channel of the kind {expected}")
+        raise ValueError(f"{channel!r} is not a channel of the kind {expected}")
     return UUID(tenant_id), UUID(message_id)
 
 

@@ -97,7 +97,7 @@ def back_up(
                     entry, taken_at[tenant.pk] = _dump_tenant(tenant, folder)
             except (ToolFailed, DatabaseError, KonstructError, Tenant.DoesNotExist) as error:
                 if any(text in str(error) for text in _DISK_FULL_MESSAGES):
-                    raise BackupFailed(f"there is no room in {directory}: {error}") from error
+                    raise BackupFailed(f"there is no space left in {directory}: {error}") from error
                 failed[tenant.slug] = " ".join(str(error).split())
                 for name in (dump_of(tenant.pk), jobs_of(tenant.pk)):
                     (folder / name).unlink(missing_ok=True)
@@ -152,7 +152,7 @@ def check_tenant(path: Path, manifest: Manifest, entry: dict[str, Any]) -> None:
         found = tables_in(session, path / dump_of(pk))
     if {name for name, _ in found} != {schema} or (schema, "memory_message") not in found:
         raise BackupInvalid(
-            f"{path / dump_of(pk)} is no dump of the tenant {entry['slug']!r} alone"
+            f"{path / dump_of(pk)} is not a dump of the tenant {entry['slug']!r} alone"
         )
 
 
@@ -173,7 +173,7 @@ def _dump_tenant(tenant: Tenant, folder: Path) -> tuple[dict[str, Any], datetime
             is_same = _schema_of(session, tenant) == seen
         if is_same and not Tenant.objects.filter(pk=tenant.pk).exclude(server=tenant.server):
             return entry, taken_at
-    raise BackupFailed("it was moved, migrated or restored meanwhile, several times")
+    raise BackupFailed("it was moved, migrated or restored several times during the backup")
 
 
 def _refuse_in_work(tenant: Tenant) -> None:

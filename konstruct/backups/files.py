@@ -105,9 +105,9 @@ def read_manifest(path: Path) -> Manifest:
         given = document.pop("signature")
         keys = document["keys"]["secret"]
     except OSError as error:
-        raise BackupInvalid(f"{path} is no backup: it has no {MANIFEST} to read") from error
+        raise BackupInvalid(f"{path} is not a backup: it has no {MANIFEST} to read") from error
     except (NotStrictJSON, AttributeError, KeyError, TypeError) as error:
-        raise BackupInvalid(f"{path / MANIFEST} is no manifest of a backup") from error
+        raise BackupInvalid(f"{path / MANIFEST} is not the manifest of a backup") from error
     if not is_signed(document, _PURPOSE, str(given)):
         if keys[:1] and keys[0] not in map(key_id, secrets()):
             raise BackupInvalid(

@@ -106,7 +106,7 @@ def check_disk() -> Iterator[Finding]:
     for path, name in places.items():
         if not path.is_dir() or not os.access(path, os.W_OK):
             yield warning(
-                f"{path} ({name}) is no directory that this user can write.",
+                f"{path} ({name}) is not a directory that this user can write to.",
                 "Run doctor as the user of the processes; or make the directory for that user.",
             )
             continue

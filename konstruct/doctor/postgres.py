@@ -201,7 +201,7 @@ def check_postgres(server: str) -> Iterator[Finding]:
     try:
         require_writable(server)
     except NotWritable as error:
-        yield wrong(f"It takes no writes: {error}", "Make room on its disk, or name the primary.")
+        yield wrong(f"It accepts no writes: {error}", "Make room on its disk, or name the primary.")
     used, limit = fetch_row(_SESSIONS)
     yield rated(
         100 * used / limit,

@@ -66,7 +66,7 @@ class Store:
             text = f"{name} {version} is too old."
             found.append(wrong(text, f"Install version {MIN_MAJOR} or newer."))
         if info["role"] not in ("master", "primary"):
-            text = "It is a replica, and takes no writes."
+            text = "It is a replica, and accepts no writes."
             found.append(wrong(text, "Name the primary server in the URL."))
         if info["maxmemory_policy"] != "noeviction":
             text = (

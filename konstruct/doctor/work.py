@@ -26,7 +26,7 @@ from tenants.schemas.migration_state import is_fitting
 LATE_REPLY_SECONDS: Final = 60
 LATE_JOB_SECONDS: Final = 900
 LATE_ERASURE_SECONDS: Final = 3600
-START_WORKERS: Final = "See that the worker of its queue is at work, or start more of them."
+START_WORKERS: Final = "Check that the worker of its queue runs, or start more workers."
 UNFINISHED: Final = timedelta(minutes=10)
 BACKUP_AGE: Final = timedelta(hours=26)
 
@@ -46,11 +46,11 @@ def check_tenants() -> Iterator[Finding]:
         found.append(warning(text, remedy))
     if slugs := list(Tenant.objects.exclude(moving_to="").values_list("slug", flat=True)):
         text = f"{len(slugs)} tenants are held by a move: {shortened(slugs)}."
-        found.append(warning(text, "Run manage.py move_tenant again if no move is going on."))
+        found.append(warning(text, "Run manage.py move_tenant again if no move is running."))
     restoring = Tenant.objects.filter(state=Tenant.State.RESTORING)
     if slugs := list(restoring.values_list("slug", flat=True)):
         text = f"{len(slugs)} tenants are being restored from a backup: {shortened(slugs)}."
-        found.append(warning(text, "Run manage.py restore again if no restore is going on."))
+        found.append(warning(text, "Run manage.py restore again if no restore is running."))
     domains = Domain.objects.filter(tenant__state=Tenant.State.ACTIVE).order_by("domain")
     refused = [name for name in domains.values_list("domain", flat=True) if not is_served(name)]
     if refused:
@@ -104,7 +104,7 @@ def check_deletions() -> Iterator[Finding]:
     late = Tenant.objects.filter(delete_at__lt=Now() - timedelta(seconds=LATE_ERASURE_SECONDS))
     if slugs := list(late.values_list("slug", flat=True)):
         text = f"{len(slugs)} tenants should have been deleted: {shortened(slugs)}."
-        yield wrong(text, "See that the owner worker is at work, and read its log.")
+        yield wrong(text, "Check that the owner worker runs, and read its log.")
     else:
         yield ok("No deletion of a tenant is late.")
 

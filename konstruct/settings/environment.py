@@ -129,5 +129,5 @@ def fernet_keys(name: str) -> list[str]:
     keys = names(name, "")
     for number, key in enumerate(keys, start=1):
         if not _FERNET_KEY.fullmatch(key):
-            raise ImproperlyConfigured(f"{name}: the key in place {number} is no Fernet key")
+            raise ImproperlyConfigured(f"{name}: the key in place {number} is not a Fernet key")
     return keys

@@ -52,8 +52,8 @@ if _unknown := sorted(
     {*TENANT_DATABASES_OWNER, *TENANT_DATABASES_CLOSED} - {"default", *TENANT_DATABASES}
 ):
     sys.exit(
-        f"konstruct: {', '.join(_unknown)} is no server of TENANT_DATABASES; "
-        "TENANT_DATABASES_OWNER and TENANT_DATABASES_CLOSED name others."
+        f"konstruct: {', '.join(_unknown)} is not a server of TENANT_DATABASES: remove it from "
+        "TENANT_DATABASES_OWNER and TENANT_DATABASES_CLOSED."
     )
 DATABASE_CONN_MAX_AGE = number("DATABASE_CONN_MAX_AGE", 600)
 # Connections that all threads of the process share, for each server; 0: each thread keeps its own.

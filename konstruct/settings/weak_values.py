@@ -41,7 +41,7 @@ def weak_hosts(name: str, hosts: Iterable[str], *, subdomains: bool) -> str:
         if "*" in host or host in (".", ""):
             return f"{name} holds {host!r}, which is every host: name the hosts that are served"
         if not _HOST.fullmatch(host):
-            return f"{name} holds {host!r}, which is no host name: without scheme, port and path"
+            return f"{name} has {host!r}, which is not a host name: remove scheme, port and path"
         if host.startswith("."):
             labels = host.strip(".").split(".")
             if not subdomains:
@@ -56,7 +56,7 @@ def weak_origins(name: str, origins: Iterable[str]) -> str:
     for origin in origins:
         scheme, separator, host = origin.partition("://")
         if not separator or scheme not in ("http", "https"):
-            return f"{name} holds {origin!r}, which is no origin such as https://app.example.com"
+            return f"{name} has {origin!r}, which is not an origin such as https://app.example.com"
         bare = re.sub(r":\d+$", "", host)
         wrong = weak_hosts(name, [re.sub(r"^\*(?=\.)", "", bare)], subdomains=True)
         if wrong:

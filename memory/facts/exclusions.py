@@ -103,7 +103,7 @@ def exclude_from_recall(
         start is not None and end is not None and not 0 <= start < end <= len(message.content)
     ):
         raise InvalidArgument(
-            f"start={start}, end={end} are no words of a message of {len(message.content)}"
+            f"start={start}, end={end} are not words of a message of {len(message.content)}"
             " characters"
         )
     with transaction.atomic():

@@ -263,7 +263,7 @@ class RecallPolicy:
                 " would be let in and then left out"
             )
         if not isinstance(self.weights, RecallWeights):
-            raise InvalidArgument(f"weights={self.weights!r} are no RecallWeights")
+            raise InvalidArgument(f"weights={self.weights!r} are not RecallWeights")
 
 
 DEFAULT_POLICY = RecallPolicy()

@@ -85,7 +85,7 @@ class Lease:
             WorkerLost: the previous worker died during the job.
         """
         if self.is_lost:
-            raise WorkerLost("The worker was killed, or lost its connection, while it was at work.")
+            raise WorkerLost("The worker was killed, or lost its connection, during the attempt.")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -195,10 +195,10 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _no_record) -> None:
     """
     with server_scope(tenant.server), schema_lock(tenant.schema_name):
         if not Tenant.objects.filter(id=tenant.id).exists():
-            raise InvalidTenant(f"tenant {tenant.slug!r} was deleted meanwhile")
+            raise InvalidTenant(f"tenant {tenant.slug!r} was deleted in the meantime")
         if Tenant.objects.filter(id=tenant.id).exclude(server=tenant.server, moving_to="").exists():
             raise InvalidTenant(
-                f"tenant {tenant.slug!r} was moved meanwhile, or a move of it was cut off: run"
+                f"tenant {tenant.slug!r} was moved in the meantime, or a move of it was cut off: run"
                 f" move_tenant {tenant.slug} if it is not served, then delete it"
             )
         Tenant.objects.filter(id=tenant.id).update(state=Tenant.State.SUSPENDED)

@@ -71,7 +71,7 @@ class RetentionForm(forms.ModelForm):
 
 @admin.register(RetentionRule, site=tenant_site)
 class RetentionRuleAdmin(AgentNameAdmin):
-    """Without a rule, conversations are kept for good."""
+    """Without a rule, conversations are kept indefinitely."""
 
     form = RetentionForm
     list_display = ("agent", "kept", "change", "created_at")

@@ -125,8 +125,8 @@ class RecipientForm(forms.ModelForm):
             self.add_error(
                 "slack_channel",
                 gettext(
-                    "%(channel)r is no id of a Slack channel, such as C024BE7LR. Slack shows it at"
-                    " the end of the channel's details."
+                    "%(channel)r is not the id of a Slack channel, such as C024BE7LR. Slack shows"
+                    " it at the end of the channel's details."
                 )
                 % {"channel": channel},
             )
@@ -261,7 +261,7 @@ class SlackMemberForm(forms.ModelForm):
         if not USER_ID.fullmatch(slack_id):
             raise forms.ValidationError(
                 gettext(
-                    "%(slack_id)r is no id of a Slack user, such as U024BE7LH."
+                    "%(slack_id)r is not the id of a Slack user, such as U024BE7LH."
                     " Slack copies it in the person's profile: More, Copy member ID."
                 )
                 % {"slack_id": slack_id}

@@ -77,7 +77,7 @@ class StrictCharField(serializers.CharField):
     """Text, exactly as it was sent: it is not trimmed, and a number is refused."""
 
     default_error_messages = {
-        "surrogate": "Give Unicode text: this holds half of a surrogate pair, which UTF-8 has not."
+        "surrogate": "Give Unicode text: half of a surrogate pair cannot be encoded in UTF-8."
     }
 
     def __init__(self, **options: Any) -> None:

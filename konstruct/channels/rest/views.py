@@ -55,7 +55,7 @@ STREAM_SECONDS = 180
 INTERRUPTED = Problem(
     503,
     "reply-interrupted",
-    "The reply broke off, and is being given anew: ask for it at the url of the message.",
+    "The reply was interrupted, and is generated again: get it at the url of the message.",
 )
 
 LOCATION = response_header("Location", "The URL of the message.", 200, 202)

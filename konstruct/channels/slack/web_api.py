@@ -43,13 +43,13 @@ GONE: Final = frozenset({"message_not_found", "cant_update_message"})
 # Remedies for common errors.
 REMEDIES: Final = {
     "account_inactive": "The workspace removed our bot: connect it again.",
-    "channel_not_found": "The conversation is gone, or our bot is not in it.",
+    "channel_not_found": "The conversation does not exist any more, or the bot is not in it.",
     "invalid_auth": "The token is not valid any more: connect the workspace again.",
     "is_archived": "The conversation is archived.",
     "missing_scope": "The token lacks a scope (docs/slack.md): connect the workspace again.",
     "not_authed": "The token is missing: connect the workspace again.",
     "not_in_channel": "Our bot is not in the conversation: invite it.",
-    "restricted_action": "The workspace lets our bot not post there.",
+    "restricted_action": "The workspace does not allow the bot to post there.",
     "token_expired": "Token rotation is on for the Slack app: switch it off, and connect again.",
     "token_revoked": "The token was revoked: connect the workspace again.",
 }

@@ -188,7 +188,7 @@ def parse_time(field: str, value: Any) -> datetime:
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, TypeError, OverflowError, OSError):
         raise InvalidArgument(
-            f"{field}={_shown(value)} is no time; give one like 2026-03-14T09:30:00Z, a day, or"
+            f"{field}={_shown(value)} is not a time; give one like 2026-03-14T09:30:00Z, a day, or"
             " seconds since 1970"
         ) from None
 

@@ -393,7 +393,7 @@ def read_filters(text: str) -> Any:
     try:
         return read_json(json.dumps(ast.literal_eval(text)))
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        raise InvalidArgument("filters is no object in JSON") from None
+        raise InvalidArgument("filters is not a JSON object") from None
 
 
 def _entities(facts: MemoryEntryQuerySet) -> QuerySet[Any]:

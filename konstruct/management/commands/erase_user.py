@@ -54,7 +54,7 @@ class Command(KonstructCommand):
             action="store_true",
             help=(
                 "Rewrite every changed table, of any size, so that no removed data stays in its "
-                "file. Each table is locked meanwhile."
+                "file. Each table is locked while this runs."
             ),
         )
         parser.add_argument("--yes", action="store_true", help="Do not ask for confirmation.")

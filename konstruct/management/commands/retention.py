@@ -21,7 +21,7 @@ class Command(KonstructCommand):
 
     help = (
         "Shows how long conversations are kept, or changes it. Without a rule they are "
-        "kept for ever. The owner's worker applies the rules every hour."
+        "kept indefinitely. The owner worker applies the rules every hour."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -58,7 +58,7 @@ class Command(KonstructCommand):
                 whose = names.get(rule.agent_id, rule.agent_id) if rule.agent_id else "all others"
                 self.stdout.write(f"{tenant.slug}: {whose}: {rule.days} days{_change_of(rule)}")
             if not rules:
-                self.stdout.write(f"{tenant.slug}: conversations are kept for good")
+                self.stdout.write(f"{tenant.slug}: conversations are kept indefinitely")
 
     def _change(self, agent_id: UUID | None, *, days: int | None, off: bool) -> None:
         with transaction.atomic():

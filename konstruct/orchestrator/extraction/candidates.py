@@ -210,7 +210,7 @@ def _only_object(answer: str) -> dict[str, Any]:
     while at >= 0:  # ends: each iteration moves on, MAX_OBJECT_STARTS times at most
         starts += 1
         if starts > MAX_OBJECT_STARTS:
-            raise AnswerInvalid("the answer is no JSON object")
+            raise AnswerInvalid("the answer is not a JSON object")
         try:
             _, end = decoder.raw_decode(answer, at)
         except (ValueError, RecursionError):
@@ -234,7 +234,7 @@ def read_candidate(entry: Any) -> Candidate:
         ValueError: a member is missing, has another type, or is too long (MalformedCandidate).
     """
     if not isinstance(entry, dict):
-        raise MalformedCandidate("it is no object")
+        raise MalformedCandidate("it is not an object")
     valid_from, precision = _date(entry.get("valid_from"), entry.get("precision"))
     supersedes = entry.get("supersedes")
     return Candidate(
@@ -273,7 +273,7 @@ def _flag(value: Any) -> bool:
 
 def _evidence(value: Any) -> tuple[Evidence, ...]:
     if not isinstance(value, list) or not 0 < len(value) <= MAX_EVIDENCE:
-        raise MalformedCandidate(f"evidence is no list of 1 to {MAX_EVIDENCE} quotes")
+        raise MalformedCandidate(f"evidence is not a list of 1 to {MAX_EVIDENCE} quotes")
     quotes = []
     for each in value:
         if not isinstance(each, dict) or not isinstance(each.get("quote"), str):
@@ -300,7 +300,7 @@ def _date(value: Any, precision: Any) -> tuple[date | None, str]:
     if value in (None, ""):
         return None, ""
     if not isinstance(value, str):
-        raise MalformedCandidate("valid_from is no date")
+        raise MalformedCandidate("valid_from is not a date")
     found = _DATE.fullmatch(value)
     if found is None:
         moment = datetime.fromisoformat(value)

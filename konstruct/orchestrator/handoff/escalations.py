@@ -297,7 +297,9 @@ def assign(escalation_id: UUID, *, to: str) -> Escalation:
         EscalationOver: it is resolved already.
     """
     if text_argument("to", to) and not colleagues().filter(username=to).exists():
-        raise InvalidArgument(f"{to[:80]!r} is no member of the team who may answer escalations.")
+        raise InvalidArgument(
+            f"{to[:80]!r} is not a member of the team who may answer escalations."
+        )
     with transaction.atomic():
         escalation = _locked(escalation_id)
         escalation.assigned_to = to

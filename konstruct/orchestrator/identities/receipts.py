@@ -63,7 +63,7 @@ def verify_receipt(content: bytes) -> dict[str, Any]:
         given = document.pop("digest")
         algorithm, value = given["algorithm"], str(given["value"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ReceiptInvalid("this is no receipt of an erasure") from error
+        raise ReceiptInvalid("this is not a receipt of an erasure") from error
     if algorithm != ALGORITHM or document.get("version") != VERSION:
         raise ReceiptInvalid("this version cannot check such a receipt")
     if is_signed(document, _PURPOSE, value):

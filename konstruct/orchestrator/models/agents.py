@@ -111,7 +111,9 @@ def recall_policy(agent: Remembering) -> RecallPolicy:
     Raises InvalidArgument, which names the value that cannot be.
     """
     if not isinstance(agent.recall_weights, dict):
-        raise InvalidArgument(f'weights={agent.recall_weights!r} is no object like {{"time": 0.5}}')
+        raise InvalidArgument(
+            f'weights={agent.recall_weights!r} is not an object like {{"time": 0.5}}'
+        )
     try:
         weights = RecallWeights(**agent.recall_weights)
     except TypeError:
@@ -416,7 +418,7 @@ class Agent(TenantModel):
         try:
             recall_policy(self)
         except InvalidArgument as error:
-            raise ValidationError(f"This is no way to recall: {error}.") from error
+            raise ValidationError(f"This is not a recall mode: {error}.") from error
 
 
 class PendingReply(TenantModel, JobColumns):

@@ -163,7 +163,7 @@ def decide(
         if (call := _decided_in_time(call_id, approve, by, user_id, may)) is not None:
             return call
         expire(UUID(str(call_id)))
-        raise AlreadyDecided(f"Nobody answered {call_id} in time: it was not done.")
+        raise AlreadyDecided(f"No answer came {call_id} in time: it was not done.")
 
 
 def decide_by_message(message: KonstructMessage, call_id: UUID, approve: bool) -> None:

@@ -140,7 +140,7 @@ def _check_of(kind: Kind) -> Callable[[dict[str, Any]], str] | None:
 def _check_version(item: dict[str, Any]) -> str:
     settings = item.get("settings")
     if not isinstance(settings, dict):
-        return "has settings that are no JSON object"
+        return "has settings that are not a JSON object"
     texts = (each.name for each in Agent._meta.fields if isinstance(each, models.TextField))
     wrong = sorted(name for name in texts if not isinstance(settings.get(name, ""), str))
     return f"has settings that are no text: {', '.join(wrong)}" if wrong else ""

@@ -164,7 +164,7 @@ def test_the_dump_of_another_tenant_is_refused(
         "konstruct.backups.dumping.dump_of", lambda pk: f"{tenant_b.schema_name}.dump"
     )
     before = fingerprint(tenant_b)
-    with pytest.raises(CommandError, match="is no dump of the tenant 'tenant-a' alone"):
+    with pytest.raises(CommandError, match="is not a dump of the tenant 'tenant-a' alone"):
         run("restore", made, "--tenant", "tenant-a", "--yes")
     assert fingerprint(tenant_b) == before
 
@@ -256,7 +256,7 @@ def test_full_disk_is_an_error_without_leftovers(
             session, pk, schema, snapshot, Path("/dev/full")
         ),
     )
-    with pytest.raises(CommandError, match="there is no room in"):
+    with pytest.raises(CommandError, match="there is no space left in"):
         backup("--tenant", "tenant-a")
     assert list((tmp_path / "backups").iterdir()) == []
     assert Tenant.objects.get(pk=tenant_a.pk).backed_up_at is None

@@ -251,7 +251,7 @@ def test_a_restore_of_all_is_the_only_one(
 
     monkeypatch.setattr(restoring, "_load", load)
     assert "tenant-b is as of" in run("restore", made, *first, "--yes")
-    assert ("another restore is at work (Postgres backend " in outcomes[0]) == is_refused
+    assert ("another restore is running (Postgres backend " in outcomes[0]) == is_refused
     assert ("tenant-a is as of" in outcomes[0]) != is_refused
     # The lock is free again, and a killed process releases it with its session.
     assert "left out" in run("restore", made, "--all", "--yes") or first[0] != "--all"

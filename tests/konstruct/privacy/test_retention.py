@@ -102,7 +102,7 @@ def test_an_agent_may_have_its_own_rule(
     assert [removed.messages for removed in applied(tenant_a)] == [1]
     assert applied(tenant_a) == []
     run("--off")
-    assert capsys.readouterr().out.endswith("tenant-a: conversations are kept for good\n")
+    assert capsys.readouterr().out.endswith("tenant-a: conversations are kept indefinitely\n")
     with tenant_scope(tenant_a.id):
         assert not RetentionRule.objects.exists()
 

@@ -323,7 +323,7 @@ def test_message_is_excluded_and_included_manually(tenant_a: Tenant, statement: 
 def test_words_that_a_message_does_not_have_are_refused(
     statement: Message, words: tuple[int | None, int | None]
 ) -> None:
-    with pytest.raises(InvalidArgument, match="are no words of a message of 56 characters"):
+    with pytest.raises(InvalidArgument, match="are not words of a message of 56 characters"):
         exclude_from_recall(statement, author=CURATOR, start=words[0], end=words[1])
 
 

@@ -19,7 +19,7 @@ from memory.recall.policy import RecallPolicy, RecallWeights
         ({"open_at": 1.5}, "open_at=1.5 is not a probability from 0 to 1"),
         ({"keep_at": float("nan")}, "keep_at=nan is not a probability from 0 to 1"),
         ({"open_at": 0.1, "keep_at": 0.2}, "keep_at=0.2 is more than open_at=0.1"),
-        ({"weights": {"lexical": 1}}, r"weights=\{'lexical': 1\} are no RecallWeights"),
+        ({"weights": {"lexical": 1}}, r"weights=\{'lexical': 1\} are not RecallWeights"),
     ],
 )
 def test_a_policy_refuses(values: dict[str, Any], message: str) -> None:

@@ -128,7 +128,7 @@ def test_deleted_tenant_is_not_deleted_again(
     with database.as_owner():
         stale = Tenant.objects.get(pk=tenant.pk)
         assert provisioning.delete_due(record_deletion) == 1
-        with pytest.raises(InvalidTenant, match="was deleted meanwhile"):
+        with pytest.raises(InvalidTenant, match="was deleted in the meantime"):
             provisioning.delete_tenant(stale, on_delete=record_deletion)
         assert provisioning.delete_due(record_deletion) == 0
     assert_gone(tenant)

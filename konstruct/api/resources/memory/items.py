@@ -163,8 +163,8 @@ class ItemsView(ApiView):
     def post(self, request: Request) -> Response:
         """Add items to a conversation.
 
-        Items belong to the framework that adds them, and get no reply. Items with the field `said` are
-        also written into the transcript, like imported messages.
+        Items belong to the framework that adds them, and get no reply. Items with the field `said`
+        are also written into the transcript, like imported messages.
         """
         fields = self.fields
         agent_id = self.caller.agent(fields["agent"]).id

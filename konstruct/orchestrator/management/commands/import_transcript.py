@@ -82,12 +82,12 @@ class Command(KonstructCommand):
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror}") from error
         if not counts:
-            raise UsageError(f"{path} holds no lines")
+            raise UsageError(f"{path} has no lines")
         self.stdout.write(f"{pending} messages wait for their embeddings, which workers store")
         if counts[ImportStatus.INVALID]:
             raise CommandError(
-                f"{counts[ImportStatus.INVALID]} lines were not imported, see above. Mend them and "
-                "run this again: what is imported already stays as it is."
+                f"{counts[ImportStatus.INVALID]} lines were not imported, see above. Correct them "
+                "and run this again: imported lines do not change."
             )
 
 

@@ -128,7 +128,7 @@ def test_failed_notification_is_shown_and_retried(program_a: Program, browser: B
         ({"email": "eva@example.com\r\nBcc: all@example.com"}, "Enter a valid email address."),
         ({**SLACK, "workspace": ""}, "Choose a connected workspace."),
         ({**SLACK, "workspace": "T9"}, "T9 is not one of the available choices"),
-        ({**SLACK, "slack_channel": "#general"}, "is no id of a Slack channel"),
+        ({**SLACK, "slack_channel": "#general"}, "is not the id of a Slack channel"),
         ({"events": []}, "This field is required."),
         ({"events": ["all"]}, "all is not one of the available choices"),
         ({"wait_minutes": "0"}, "wait_minutes"),
@@ -229,7 +229,7 @@ def test_slack_accounts_are_added_by_id_and_of_superusers_by_superusers(
         installation = str(program_a.agent.slack_installations.get().pk)
         eva, root = User.objects.create_user("eva"), User.objects.create_superuser("root")
     form = {"installation": installation, "slack_id": "@eva", "member": str(eva.pk)}
-    assert "is no id of a Slack user" in client.post(f"{ACCOUNTS}add/", form).text
+    assert "is not the id of a Slack user" in client.post(f"{ACCOUNTS}add/", form).text
     form["slack_id"] = "U024BE7LH"
     client.post(f"{ACCOUNTS}add/", form)
     assert "already exists" in client.post(f"{ACCOUNTS}add/", form).text

@@ -324,5 +324,5 @@ def test_a_file_that_is_not_there_is_a_usage_error(program_a: Program, tmp_path:
     with pytest.raises(UsageError, match="cannot be read"):
         call_command("import_transcript", str(tmp_path / "no"), tenant=program_a.tenant.slug)
     (tmp_path / "empty").touch()
-    with pytest.raises(UsageError, match="holds no lines"):
+    with pytest.raises(UsageError, match="has no lines"):
         call_command("import_transcript", str(tmp_path / "empty"), tenant=program_a.tenant.slug)

@@ -75,7 +75,7 @@ def test_a_key_that_is_none_stops_the_process_at_its_start(
     monkeypatch.setenv("CHANNEL_TOKEN_KEYS", f"{NEW}, {OLD}")
     assert fernet_keys("CHANNEL_TOKEN_KEYS") == [NEW, OLD]
     monkeypatch.setenv("CHANNEL_TOKEN_KEYS", f"{NEW},secret")
-    with pytest.raises(ImproperlyConfigured, match="in place 2 is no Fernet key") as caught:
+    with pytest.raises(ImproperlyConfigured, match="in place 2 is not a Fernet key") as caught:
         fernet_keys("CHANNEL_TOKEN_KEYS")
     assert "secret" not in str(caught.value)
 

@@ -169,7 +169,7 @@ def test_message_that_kills_its_workers_fails(
     assert (told["status"], told["reply"]) == ("failed", None)
     assert told["error"] == {
         "code": WorkerLost.code,
-        "detail": "The worker was killed, or lost its connection, while it was at work.",
+        "detail": "The worker was killed, or lost its connection, during the attempt.",
         "attempts": 3,
         "next_attempt_at": None,
     }
