@@ -198,7 +198,7 @@ def delete_tenant(tenant: Tenant, *, on_delete: Recorded = _no_record) -> None:
             raise InvalidTenant(f"tenant {tenant.slug!r} was deleted in the meantime")
         if Tenant.objects.filter(id=tenant.id).exclude(server=tenant.server, moving_to="").exists():
             raise InvalidTenant(
-                f"tenant {tenant.slug!r} was moved in the meantime, or a move of it was cut off: run"
+                f"tenant {tenant.slug!r} was moved in the meantime, or its move was cut off: run"
                 f" move_tenant {tenant.slug} if it is not served, then delete it"
             )
         Tenant.objects.filter(id=tenant.id).update(state=Tenant.State.SUSPENDED)

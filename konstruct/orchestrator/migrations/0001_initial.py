@@ -664,11 +664,11 @@ class Migration(migrations.Migration):
                             ("resolved", "resolved: the thread's own agent answers again"),
                             ("handed_on", "handed on to an agent"),
                             ("handed_back", "handed back to the agent before"),
-                            ("to_person", "a person was asked for"),
+                            ("to_person", "a person was requested"),
                         ],
                         db_default="",
                         default="",
-                        help_text="How it ended: resolved, handed on, handed back, or a person was asked for.",
+                        help_text="How it ended: resolved, handed on, handed back, or a person was requested.",
                     ),
                 ),
                 (

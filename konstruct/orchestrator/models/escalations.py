@@ -63,7 +63,7 @@ class Escalation(AgentUserModel):
         RESOLVED = "resolved", "resolved: the thread's own agent answers again"
         HANDED_ON = "handed_on", "handed on to an agent"
         HANDED_BACK = "handed_back", "handed back to the agent before"
-        TO_PERSON = "to_person", "a person was asked for"
+        TO_PERSON = "to_person", "a person was requested"
 
     id = random_id()
     thread_id = models.TextField("thread", help_text="The conversation's id in the channel.")
@@ -95,7 +95,7 @@ class Escalation(AgentUserModel):
     outcome = choice(
         Outcome.OPEN,
         blank=True,
-        help_text="How it ended: resolved, handed on, handed back, or a person was asked for.",
+        help_text="How it ended: resolved, handed on, handed back, or a person was requested.",
     )
 
     objects = EscalationQuerySet.as_manager()

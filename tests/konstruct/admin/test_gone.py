@@ -53,7 +53,7 @@ def test_a_deleted_row_has_a_page_with_a_way_to_its_list(
         client.get(f"{address}history/"),
     ):
         assert answer.status_code == 404
-        assert "This is not there any more" in answer.text
+        assert "This does not exist any more" in answer.text
         assert 'href="/admin/orchestrator/notificationrecipient/"' in answer.text
         assert "data-keeps-entries" in answer.text
 
