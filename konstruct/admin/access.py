@@ -54,7 +54,7 @@ def note(
 
     Args:
         request: the request of the person.
-        action: what the person did.
+        action: the action of the person.
         subject: the kind of thing that it was done with.
         by: the actor, if it is not the person who is logged in.
         detail: further arguments of `record_access`, such as `subject_id`, `agent_id`, `user_id`,
@@ -72,7 +72,7 @@ def note_row(
 
     Args:
         request: the request of the person.
-        action: what the person did.
+        action: the action of the person.
         row: the row; its primary key is the subject's id.
         subject: the kind of thing; by default the English name of the row's model.
         detail: further arguments of `note`.

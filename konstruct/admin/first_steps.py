@@ -32,7 +32,7 @@ def first_steps(request: HttpRequest) -> list[Step]:
     """Return the steps of a new tenant; empty once it has a message, or without permission.
 
     Args:
-        request: a request of the tenant's admin. A link is given for what its user may do.
+        request: a request of the tenant's admin. Links exist for permitted actions only.
     """
     user = request.user
     if not isinstance(user, User) or not user.has_perms(

@@ -1,4 +1,4 @@
-"""The page for a row that is gone, in both admins: it was deleted or erased, or has expired.
+"""The page for a row that was deleted or erased, or has expired, in both admins.
 
 This is `handler404` of the URL configurations. Other addresses get Django's page.
 """

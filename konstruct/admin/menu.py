@@ -90,7 +90,7 @@ NO_MORE = {"badge": None, "link_callback": None, "collapsible": False}
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """The groups of the sidebar, with what this person may open."""
+    """The groups of the sidebar, with the pages that this person may open."""
     is_tenant = getattr(request, "tenant", None) is not None
     counts = waiting(request) if is_tenant else {}
     groups = []

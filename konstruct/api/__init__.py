@@ -1,1 +1,1 @@
-"""The REST API: keys, what all endpoints share, and the resources below /api/v1/."""
+"""The REST API: keys, shared parts of endpoints, and the resources below /api/v1/."""

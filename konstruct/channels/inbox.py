@@ -60,7 +60,7 @@ WHERE job.tenant_id = done.tenant_id AND job.kind = 'arrival' AND job.key = %(ke
 
 
 class Enqueued(StrEnum):
-    """What `enqueue` did with an event."""
+    """The result of `enqueue`."""
 
     NEW = "new"
     """The event is stored, and a worker was woken for it."""

@@ -1,4 +1,4 @@
-"""The doctor: whether a deployment is set up well and at work, and what to do where it is not."""
+"""The doctor: checks setup and processes of a deployment, with a remedy for each finding."""
 
 from konstruct.doctor.answers import SEVERITY, Answer, Report, Status
 from konstruct.doctor.examining import TIMEOUT_SECONDS, examine

@@ -1,4 +1,4 @@
-"""Checks of what waits: tenants, jobs and erasures."""
+"""Checks of waiting work: tenants, jobs and erasures."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -208,7 +208,7 @@ class Processes:
         )
 
     def _check_processes(self) -> None:
-        """Check all processes once, and restart what has ended."""
+        """Check all processes once, and restart ended ones."""
         time.sleep(POLL_SECONDS)
         self._show()
         if self._supervisord.poll() is not None:

@@ -29,7 +29,7 @@ def translated(words: object) -> str:
 
 @register.filter
 def speaker(turn: Any, agent: object = "") -> str:
-    """The name of who said a message; else the id of the person, or the name of the agent.
+    """The name of a message's author; else the id of the person, or the name of the agent.
 
     Without these it is the role, in the reader's language.
     """

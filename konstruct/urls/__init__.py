@@ -1,1 +1,1 @@
-"""URL configurations: of tenants' hosts, of the public hosts, and what both have."""
+"""URL configurations of tenants' hosts and public hosts, and their common part."""

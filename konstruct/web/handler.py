@@ -309,7 +309,7 @@ class Handler(BaseHandler):
         return await self._pool.run(share, copy_context().run, call)
 
     def _respond(self, request: Request) -> Answer:
-        """In a thread: let Django answer. Raises ClientGone if the client has gone."""
+        """In a thread: let Django answer. Raises ClientGone if the client disconnected."""
         if not request.claim():
             raise ClientGone
         set_script_prefix("/")

@@ -182,7 +182,7 @@ class Pool:
 
     def _ended(self, share: Share, call: "asyncio.Future[T]") -> None:
         if not call.cancelled():
-            call.exception()  # retrieved, also where the caller has gone
+            call.exception()  # retrieved, even if the caller has disconnected
         self._give_back(share)
 
     def _give_back(self, share: Share) -> None:

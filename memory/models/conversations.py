@@ -30,7 +30,7 @@ class Role(models.TextChoices):
 
 
 class AgentUserModel(TenantModel):
-    """A row that belongs to what one agent knows of one user."""
+    """A row of one agent's memory of one user."""
 
     agent_id = models.UUIDField("agent", help_text="The agent that this memory belongs to.")
     user_id = models.TextField(

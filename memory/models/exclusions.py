@@ -1,4 +1,4 @@
-"""What recall leaves out: messages, and words of messages, that state a corrected fact."""
+"""Exclusions from recall: messages, and words of messages, that state a corrected fact."""
 
 from django.db import models
 from django.utils.translation import gettext

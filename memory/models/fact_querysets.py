@@ -51,7 +51,7 @@ class MemoryEntryQuerySet(models.QuerySet):
         )
 
     def known_to(self, agent_id: UUID | str) -> Self:
-        """What this agent knows: its own facts, and those that all agents share."""
+        """Facts of this agent: its own, and those that all agents share."""
         return self.filter(models.Q(agent_id=agent_id) | models.Q(agent_id__isnull=True))
 
     def about(self, user_id: str) -> Self:

@@ -32,7 +32,7 @@ def server_clock() -> models.Func:
 
 
 class FactKind(models.TextChoices):
-    """How a fact came to be known."""
+    """The origin of a fact."""
 
     OBSERVED = "observed", "stated in a message"
     INFERRED = "inferred", "concluded from messages"

@@ -1,4 +1,4 @@
-"""Table of the names of people: what channels and programs call each user."""
+"""Table of the names that channels and programs give to users."""
 
 from typing import Final
 

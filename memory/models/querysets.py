@@ -11,7 +11,7 @@ M = TypeVar("M", bound=models.Model, covariant=True)
 
 
 class ScopedQuerySet(models.QuerySet[M]):
-    """Rows that belong to what one agent knows of one user."""
+    """Rows of one agent's memory of one user."""
 
     def of(
         self,

@@ -1,6 +1,6 @@
 """Operators' pages that suspend, delete and restore a tenant, and invite its admin.
 
-Suspending and deleting show what the tenant has, and ask for its name to be typed.
+Suspending and deleting show the tenant's data, and require its name to be typed.
 """
 
 from collections.abc import Callable

@@ -156,7 +156,7 @@ class RecordedAdmin(ModelAdmin):
         return row
 
     def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
-        """Do an action with the chosen rows, in one transaction; say which are gone."""
+        """Do an action with the chosen rows, in one transaction; report missing rows."""
         chosen = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
         if chosen and request.POST.get("select_across") != "1":
             missing = len(chosen) - queryset.filter(pk__in=chosen).count()

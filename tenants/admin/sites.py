@@ -75,7 +75,7 @@ class PagedSite(UnfoldAdminSite):
         Args:
             route: the address below /admin/.
             name: the name of the page, which is admin:NAME in `reverse`.
-            permission: what a user needs.
+            permission: the required permission.
             is_post_only: whether other methods than POST are refused.
         """
 
@@ -278,7 +278,7 @@ class OperatorSite(PagedSite):
     index_title = _("Tenants")
 
     def index(self, request: HttpRequest, extra_context: ExtraContext = None) -> HttpResponse:
-        """Show what needs attention."""
+        """Show tenants that need attention."""
         context = {**(extra_context or {}), "attention": attention(request)}
         return cast(HttpResponse, super().index(request, context))
 

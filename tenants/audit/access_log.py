@@ -87,7 +87,7 @@ def record_access(
     written. Outside of a transaction it is written at once.
 
     Args:
-        action: what was done.
+        action: the action.
         subject: the kind of thing that it was done with.
         by: the actor.
         subject_id: the id of the thing.
@@ -149,7 +149,7 @@ def record_command(
 
     Args:
         command: the name of the command.
-        action: what it did.
+        action: the action.
         subject: the row, with its agent and user, or the kind of thing.
         detail: further arguments of `record_access`.
     """

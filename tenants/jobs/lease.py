@@ -1,4 +1,4 @@
-"""Leases: the right of one worker to do a job and to write what comes of it.
+"""Leases: the right of one worker to do a job and to write its results.
 
 A lease ends when its job is done, when the worker gives it back, when its worker process dies or
 hangs (`tenants.jobs.worker`), and after the time limit of a job. The next lease of the job has a

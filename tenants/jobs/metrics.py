@@ -15,5 +15,5 @@ JOBS: Final = counter(
 
 
 def count(kind: str, outcome: str, number: int = 1) -> None:
-    """Count jobs by what came of them."""
+    """Count jobs by outcome."""
     JOBS.of(kind=kind, outcome=outcome).inc(number)

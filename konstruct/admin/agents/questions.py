@@ -1,4 +1,4 @@
-"""Saved questions of an agent: a table of what each version answers, with what changed."""
+"""Saved questions of an agent: a table of the answers of each version, with their changes."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -104,7 +104,7 @@ class QuestionForm(NewRowForm, PageForm):
 
 @tenant_site.page("agents/<uuid:agent_id>/questions/", name="agent_questions", permission=TRY)
 def agent_questions(request: HttpRequest, agent_id: UUID) -> HttpResponseBase:
-    """The saved questions of an agent, with what its last versions answered; save one."""
+    """The saved questions of an agent, with the answers of its last versions; save one."""
     agent = get_object_or_404(Agent, pk=agent_id)
     may_find = request.user.has_perm(SEE_PEOPLE)
     form = QuestionForm(request.POST if request.method == "POST" else None, may_find=may_find)

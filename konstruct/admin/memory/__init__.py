@@ -1,1 +1,1 @@
-"""Pages of what agents remember: conversations, facts, windows, and reasons."""
+"""Pages of agents' memory: conversations, facts, windows and recalls."""

@@ -61,7 +61,7 @@ HELD = {
 
 @dataclass(frozen=True, slots=True)
 class MessageRow:
-    """A message in the chat, with what became of it."""
+    """A message in the chat, with its state."""
 
     message: Any
     status: str

@@ -303,7 +303,7 @@ class MemoryEntryAdmin(AgentNameAdmin):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """All versions with what changed, by whom and why, the source, and the replies with it."""
+        """All versions with changes, authors and reasons, the source, and the replies with it."""
         fact = self.get_object(request, object_id)
         if fact is None or not self.has_view_permission(request, fact):
             response: HttpResponse = super().history_view(request, object_id, extra_context)

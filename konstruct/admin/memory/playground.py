@@ -147,7 +147,7 @@ def recalled(
 
 
 def mark_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
-    """Mark what one of two results alone has, and places that differ."""
+    """Mark memories that only one of two results has, and different ranks."""
     for of, other in ((first, second), (second, first)):
         for kind, key in (("hits", "message_id"), ("facts", "memory_id")):
             places = {each[key]: place for place, each in enumerate(other[kind], start=1)}

@@ -1,4 +1,4 @@
-"""One search over all that a tenant has: the page, and what Ctrl+K finds."""
+"""The search over all data of a tenant: the page, and the results of Ctrl+K."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, time, timedelta
@@ -224,7 +224,7 @@ def _threads(request: HttpRequest, query: str) -> Iterable[Message]:
 
 
 def palette(request: HttpRequest, _: str) -> list[SearchResult]:
-    """Return what Ctrl+K finds beside the lists: ids, people and agents, or tenants."""
+    """Return results of Ctrl+K besides the lists: ids, people and agents, or tenants."""
     query = asked_in(request, "s")
     if getattr(request, "tenant", None) is None:
         return list(_found_tenants(request, query))

@@ -1,4 +1,4 @@
-"""Sources of a reply: each once, with its place, what speaks for it, and what changed since."""
+"""Sources of a reply: each once, with its rank, its reasons and its later changes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -88,7 +88,7 @@ def with_sources(
     said_at: datetime | None = None,
     own: Iterable[UUID | None] = (),
 ) -> dict[str, Any]:
-    """Add the sources to what `why_from` returns.
+    """Add the sources to the result of `why_from`.
 
     Args:
         why: of `why_from`.
@@ -167,7 +167,7 @@ def signals(hit: Mapping[str, Any], agent: Agent | None) -> list[dict[str, Any]]
 
 
 class _Changes:
-    """What happened to messages and facts since a reply: three queries."""
+    """Changes of messages and facts since a reply, in three queries."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class _Changes:
         }
 
     def of_fact(self, fact: Mapping[str, Any]) -> list[str]:
-        """Return what happened to a fact since it was given."""
+        """Return the changes of a fact since it was given."""
         pk = as_uuid(fact.get("memory_id"))
         now = self.facts.get(pk) if pk else None
         if now is None:

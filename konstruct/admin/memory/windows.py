@@ -24,7 +24,7 @@ CLEAR = "memory.add_windowclear"
 
 @tenant_site.page("window/", name="window", permission="memory.view_windowclear")
 def window(request: HttpRequest) -> HttpResponseBase:
-    """Show one window, and when and by whom it was cleared."""
+    """Show one window, with the times and authors of its clears."""
     chosen = Chosen.required(request)
     tenant_id, agent_id = required_tenant_id(), chosen.agent.pk
     note(request, Action.VIEW, "window", agent_id=agent_id, user_id=chosen.user_id)

@@ -163,7 +163,7 @@ class CallForm(forms.Form):
 
 @tenant_site.page("escalations/<uuid:escalation_id>/", name="escalation", permission=SEE)
 def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
-    """The thread, what waits in it, and the ways to answer and to resolve."""
+    """The thread with its waiting messages, and forms to answer and to resolve."""
     return _page(request, _found(escalation_id), AnswerForm(), ResolutionForm())
 
 

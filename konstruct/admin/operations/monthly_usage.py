@@ -1,4 +1,4 @@
-"""The operators' page of what tenants use: as it was measured last, and the CSV of a month."""
+"""The operators' page of tenants' usage: the last measurement, and the CSV of a month."""
 
 from typing import Final
 

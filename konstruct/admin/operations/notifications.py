@@ -142,7 +142,7 @@ class RecipientForm(forms.ModelForm):
 
 @admin.register(NotificationRecipient, site=tenant_site)
 class NotificationRecipientAdmin(JobListAdmin):
-    """Who is notified of what. A test shows whether it arrives."""
+    """Recipients of notifications and their events, with a test notification."""
 
     form = RecipientForm
     kind = SENDING

@@ -39,7 +39,7 @@ class PendingReplyAdmin(JobAdmin):
 
     @admin.display(description=_("held for"))
     def waits_for(self, row: Any) -> str:
-        """What a held reply waits for."""
+        """The condition that a held reply waits for."""
         return str(row.get_held_for_display()) if row.held_for else "-"
 
     def retry_job(self, row: Any) -> bool:

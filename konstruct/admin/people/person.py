@@ -1,4 +1,4 @@
-"""The page of a person: who they are, what waits, what agents know of them, and the timeline."""
+"""The page of a person: names, pending work, facts and memories, and the timeline."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -123,7 +123,7 @@ def _as_of(request: HttpRequest) -> tuple[str, datetime | None]:
 
 
 def _waiting(request: HttpRequest, user_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield what waits for a decision, a worker or an operator, for those who may see it."""
+    """Yield rows that wait for a decision, a worker or an operator, by permission."""
     of_person = {"user_id__in": user_ids}
     of_message = {"message__user_id__in": user_ids}
     if request.user.has_perm("orchestrator.view_escalation"):

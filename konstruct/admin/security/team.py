@@ -106,7 +106,7 @@ def _meaning(group: Group) -> str:
 
 @admin.register(User, site=tenant_site)
 class PersonAdmin(RecordedPeopleAdmin, AuditedAdmin):  # type: ignore[misc]  # unfold has no types
-    """People of a tenant: deactivated and not deleted, for the log keeps what they did."""
+    """People of a tenant. They are deactivated and not deleted, because the log names them."""
 
     form = add_form = PersonForm
     change_password_form = AdminPasswordChangeForm

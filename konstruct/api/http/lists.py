@@ -174,7 +174,7 @@ class KeysetPagination(BasePagination):
         return list(queryset.order_by(*order)[: self.limit + 1])
 
     def position_of(self, row: Any) -> Position:
-        """Return what of a row is its place in the order."""
+        """Return the values of a row that determine its position."""
         values = [getattr(row, column) for column in self._columns()]
         return [
             value.isoformat() if isinstance(value, datetime) else str(value) for value in values

@@ -1,4 +1,4 @@
-"""The base of every view: each method declares its operation, and the base does what all share."""
+"""The base of every view: each method declares its operation, the base does the shared work."""
 
 import hashlib
 import json

@@ -65,7 +65,7 @@ def bring_up_to_date(delivery: Delivery) -> bool:
 
 
 def parts_of(view: View | None, delivery: Delivery, adapter: Adapter) -> list[Part]:
-    """Return what each post is to show; posts that are left over show that there is no more.
+    """Return the content of each post; remaining posts show that there is no more.
 
     A long question with its buttons may have been longer than what follows it.
     """

@@ -1,4 +1,4 @@
-"""Documents of messages in the REST API, and what held messages wait for."""
+"""Documents of messages in the REST API, with the conditions that held messages wait for."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -80,7 +80,7 @@ def message_document(
 
 
 def waits_for(messages: Sequence[Message], request: Request) -> dict[UUID, dict[str, Any]]:
-    """Return what each held message waits for, with one query for each kind."""
+    """Return the condition of each held message, with one query for each kind."""
     held = {
         message.id: (status, message)
         for message in messages

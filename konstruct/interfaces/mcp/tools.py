@@ -1,4 +1,4 @@
-"""The tools: what each does, its arguments and result, and the scope that it needs."""
+"""The tools: description, arguments, result and required scope of each."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace

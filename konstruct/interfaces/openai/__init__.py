@@ -1,1 +1,1 @@
-"""OpenAI's interface: chat completions by agents, with what they remember of each user."""
+"""OpenAI's interface: chat completions by agents, with their memory of each user."""

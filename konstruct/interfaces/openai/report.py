@@ -47,7 +47,7 @@ MAX_CHARACTERS_PER_TOKEN: Final = 16
 def report_of(
     chat: ChatRequest, agent: Agent, caller: Caller, *, is_repeated: bool
 ) -> dict[str, Any]:
-    """Return the field `konstruct` of an answer: what the agent does not follow as it was sent.
+    """Return the field `konstruct` of an answer: the options that the agent does not follow.
 
     Args:
         chat: the request.

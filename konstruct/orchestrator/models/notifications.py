@@ -27,7 +27,7 @@ MAX_WAIT_MINUTES: Final = 7 * 24 * 60
 
 
 class Event(models.TextChoices):
-    """What people are notified of."""
+    """An event that causes notifications."""
 
     ESCALATION_OPENED = "escalation_opened", "A user waits for a person"
     ESCALATION_WAITS = "escalation_waits", "A user waits too long for a person"

@@ -28,7 +28,7 @@ class Hook(Protocol):
         ...
 
     def said(self, turn: Message, *, after: KonstructMessage) -> None:
-        """Note that a person said something that replies to no message; send nothing here.
+        """Record a person's message that is not a reply; send nothing here.
 
         Called in the transaction that writes it down. It belongs where `after` was said, which is
         the user's last message of the thread.
@@ -71,7 +71,7 @@ def follower(message: KonstructMessage) -> Callable[[], None] | None:
 
 
 def said(turn: Message, *, after: KonstructMessage) -> None:
-    """Tell the channel of the thread that a person said something of their own accord."""
+    """Notify the thread's channel of a person's message that is not a reply."""
     hook = _hooks.get(after.channel)
     if hook is not None:
         hook.said(turn, after=after)

@@ -186,10 +186,10 @@ def expire(call_id: UUID) -> bool:
             return False
         if call.state == ToolCallState.WITH_PROGRAM:
             # No program would read an answer.
-            _note(call, ToolCallState.EXPIRED, by="nobody", result=NO_RESULT)
+            _note(call, ToolCallState.EXPIRED, by="timeout", result=NO_RESULT)
             queue.close(konstruct_message(call.message), NO_RESULT)
         else:
-            _settle(call, ToolCallState.EXPIRED, by="nobody", result=EXPIRED)
+            _settle(call, ToolCallState.EXPIRED, by="timeout", result=EXPIRED)
     return True
 
 

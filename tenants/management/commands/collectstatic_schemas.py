@@ -4,7 +4,7 @@ from tenants.management.refused import RefusedCommand
 
 
 class Command(RefusedCommand):
-    """Names what to run instead."""
+    """Names the command to run instead."""
 
     remedy = (
         "files of the pages are the same for all tenants and need no command; a proxy that "

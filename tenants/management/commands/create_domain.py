@@ -4,7 +4,7 @@ from tenants.management.refused import RefusedCommand
 
 
 class Command(RefusedCommand):
-    """Names what to run instead."""
+    """Names the command to run instead."""
 
     remedy = (
         "add a domain on the tenant's page of the operators' admin, or with manage.py "

@@ -4,7 +4,7 @@ from tenants.management.refused import RefusedCommand
 
 
 class Command(RefusedCommand):
-    """Names what to run instead."""
+    """Names the command to run instead."""
 
     remedy = (
         "run manage.py create_tenant SLUG again, which finishes what was interrupted; "

@@ -4,6 +4,6 @@ from tenants.management.refused import RefusedCommand
 
 
 class Command(RefusedCommand):
-    """Names what to run instead."""
+    """Names the command to run instead."""
 
     remedy = "remove the domain on the tenant's page of the operators' admin"

@@ -4,6 +4,6 @@ from tenants.management.refused import RefusedCommand
 
 
 class Command(RefusedCommand):
-    """Names what to run instead."""
+    """Names the command to run instead."""
 
     remedy = "run manage.py export_memory for a tenant, or pg_dump for all (docs/operations.md)"

@@ -4,6 +4,6 @@ from tenants.management.refused import RefusedCommand
 
 
 class Command(RefusedCommand):
-    """Names what to run instead."""
+    """Names the command to run instead."""
 
     remedy = "run manage.py spectacular, which writes the OpenAPI description"

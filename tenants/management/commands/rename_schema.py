@@ -4,7 +4,7 @@ from tenants.management.refused import RefusedCommand
 
 
 class Command(RefusedCommand):
-    """Names what to run instead."""
+    """Names the command to run instead."""
 
     remedy = (
         "a schema is named after the tenant's id, which manage.py list_tenants shows; the "

@@ -4,7 +4,7 @@ from tenants.management.refused import RefusedCommand
 
 
 class Command(RefusedCommand):
-    """Names what to run instead."""
+    """Names the command to run instead."""
 
     remedy = (
         "run a command of Konstruct with --tenant SLUG, or enter the tenant by "

@@ -237,7 +237,7 @@ class NewWritesSerializer(PlaceSerializer):
 
 @extend_schema_field({"type": "string", "description": "A JSON object as text."})
 class FilterField(bodies.StrictCharField):
-    """What the metadata must hold: a JSON object as text."""
+    """Values of the metadata: a JSON object as text."""
 
     def to_internal_value(self, data: Any) -> Any:
         """Read the object."""

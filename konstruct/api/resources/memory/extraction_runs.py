@@ -118,7 +118,7 @@ class ComparisonQuery(StrictSerializer):
 
 @route("extraction-runs/", name="extraction-runs")
 class ExtractionRunsView(ApiView):
-    """Extraction runs. Bound keys have no access: a run shows a model's answer as it came."""
+    """Extraction runs. Bound keys have no access: a run has the unchanged answer of a model."""
 
     @operation(
         Action.LIST,

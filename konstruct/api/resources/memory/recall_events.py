@@ -105,7 +105,7 @@ class RecallMarkSerializer(serializers.ModelSerializer):
 
 
 def with_counts(events: QuerySet[RecallEvent]) -> QuerySet[RecallEvent]:
-    """Return the events with what RecallEventSerializer shows of each."""
+    """Return the events with the fields of RecallEventSerializer."""
     return (
         events.defer("hits", "cut", "facts", "injected", "prompt")
         .annotate(
