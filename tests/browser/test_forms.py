@@ -10,7 +10,7 @@ from konstruct.orchestrator.models import SavedQuestion
 from tenants.context import tenant_scope
 from tests.browser.conftest import PASSWORD, Aurora, BrowserUser
 
-FILLED_IN = "What you had entered is filled in again."
+FILLED_IN = "Your input is filled in again."
 
 
 def end_session(page: Page) -> None:

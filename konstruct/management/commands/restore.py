@@ -256,7 +256,7 @@ class Command(KonstructCommand):
             f"{place}{restored.tenant.slug} is as of {shown_moment(moment)}, and"
             f" {restored.tenant.state}: {restored.erasures} erasures repeated,"
             f" {restored.jobs_given_up}"
-            f" jobs failed for a person to check, {restored.report.counts['to be embedded']}"
+            f" jobs given up for a person to check, {restored.report.counts['to be embedded']}"
             " messages"
         )
 

@@ -244,7 +244,7 @@ def test_a_deleted_tenant_can_have_another_name(
     tenant = make_tenant("gone")
     send_message(tenant, "My dog is called Rex.")
     made = backup()
-    with pytest.raises(CommandError, match="needs another deployment"):
+    with pytest.raises(CommandError, match="another deployment"):
         run("restore", made, "--tenant", "gone", "--as", "copy", "--yes")
     with database.as_owner():
         provisioning.delete_tenant(tenant)
