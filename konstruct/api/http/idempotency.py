@@ -79,7 +79,7 @@ def create_once(request: Request, create: Callable[[], UUID]) -> UUID:
         digest = hashlib.sha256(body.encode()).hexdigest()
         if not fetch_value("SELECT public.try_tenant_lock(%s)", [f"{operation} {key}"]):
             raise IdempotencyKeyInUse(
-                f"A request with the {HEADER} {sent!r} is still processed. Repeat it in a second."
+                f"A request with the {HEADER} {sent!r} is in progress. Repeat it in a second."
             )
         record = IdempotencyRecord.objects.filter(operation=operation, key=key).first()
         if record is None:
