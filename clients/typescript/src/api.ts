@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 6e6edbd24147607890e38ab1fcdc4aafec36b1a48076d1c22f3eb588dc311d84
+// Written by `make typescript` from docs/openapi.yaml, sha256 e30f2195cfa3bd5932039fe4f33c1d7cc5007d0f99430a42218d617d51312e2c
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -278,7 +278,7 @@ export interface paths {
         put?: never;
         /**
          * Add items to a conversation
-         * @description Items belong to the framework that adds them, and get no reply. Items that have `said` are also written into the transcript, like imported messages.
+         * @description Items belong to the framework that adds them, and get no reply. Items with the field `said` are also written into the transcript, like imported messages.
          */
         post: operations["add_conversation_items"];
         /**
@@ -983,7 +983,7 @@ export interface paths {
         get: operations["list_exclusions"];
         put?: never;
         /**
-         * Exclude a message, or words of it, from recall
+         * Exclude a message, or some of its words, from recall
          * @description Agents no longer recall the message or the words. The transcript and the recent turns keep them. For words that are already excluded, the response is the existing exclusion.
          */
         post: operations["exclude_from_recall"];
@@ -1305,7 +1305,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get what the tenant used in a month: messages, calls by purpose, tokens and money
+         * Get the tenant's usage of a month: messages, calls by purpose, tokens and money
          * @description With `Accept: text/csv` the response is CSV.
          */
         get: operations["get_usage_of_month"];
@@ -1467,7 +1467,7 @@ export interface components {
             recall_weights: {
                 [key: string]: number;
             };
-            /** @description Tools that the agent may use: remember_fact stores a fact about the user, who is asked first. */
+            /** @description Tools that the agent may use. remember_fact stores a fact about the user, after the user consents. */
             tools?: string[];
             /** @description Words or phrases in a message that call for a person, in addition to plain requests such as “talk to a human”. */
             escalate_on?: string[];
@@ -1571,7 +1571,7 @@ export interface components {
             recall_neighbours?: number | null;
             /** @description Weights of the ranking that differ from the measured ones, such as {"time": 1}. */
             recall_weights?: components["schemas"]["RecallWeights"];
-            /** @description Tools that the agent may use: remember_fact stores a fact about the user, who is asked first. */
+            /** @description Tools that the agent may use. remember_fact stores a fact about the user, after the user consents. */
             tools?: components["schemas"]["ToolsEnum"][];
             /** @description Words or phrases in a message that call for a person, in addition to plain requests such as “talk to a human”. */
             escalate_on?: string[];
@@ -1670,7 +1670,7 @@ export interface components {
         };
         /** @description The member of the team to whom an escalation is assigned. */
         Assignment: {
-            /** @description Username of a member of the team who may answer; empty: no one. */
+            /** @description Username of a member of the team who may answer. Empty: unassigned. */
             assigned_to: string;
         };
         /**
@@ -1840,7 +1840,7 @@ export interface components {
              */
             last_at: string;
             /**
-             * @description Who spoke last.
+             * @description Role of the author of the latest message.
              *
              *     * `user` - User
              *     * `assistant` - Assistant
@@ -1920,7 +1920,7 @@ export interface components {
             recall_neighbours?: number | null;
             /** @description Weights of the ranking that differ from the measured ones, such as {"time": 1}. */
             recall_weights?: components["schemas"]["RecallWeights"];
-            /** @description Tools that the agent may use: remember_fact stores a fact about the user, who is asked first. */
+            /** @description Tools that the agent may use. remember_fact stores a fact about the user, after the user consents. */
             tools?: components["schemas"]["ToolsEnum"][];
             /** @description Words or phrases in a message that call for a person, in addition to plain requests such as “talk to a human”. */
             escalate_on?: string[];
@@ -1958,7 +1958,7 @@ export interface components {
             /** @description null: no language model is called. */
             recall: components["schemas"]["DryTrace"] | null;
         };
-        /** @description The replies of an agent and of a draft of it. */
+        /** @description The replies of an agent and of its draft. */
         DryRun: {
             /** @description Send it with the next message, within a day. null: the conversation has 20 messages, or is too long for more. */
             conversation: string | null;
@@ -2115,7 +2115,7 @@ export interface components {
              */
             from_agent_id?: string | null;
             /**
-             * @description Who opened it.
+             * @description The name of the program or person that opened it.
              *
              *     * `user` - the user asked for it
              *     * `rule` - a rule of the agent
@@ -2140,7 +2140,7 @@ export interface components {
              * @description When it was resolved; empty while it is open.
              */
             resolved_at?: string | null;
-            /** @description Who resolved it. */
+            /** @description The person who resolved it. */
             resolved_by?: string;
             /** @description Note on the outcome, for the record. */
             note?: string;
@@ -2151,7 +2151,7 @@ export interface components {
              *     * `resolved` - resolved: the thread's own agent answers again
              *     * `handed_on` - handed on to an agent
              *     * `handed_back` - handed back to the agent before
-             *     * `to_person` - a person was asked for
+             *     * `to_person` - a person was requested
              */
             outcome: components["schemas"]["OutcomeEnum"] | components["schemas"]["BlankEnum"];
         };
@@ -2199,7 +2199,7 @@ export interface components {
              */
             run_id: string | null;
         };
-        /** @description A message, or words of it, excluded from recall. */
+        /** @description A message, or some of its words, excluded from recall. */
         Exclusion: {
             /** Format: uuid */
             id: string;
@@ -2325,7 +2325,7 @@ export interface components {
              * @description The run that this one replays.
              */
             replay_of: string | null;
-            /** @description Who requested it. Empty: the platform. */
+            /** @description The person or key that requested it. Empty: the platform. */
             requested_by: string;
             /** @description The language model. Empty: the rules. */
             model: string;
@@ -2394,7 +2394,7 @@ export interface components {
              * @description The run that this one replays.
              */
             replay_of: string | null;
-            /** @description Who requested it. Empty: the platform. */
+            /** @description The person or key that requested it. Empty: the platform. */
             requested_by: string;
             /** @description The language model. Empty: the rules. */
             model: string;
@@ -2530,7 +2530,7 @@ export interface components {
              *     * `entered` - entered by a person or a program
              */
             kind: components["schemas"]["FactKindEnum"];
-            /** @description Who stated it, by name. */
+            /** @description Name of the person who stated it. */
             asserter: string;
             /**
              * @description Only active facts are given to agents.
@@ -2719,7 +2719,7 @@ export interface components {
              *     * `entered` - entered by a person or a program
              */
             kind: components["schemas"]["FactKindEnum"];
-            /** @description Who stated it, by name. */
+            /** @description Name of the person who stated it. */
             asserter: string;
             /**
              * @description Only active facts are given to agents.
@@ -2943,7 +2943,7 @@ export interface components {
              *     * `entered` - entered by a person or a program
              */
             kind: components["schemas"]["FactKindEnum"];
-            /** @description Who stated it, by name. */
+            /** @description Name of the person who stated it. */
             asserter: string;
             /**
              * @description Only active facts are given to agents.
@@ -3058,7 +3058,7 @@ export interface components {
              * @description When the identity was linked to another user.
              */
             linked_at?: string | null;
-            /** @description Who linked them. */
+            /** @description The person who linked it. */
             linked_by?: string;
         };
         /** @description A page of a list. */
@@ -3089,7 +3089,7 @@ export interface components {
                 external_id?: string;
                 /** @description Name or id of the agent. Default: the request's `agent`. */
                 agent?: string;
-                /** @description The user who spoke with the agent. Default: the request's `user_id`. */
+                /** @description The user of the conversation. Default: the request's `user_id`. */
                 user_id?: string;
                 /** @description The conversation. Default: the request's `thread_id`, else one thread per user, named as the user. */
                 thread_id?: string;
@@ -3380,7 +3380,7 @@ export interface components {
             agent: string | null;
             /** Format: uuid */
             agent_id: string | null;
-            /** @description What the calls were for, such as extraction. */
+            /** @description Purpose of the calls, such as extraction. */
             purpose: string;
             /** @description The language model. */
             model: string;
@@ -3388,7 +3388,7 @@ export interface components {
             calls: number;
             /** @description Calls that failed. */
             failed: number;
-            /** @description Calls of processes that ended before the answer came. */
+            /** @description Calls without an outcome, because their process ended. */
             unknown: number;
             /** @description Tokens sent. */
             prompt_tokens: number;
@@ -3438,7 +3438,7 @@ export interface components {
         NewDryRun: {
             /** @description The message. */
             content: string;
-            /** @description The person who writes, with their memory. Default: the conversation's, or a person without memories. */
+            /** @description The user who writes. Default: the conversation's user, or one without memories. */
             user_id?: string | null;
             /** @description Settings of a draft, which gets the same messages. */
             draft?: components["schemas"]["DraftFields"];
@@ -3545,7 +3545,7 @@ export interface components {
         NewQuestion: {
             /** @description The message. */
             content: string;
-            /** @description The person who asks, with their memory. null: a person without memories. */
+            /** @description The user who asks. null: a user without memories. */
             user_id?: string | null;
             /** @description Words or phrases that the answer should have, all of them. */
             expected?: string[];
@@ -3621,7 +3621,7 @@ export interface components {
          *     * `resolved` - resolved: the thread's own agent answers again
          *     * `handed_on` - handed on to an agent
          *     * `handed_back` - handed back to the agent before
-         *     * `to_person` - a person was asked for
+         *     * `to_person` - a person was requested
          * @enum {string}
          */
         OutcomeEnum: "resolved" | "handed_on" | "handed_back" | "to_person";
@@ -3683,7 +3683,7 @@ export interface components {
             recall_neighbours?: number | null;
             /** @description Weights of the ranking that differ from the measured ones, such as {"time": 1}. */
             recall_weights?: components["schemas"]["RecallWeights"];
-            /** @description Tools that the agent may use: remember_fact stores a fact about the user, who is asked first. */
+            /** @description Tools that the agent may use. remember_fact stores a fact about the user, after the user consents. */
             tools?: components["schemas"]["ToolsEnum"][];
             /** @description Words or phrases in a message that call for a person, in addition to plain requests such as “talk to a human”. */
             escalate_on?: string[];
@@ -3780,7 +3780,7 @@ export interface components {
             title: string;
             /** @description The HTTP status. */
             status: number;
-            /** @description What went wrong, for people. */
+            /** @description Explanation for people. */
             detail: string;
             /** @description The path of the request. */
             instance: string;
@@ -4163,7 +4163,7 @@ export interface components {
             reviewer_kind: string;
             /** @description Id of the person, or of the API key. */
             reviewer_id: string;
-            /** @description Their name at that time. */
+            /** @description Name of the reviewer at that time. */
             reviewer_name: string;
             /**
              * Format: date-time
@@ -4285,7 +4285,7 @@ export interface components {
             preset?: components["schemas"]["PresetEnum"];
             /** @description Add the score of each channel to each result. Default: false. */
             explain?: boolean;
-            /** @description What to search: messages, facts, or both. Default: ["messages"]. */
+            /** @description Kinds to search: messages, facts, or both. Default: ["messages"]. */
             include?: components["schemas"]["IncludeEnum"][];
             /** @description Conditions on the metadata: {"topic": "food"} equal, {"topic": {"in": ["food", "drink"]}}, {"source.url": {"exists": true}}, {"priority": {"gte": 2, "lt": 5}}. All must match. Other messages are ignored, as if they did not exist. */
             filters?: {
@@ -4520,7 +4520,7 @@ export interface components {
              *     * `entered` - entered by a person or a program
              */
             kind: components["schemas"]["FactKindEnum"];
-            /** @description Who stated it, by name. */
+            /** @description Name of the person who stated it. */
             asserter: string;
             /**
              * @description Only active facts are given to agents.
@@ -4621,7 +4621,7 @@ export interface components {
             user_id: string;
             /** @description Id of the message, fact, escalation … that it is about. */
             subject_id: string | null;
-            /** @description What was said, asked or known, up to 300 characters. */
+            /** @description Text of the message, question or fact, up to 300 characters. */
             text: string;
             /** @description Name of the author, or empty. */
             by: string;
@@ -4740,7 +4740,7 @@ export interface components {
              * @description When it was decided.
              */
             decided_at?: string | null;
-            /** @description Who decided it, and through which channel. */
+            /** @description The author and the channel of the decision. */
             decided_by?: string;
             /**
              * Format: date-time
@@ -4785,7 +4785,7 @@ export interface components {
             /** Format: uuid */
             readonly id: string;
             /**
-             * @description Who spoke.
+             * @description Role of the speaker.
              *
              *     * `user` - User
              *     * `assistant` - Assistant
@@ -4911,7 +4911,7 @@ export interface components {
             /** @description Reviewers' marks of that day. */
             unsure: number;
         };
-        /** @description What the tenant used in a month. The fields are the columns of the CSV. */
+        /** @description The tenant's usage of a month. The fields are the columns of the CSV. */
         UsageOfMonth: {
             /** @description The short name of the tenant. */
             tenant: string;
@@ -4993,7 +4993,7 @@ export interface components {
             id: string;
             /** @description The tool. */
             name: string;
-            /** @description What to ask the user. */
+            /** @description The question to the user. */
             question: string;
             /**
              * Format: date-time

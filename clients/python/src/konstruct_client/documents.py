@@ -61,8 +61,8 @@ class Agent(TypedDict):
     recall_weights: dict[str, float]
     """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
     tools: NotRequired[list[str]]
-    """Tools that the agent may use: remember_fact stores a fact about the user, who is asked
-    first."""
+    """Tools that the agent may use. remember_fact stores a fact about the user, after the user
+    consents."""
     escalate_on: NotRequired[list[str]]
     """Words or phrases in a message that call for a person, in addition to plain requests such
     as “talk to a human”."""
@@ -141,8 +141,8 @@ class NewAgent(TypedDict):
     recall_weights: NotRequired[RecallWeights]
     """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
     tools: NotRequired[list[Literal["remember_fact"]]]
-    """Tools that the agent may use: remember_fact stores a fact about the user, who is asked
-    first."""
+    """Tools that the agent may use. remember_fact stores a fact about the user, after the user
+    consents."""
     escalate_on: NotRequired[list[str]]
     """Words or phrases in a message that call for a person, in addition to plain requests such
     as “talk to a human”."""
@@ -296,7 +296,7 @@ class Conversation(TypedDict):
     last_at: str
     """The time of the last message."""
     last_role: Literal["user", "assistant"]
-    """Who spoke last."""
+    """Role of the author of the latest message."""
     last_content: str
     """The first 200 characters of the last message."""
 
@@ -338,8 +338,8 @@ class DraftFields(TypedDict):
     recall_weights: NotRequired[RecallWeights]
     """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
     tools: NotRequired[list[Literal["remember_fact"]]]
-    """Tools that the agent may use: remember_fact stores a fact about the user, who is asked
-    first."""
+    """Tools that the agent may use. remember_fact stores a fact about the user, after the user
+    consents."""
     escalate_on: NotRequired[list[str]]
     """Words or phrases in a message that call for a person, in addition to plain requests such
     as “talk to a human”."""
@@ -374,7 +374,7 @@ class DryReply(TypedDict):
 
 
 class DryRun(TypedDict):
-    """The replies of an agent and of a draft of it."""
+    """The replies of an agent and of its draft."""
 
     conversation: str | None
     """Send it with the next message, within a day. null: the conversation has 20 messages, or
@@ -481,7 +481,7 @@ class Escalation(TypedDict):
     from_agent_id: NotRequired[str | None]
     """The previous agent, which can get the conversation back."""
     opened_by: Literal["user", "rule", "agent", "program", "person"]
-    """Who opened it."""
+    """The name of the program or person that opened it."""
     opened_by_name: NotRequired[str]
     """The name of the program or person."""
     reason: str
@@ -493,7 +493,7 @@ class Escalation(TypedDict):
     resolved_at: NotRequired[str | None]
     """When it was resolved; empty while it is open."""
     resolved_by: NotRequired[str]
-    """Who resolved it."""
+    """The person who resolved it."""
     note: NotRequired[str]
     """Note on the outcome, for the record."""
     outcome: Literal["resolved", "handed_on", "handed_back", "to_person"] | Literal[""]
@@ -518,7 +518,7 @@ class Evidence(TypedDict):
 
 
 class Exclusion(TypedDict):
-    """A message, or words of it, excluded from recall."""
+    """A message, or some of its words, excluded from recall."""
 
     id: str
     message_id: str
@@ -583,7 +583,7 @@ class ExtractionRun(TypedDict):
     replay_of: str | None
     """The run that this one replays."""
     requested_by: str
-    """Who requested it. Empty: the platform."""
+    """The person or key that requested it. Empty: the platform."""
     model: str
     """The language model. Empty: the rules."""
     endpoint: str
@@ -627,7 +627,7 @@ class ExtractionRunInFull(TypedDict):
     replay_of: str | None
     """The run that this one replays."""
     requested_by: str
-    """Who requested it. Empty: the platform."""
+    """The person or key that requested it. Empty: the platform."""
     model: str
     """The language model. Empty: the rules."""
     endpoint: str
@@ -695,7 +695,7 @@ class Fact(TypedDict):
     kind: Literal["observed", "inferred", "entered"]
     """Whether it was stated in a message, concluded, or entered."""
     asserter: str
-    """Who stated it, by name."""
+    """Name of the person who stated it."""
     state: Literal["proposed", "active", "superseded", "retracted", "rejected"]
     """Only active facts are given to agents."""
     valid_from_precision: Literal["day", "month", "year"] | Literal[""]
@@ -777,7 +777,7 @@ class FactInFull(TypedDict):
     kind: Literal["observed", "inferred", "entered"]
     """Whether it was stated in a message, concluded, or entered."""
     asserter: str
-    """Who stated it, by name."""
+    """Name of the person who stated it."""
     state: Literal["proposed", "active", "superseded", "retracted", "rejected"]
     """Only active facts are given to agents."""
     valid_from_precision: Literal["day", "month", "year"] | Literal[""]
@@ -859,7 +859,7 @@ class FoundFact(TypedDict):
     kind: Literal["observed", "inferred", "entered"]
     """Whether it was stated in a message, concluded, or entered."""
     asserter: str
-    """Who stated it, by name."""
+    """Name of the person who stated it."""
     state: Literal["proposed", "active", "superseded", "retracted", "rejected"]
     """Only active facts are given to agents."""
     valid_from_precision: Literal["day", "month", "year"] | Literal[""]
@@ -904,7 +904,7 @@ class Identity(TypedDict):
     linked_at: NotRequired[str | None]
     """When the identity was linked to another user."""
     linked_by: NotRequired[str]
-    """Who linked them."""
+    """The person who linked it."""
 
 
 class ImportResult(TypedDict):
@@ -1055,7 +1055,7 @@ class ModelUsageRow(TypedDict):
     """The agent's name. null: no agent."""
     agent_id: str | None
     purpose: str
-    """What the calls were for, such as extraction."""
+    """Purpose of the calls, such as extraction."""
     model: str
     """The language model."""
     calls: int
@@ -1063,7 +1063,7 @@ class ModelUsageRow(TypedDict):
     failed: int
     """Calls that failed."""
     unknown: int
-    """Calls of processes that ended before the answer came."""
+    """Calls without an outcome, because their process ended."""
     prompt_tokens: int
     """Tokens sent."""
     completion_tokens: int
@@ -1137,8 +1137,8 @@ class AgentChanges(TypedDict):
     recall_weights: NotRequired[RecallWeights]
     """Weights of the ranking that differ from the measured ones, such as {'time': 1}."""
     tools: NotRequired[list[Literal["remember_fact"]]]
-    """Tools that the agent may use: remember_fact stores a fact about the user, who is asked
-    first."""
+    """Tools that the agent may use. remember_fact stores a fact about the user, after the user
+    consents."""
     escalate_on: NotRequired[list[str]]
     """Words or phrases in a message that call for a person, in addition to plain requests such
     as “talk to a human”."""
@@ -1395,7 +1395,7 @@ class ReplyReview(TypedDict):
     reviewer_id: str
     """Id of the person, or of the API key."""
     reviewer_name: str
-    """Their name at that time."""
+    """Name of the reviewer at that time."""
     created_at: str
     """When the mark was set."""
 
@@ -1554,7 +1554,7 @@ class StoredFact(TypedDict):
     kind: Literal["observed", "inferred", "entered"]
     """Whether it was stated in a message, concluded, or entered."""
     asserter: str
-    """Who stated it, by name."""
+    """Name of the person who stated it."""
     state: Literal["proposed", "active", "superseded", "retracted", "rejected"]
     """Only active facts are given to agents."""
     valid_from_precision: Literal["day", "month", "year"] | Literal[""]
@@ -1615,7 +1615,7 @@ class TimelineEntry(TypedDict):
     subject_id: str | None
     """Id of the message, fact, escalation … that it is about."""
     text: str
-    """What was said, asked or known, up to 300 characters."""
+    """Text of the message, question or fact, up to 300 characters."""
     by: str
     """Name of the author, or empty."""
     note: str
@@ -1667,7 +1667,7 @@ class ToolCall(TypedDict):
     decided_at: NotRequired[str | None]
     """When it was decided."""
     decided_by: NotRequired[str]
-    """Who decided it, and through which channel."""
+    """The author and the channel of the decision."""
     done_at: NotRequired[str | None]
     """When it was done, or failed."""
     result: NotRequired[str]
@@ -1679,7 +1679,7 @@ class Turn(TypedDict):
 
     id: str
     role: Literal["user", "assistant"]
-    """Who spoke."""
+    """Role of the speaker."""
     name: NotRequired[str]
     """The speaker's display name."""
     content: str
@@ -1772,7 +1772,7 @@ class UsageOfDay(TypedDict):
 
 
 class UsageOfMonth(TypedDict):
-    """What the tenant used in a month. The fields are the columns of the CSV."""
+    """The tenant's usage of a month. The fields are the columns of the CSV."""
 
     tenant: str
     """The short name of the tenant."""
@@ -1835,7 +1835,7 @@ class WaitingCall(TypedDict):
     name: str
     """The tool."""
     question: str
-    """What to ask the user."""
+    """The question to the user."""
     expires_at: str
     """Deadline; after it the call is not executed."""
     url: str
