@@ -1,4 +1,4 @@
-// Written by `make typescript` from docs/openapi.yaml, sha256 e30f2195cfa3bd5932039fe4f33c1d7cc5007d0f99430a42218d617d51312e2c
+// Written by `make typescript` from docs/openapi.yaml, sha256 3f21dd5fd62547470fadef43bfa79276bff9450728766331e29053ad8652b875
 export interface paths {
     "/api/v1/agents/": {
         parameters: {
@@ -2115,7 +2115,7 @@ export interface components {
              */
             from_agent_id?: string | null;
             /**
-             * @description The name of the program or person that opened it.
+             * @description The cause of the escalation.
              *
              *     * `user` - the user asked for it
              *     * `rule` - a rule of the agent

@@ -481,7 +481,7 @@ class Escalation(TypedDict):
     from_agent_id: NotRequired[str | None]
     """The previous agent, which can get the conversation back."""
     opened_by: Literal["user", "rule", "agent", "program", "person"]
-    """The name of the program or person that opened it."""
+    """The cause of the escalation."""
     opened_by_name: NotRequired[str]
     """The name of the program or person."""
     reason: str

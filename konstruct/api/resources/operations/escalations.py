@@ -99,7 +99,7 @@ class EscalationSerializer(serializers.ModelSerializer):
     )
     opened_by = serializers.ChoiceField(
         choices=Escalation.OpenedBy.choices,
-        help_text="The name of the program or person that opened it.",
+        help_text="The cause of the escalation.",
     )
 
     class Meta:
