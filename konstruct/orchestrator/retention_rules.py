@@ -103,7 +103,7 @@ def remove_rule(rule: RetentionRule) -> None:
             if rule.agent_id is not None and other.agent_id is None and other.days < rule.days:
                 raise RetentionShortened(
                     f"Without this rule, the rule of all others with {other.days} days would apply"
-                    f" at once. First change this rule to {other.days} days, with a delay of a day."
+                    f" at once. Change this rule to {other.days} days first, with a delay of a day."
                 )
         rule.delete()
 
