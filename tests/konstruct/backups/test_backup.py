@@ -447,7 +447,7 @@ def test_a_restore_asks_before_it_replaces(
     monkeypatch.setattr("builtins.input", answer)
     with pytest.raises(CommandError, match="not restored"):
         run("restore", made, "--tenant", "tenant-a")
-    assert "is lost. Type tenant-a to confirm" in asked[0]
+    assert "are lost. Type tenant-a to confirm" in asked[0]
     assert fingerprint(tenant_a) == before
 
 

@@ -72,7 +72,7 @@ def test_two_tenants_may_have_agents_of_one_name(tenant_a: Tenant, tenant_b: Ten
         ({"recall_top_k": 101}, "top_k=101 is more than 100"),
         ({"recall_open_at": 1.5}, "open_at=1.5 is not a probability"),
         ({"recall_open_at": 0.1, "recall_keep_at": 0.5}, "keep_at=0.5 is more than open_at=0.1"),
-        ({"recall_weights": []}, r"weights=\[\] is no object"),
+        ({"recall_weights": []}, r"weights=\[\] is not an object"),
         ({"recall_weights": {"luck": 1}}, "names an unknown weight; known are lexical, session"),
         ({"recall_weights": {"time": "much"}}, "weight time='much' is not a number"),
     ],

@@ -176,7 +176,7 @@ def test_program_assigns_an_escalation_to_a_user_with_permission(
     for to in ("guest", "nobody", "<b>\u202e", "x" * 150):
         answer = put(program_a, to)
         assert answer.status_code == 400
-        assert "no member of the team" in answer.content.decode()
+        assert "not a member of the team" in answer.content.decode()
     for to in ("e\0va", "x" * 151, None, 1):
         assert put(program_a, to).status_code == 400
     assert put(program_b, "eva").status_code == 404
