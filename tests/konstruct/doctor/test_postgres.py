@@ -165,7 +165,10 @@ def test_backups_that_are_missing_or_old(
                 Tenant.objects.filter(slug=slug).update(backed_up_at=moment)
 
     settings.ERASURE_JOURNAL = None
-    without_journal = "ERASURE_JOURNAL is not set: a restored backup brings back people"
+    without_journal = (
+        "ERASURE_JOURNAL is not set: a restored backup brings back people who were erased since"
+        " then."
+    )
     try:
         back_up(tenant_a=None, tenant_b=None)
         assert texts_of_check(examine(), "backups") == ["No backup is recorded.", without_journal]
