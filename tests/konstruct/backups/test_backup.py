@@ -88,7 +88,7 @@ def test_backup_of_one_tenant_has_no_data_of_another(
     assert b"Zyxomma" in text
     assert b"Quokkasaurus" not in text
     assert not (made / "public.jsonl").exists()
-    with pytest.raises(CommandError, match="has no tenant 'tenant-b'. It has tenant-a"):
+    with pytest.raises(CommandError, match=r"has no tenant 'tenant-b'\. It has tenant-a"):
         run("restore", made, "--tenant", "tenant-b", "--yes")
 
 
