@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from memory.browse.index_order import rows_in_order
 from memory.conversations.names import fold
@@ -27,7 +27,9 @@ from memory.models import (
 )
 from tenants.context import fetch_all, fetch_column, required_tenant_id
 
-BATCH = 200
+BATCH: Final = 200
+ITEM_BATCH: Final = 20
+"""Items of frameworks can be large."""
 
 
 # Limits of counts for one agent and user: for a single user, and in a list.
@@ -302,60 +304,69 @@ def messages_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
     """Yield the messages between the agent and the user, oldest first, with their embedded
     pieces.
     """
-    position: tuple[datetime, int] | None = None
     rows = Message.objects.filter(agent_id=agent_id, user_id=user_id)
-    # Ends: each batch begins after the last one; an incomplete batch is the last.
-    while True:
-        later = Q()
-        if position is not None:
-            later = Q(created_at__gt=position[0]) | Q(
-                created_at=position[0], number__gt=position[1]
-            )
-        batch = list(
-            rows.filter(later)
-            .order_by("created_at", "number")
-            .prefetch_related("embeddings")[:BATCH]
-        )
-        for message in batch:
-            yield {
-                **_fields(message, "id", "number", "thread_id", "channel", "role", "name"),
-                **_fields(message, "content", "created_at", "external_id", "in_reply_to_id"),
-                **_fields(message, "metadata"),
-                "embedded": [
-                    _fields(piece, "piece", "content", "embedding_model", "created_at")
-                    for piece in message.embeddings.all()
-                ],
-            }
-        if len(batch) < BATCH:
-            return
-        position = (batch[-1].created_at, batch[-1].number)
+    for message in _in_batches(
+        rows.prefetch_related("embeddings"), "created_at", "number", size=BATCH
+    ):
+        yield {
+            **_fields(message, "id", "number", "thread_id", "channel", "role", "name"),
+            **_fields(message, "content", "created_at", "external_id", "in_reply_to_id"),
+            **_fields(message, "metadata"),
+            "embedded": [
+                _fields(piece, "piece", "content", "embedding_model", "created_at")
+                for piece in message.embeddings.all()
+            ],
+        }
 
 
 def recalls_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
-    """Yield the recall of each reply."""
+    """Yield the recall of each reply, oldest first."""
     rows = RecallEvent.objects.filter(agent_id=agent_id, user_id=user_id)
     names = [field.attname for field in RecallEvent._meta.concrete_fields]
     hidden = {"tenant_id", "agent_id", "user_id"}
-    for pk in rows.order_by("created_at", "pk").values_list("pk", flat=True):
-        for event in RecallEvent.objects.filter(pk=pk):
-            yield _fields(event, *(name for name in names if name not in hidden))
+    for event in _in_batches(rows, "created_at", "id", size=BATCH):
+        yield _fields(event, *(name for name in names if name not in hidden))
 
 
 def items_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
-    """Yield the conversation items of frameworks."""
+    """Yield the conversation items of frameworks, thread by thread, oldest first."""
     rows = ConversationItem.objects.filter(agent_id=agent_id, user_id=user_id)
-    for pk in rows.order_by("created_at", "number").values_list("pk", flat=True):
-        for item in ConversationItem.objects.filter(pk=pk):
-            yield _fields(item, "id", "thread_id", "item", "message_id", "created_at")
+    for item in _in_batches(rows, "thread_id", "created_at", "number", size=ITEM_BATCH):
+        yield _fields(item, "id", "thread_id", "item", "message_id", "created_at")
 
 
 def facts_of(user_id: str) -> Iterator[dict[str, Any]]:
     """Yield the facts about the user, with their old versions."""
-    for fact in MemoryEntry.objects.filter(user_id=user_id).defer("embedding").order_by("pk"):
-        yield {
-            **_fields(fact, "memory_id", "agent_id", "content", "metadata", "created_at"),
-            **_fields(fact, "updated_at", "valid_from", "valid_to", "expires_at", "version_of"),
-        }
+    facts = MemoryEntry.objects.defer("embedding").order_by("pk")
+    # No index has the versions of a user in an order.
+    keys = list(facts.filter(user_id=user_id).values_list("pk", flat=True))
+    for start in range(0, len(keys), BATCH):
+        for fact in facts.filter(pk__in=keys[start : start + BATCH]):
+            yield {
+                **_fields(fact, "memory_id", "agent_id", "content", "metadata", "created_at"),
+                **_fields(fact, "updated_at", "valid_from", "valid_to", "expires_at", "version_of"),
+            }
+
+
+def _in_batches(rows: QuerySet[Any], *order: str, size: int) -> Iterator[Any]:
+    """Yield rows in the order of an index.
+
+    Each batch is one statement, so that a slow reader holds no transaction open.
+    """
+    following = rows.order_by(*order)
+    # Ends: each batch begins after the one before, and one that is not full is the last.
+    while batch := list(following[:size]):
+        yield from batch
+        if len(batch) < size:
+            return
+        following = rows.order_by(*order).filter(_beyond(batch[-1], *order))
+
+
+def _beyond(row: Any, column: str, *others: str) -> Q:
+    value = getattr(row, column)
+    later = Q(**{f"{column}__gt": value})
+    # An index can begin only at the first bound; the others filter its rows.
+    return Q(**{f"{column}__gte": value}) & (later | _beyond(row, *others)) if others else later
 
 
 def cleared_windows_of(user_id: str, agent_id: UUID) -> list[dict[str, Any]]:

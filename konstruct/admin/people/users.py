@@ -1,7 +1,8 @@
 """People: the list of end users, and the export and erasure of one."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from django.contrib import messages
 from django.core.serializers.json import DjangoJSONEncoder
@@ -15,7 +16,7 @@ from django.utils.translation import gettext
 
 from konstruct.admin.access import actor_of, note
 from konstruct.admin.choosing import as_user_id
-from konstruct.admin.list_tools import range_of
+from konstruct.admin.list_tools import in_batches, range_of
 from konstruct.admin.page_tools import PageTools, days_of
 from konstruct.admin.pages import show_outcome
 from konstruct.admin.people.identities import SEE as SEE_ACCOUNTS
@@ -37,6 +38,8 @@ PER_PAGE = 50
 EXPORT = "audit.export_person"
 ERASE = "audit.add_erasurerequest"
 RECEIPT = "audit.view_erasurerequest"
+MAX_EXPORTED_EVENTS: Final = 10_000
+_LOGGED: Final = ("created_at", "actor_kind", "actor", "action", "subject")
 
 
 @tenant_site.page("people/", name="people", permission=SEE)
@@ -176,15 +179,11 @@ def person_as_json(user_id: str, agents: Sequence[Agent]) -> Iterator[str]:
         yield "}"
     yield '], "facts": '
     yield from _array(people.facts_of(user_id))
-    activity = AccessEvent.objects.filter(user_id=user_id).order_by("-id")
     for table, found in (
         ("identities", _rows(ChannelIdentity, user_id)),
         ("escalations", _rows(Escalation, user_id)),
         ("tool_calls", _rows(ToolCall, user_id)),
-        (
-            "access_log",
-            activity.values("created_at", "actor_kind", "actor", "action", "subject")[:10_000],
-        ),
+        ("access_log", islice(_rows(AccessEvent, user_id, *_LOGGED), MAX_EXPORTED_EVENTS)),
     ):
         yield f', "{table}": '
         yield from _array(found)
@@ -198,7 +197,11 @@ def _array(rows: Iterable[Any]) -> Iterator[str]:
     yield "]"
 
 
-def _rows(model: type[Model], user_id: str) -> Iterable[Any]:
-    """All columns of the user's rows in a table."""
-    names = [field.attname for field in model._meta.concrete_fields if field.name != "tenant_id"]
-    return model._default_manager.filter(user_id=user_id).order_by("pk").values(*names)
+def _rows(model: type[Model], user_id: str, *columns: str) -> Iterator[dict[str, Any]]:
+    """Yield the user's rows in a table, newest first; all columns without a choice of them."""
+    names = columns or tuple(
+        field.attname for field in model._meta.concrete_fields if field.name != "tenant_id"
+    )
+    rows = model._default_manager.filter(user_id=user_id)
+    for row in in_batches(rows, list(names), ["pk"]):
+        yield dict(zip(names, row, strict=True))
