@@ -131,7 +131,8 @@ data-kept are not kept. */
     }
     form.dataset.sent = "1";
     const isDownload = form.matches("[data-download]");
-    if (!isDownload && idOf(form) !== "login-form") keep(entriesOf(form));
+    // Without a login there is no session that could have ended.
+    if (!isDownload && person()) keep(entriesOf(form));
     // The request has the name of the pressed button, so it is disabled afterwards.
     setTimeout(() => {
       buttonsOf(form).forEach((button) => { button.disabled = true; });

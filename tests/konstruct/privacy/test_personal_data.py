@@ -129,7 +129,7 @@ def test_a_table_that_no_model_declares_stops_an_erasure(
     tenant_a: Tenant, table: None, declare: Callable[..., Any]
 ) -> None:
     assert unknown(tenant_a) == ["memory_diary"]
-    with pytest.raises(UnknownTable, match="with memory_diary: add it"):
+    with pytest.raises(UnknownTable, match="for memory_diary: add it"):
         carry_out(request_erasure("x", by=EVA))
     declare()
     (message,) = failed_checks()

@@ -56,7 +56,7 @@ def evidence_of(seed: int) -> tuple[Turns, Pieces]:
         by_user=random.random(count) < 0.4,
         lexemes=lexemes,
         near=np.zeros(count, bool),
-        aside=np.zeros(count, bool),
+        context_only=np.zeros(count, bool),
         posting_term=np.array([term for term, *_ in postings]),
         posting_number=number[[at for _, at, _ in postings]],
         posting_weight=np.array([weight for *_, weight in postings]),

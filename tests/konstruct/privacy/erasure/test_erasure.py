@@ -166,7 +166,7 @@ def test_table_without_a_declaration_stops_the_erasure(tenant_a: Tenant, owner: 
         cursor.execute(f"CREATE TABLE {tenant_a.schema_name}.diary (user_id text)")
     try:
         request = request_erasure("x", by=EVA)
-        with pytest.raises(rows.UnknownTable, match="with diary: add it"):
+        with pytest.raises(rows.UnknownTable, match="for diary: add it"):
             carry_out(request)
         assert jobs.ERASE.do_all() == 0
         request.refresh_from_db()
