@@ -76,7 +76,7 @@ migrate: $(SERVING) ## bring all schemas up to date
 quick: setup ## the tests of every commit: no processes, no browser; a hundred seconds on two cores
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS) and not slow"
 
-test: setup $(CHECKS) ## all checks and all tests that a release needs; fifteen minutes on two cores
+test: setup $(CHECKS) ## all checks and all tests that a release needs; 25 minutes on two cores
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint alone
 	$(PYTEST) $(SHARED_OUT) -m "$(BESIDE_OTHERS)" || { test $$? -eq 1 && $(MAKE) --no-print-directory repeat; }
 

@@ -72,7 +72,7 @@ def test_a_notification_is_in_the_language_of_the_setting(
     work()
     (sent,) = mail.mails
     assert sent["Subject"].startswith("[Tenant-A] Ein Benutzer von ada wartet auf eine Person")
-    assert "Wer was bekommt:" in text_of(sent)
+    assert "Empfänger der Benachrichtigungen:" in text_of(sent)
 
 
 def test_the_question_is_mailed_where_it_is_wanted(team: Program, mail: MailServer) -> None:
