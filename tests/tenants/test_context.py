@@ -129,7 +129,7 @@ def tenant_seen_inside(tenant_id: UUID, *, prefix: str = "") -> str:
 def test_the_twin_is_the_same_function_asynchronously() -> None:
     twin = asynchronous(tenant_seen_inside)
     assert twin.__name__ == "atenant_seen_inside"
-    assert twin.__doc__ == "Return the tenant as the connection knows it."
+    assert twin.__doc__ == "Return the tenant of the connection."
     assert asyncio.run(twin(A, prefix="> ")) == f"> {A}"
 
 
