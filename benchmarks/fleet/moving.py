@@ -237,7 +237,7 @@ def _questions(contents: dict[UUID, str], language: Language) -> list[tuple[str,
 def _answers(
     tenant_id: UUID, scope: Scope, questions: list[tuple[str, np.ndarray]]
 ) -> list[list[list[UUID]]]:
-    """Return the results of each question: with the scope read as a whole, and as it is read."""
+    """Return the results of each question: from the whole scope, and as recall reads it."""
     from memory.recall import recall
     from memory.recall.policy import RecallPolicy
     from memory.recall.queries import Strategy

@@ -9,6 +9,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Permission
+from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet, UUIDField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -159,7 +160,7 @@ class RecordedAdmin(ModelAdmin):
         """Do an action with the chosen rows, in one transaction; report missing rows."""
         chosen = set(request.POST.getlist(ACTION_CHECKBOX_NAME))
         if chosen and request.POST.get("select_across") != "1":
-            missing = len(chosen) - queryset.filter(pk__in=chosen).count()
+            missing = len(chosen) - _count(queryset, chosen)
             if missing:
                 text = ngettext(
                     "%(missing)s chosen row is not there any more, or not in this list.",
@@ -222,6 +223,14 @@ class RecordedPeopleAdmin(UserAdmin):
         with transaction.atomic():
             response: HttpResponse = super().user_change_password(request, id, form_url)
         return self.seen(request, response)
+
+
+def _count(queryset: QuerySet[Any], keys: set[str]) -> int:
+    """Return the number of rows with these keys; 0 if one of them is not a key of the model."""
+    try:
+        return queryset.filter(pk__in=keys).count()
+    except (ValidationError, ValueError):
+        return 0
 
 
 def _without(listed: list[Any], beginnings: tuple[str, ...]) -> list[Any]:

@@ -49,8 +49,8 @@ class RowForm(forms.ModelForm):
     def full_clean(self) -> None:
         """Check the entries; then refuse to replace values that were stored since, unless equal.
 
-        A form without the hidden field is one of a program, which replaces what is stored. A form
-        of an inline is also refused if it deletes a row with such values.
+        A form without the hidden field was sent by a program, and replaces the stored values. A
+        form of an inline is also refused if it deletes a row with such values.
         """
         super().full_clean()
         if self.instance._state.adding:
@@ -148,7 +148,7 @@ def row_form(form: type[forms.ModelForm], last_change: LastChange) -> type[forms
 def new_row_form(
     form: type[forms.ModelForm], row_model: type[Model], sent_twice: str = ""
 ) -> type[forms.ModelForm]:
-    """Return the form with the check of a `NewRowForm`, whose attributes the arguments are."""
+    """Return the form with the check of a `NewRowForm`; the arguments are its attributes."""
     return _derived(form, NewRowForm, row_model=row_model, sent_twice=sent_twice)
 
 

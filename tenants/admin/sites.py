@@ -103,7 +103,7 @@ class PagedSite(UnfoldAdminSite):
         return {**super().each_context(request), "site_subheader": self.subheader(request)}
 
     def login(self, request: HttpRequest, extra_context: ExtraContext = None) -> HttpResponse:
-        """Log in; 429 after too many failures. The page says whose site it is."""
+        """Log in; 429 after too many failures. The page names the site."""
         site_title = f"{self.subheader(request)} · {settings.UNFOLD['SITE_TITLE']}"
         extra_context = {"site_title": site_title, **(extra_context or {})}
         if request.method != "POST":

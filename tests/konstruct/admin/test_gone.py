@@ -154,3 +154,16 @@ def test_a_page_from_before_a_restart_with_another_version_saves(
     assert sent.status_code == 302
     with tenant_scope(program_a.tenant.id):
         assert Group.objects.filter(name="heads").exists()
+
+
+@pytest.mark.parametrize("key", ["x", "\0", "9" * 40])
+@pytest.mark.parametrize("path", ["api/apikey", "memory/memoryentry", "auth/user"])
+def test_an_action_with_an_invalid_key_does_nothing(
+    program_a: Program, browser: Callable[..., Client], path: str, key: str
+) -> None:
+    (fact,) = know(program_a, "Maria likes tea.")
+    chosen = {"action": "delete_selected", "_selected_action": [str(fact), key], "post": "yes"}
+    page = browser(program_a.tenant).post(f"/admin/{path}/", chosen, follow=True)
+    assert page.status_code == 200
+    with tenant_scope(program_a.tenant.id):
+        assert MemoryEntry.objects.filter(pk=fact).exists()
