@@ -28,8 +28,8 @@ CANDIDATES_PER_MESSAGE: Final = 8
 # The newest messages of others: their words estimate how rare a word is.
 MAX_SAMPLED: Final = 2_000
 WORDS: Final = 3
-# Rows that are in memory together; of tables with bytes, which may be megabytes each.
-BATCH: Final = 200
+# Rows in memory at a time: a trace of a recall takes tens of kilobytes, a value of bytes megabytes.
+BATCH: Final = 25
 BATCH_OF_BYTES: Final = 8
 TEXT_TYPES: Final = ("text", "character varying", "text[]", "character varying[]")
 JSON_TYPES: Final = ("jsonb", "json")

@@ -250,7 +250,7 @@ def test_a_rewrite_that_misses_a_row_of_toast_is_repeated(
 
 
 def test_tables_are_searched_by_cursors(owner: None, agent: Agent, tenant_a: Tenant) -> None:
-    """The erasing process holds one batch of rows, whatever the size of the tenant."""
+    """One batch of rows is in memory, whatever the size of the tenant."""
     say(agent, "other", residue.BATCH + 2)
     say(agent, "gone", 2)
     with messages_to_postgres() as sent:
