@@ -294,9 +294,11 @@ def latest_threads(
                 in_time=in_time,
                 first=rows_in_order("memory_message", scope, *_THREAD[len(scope) :]),
                 same=f"AND ({columns}) <= ({values})" if scope else "",
+                # With a lower bound of the time, Postgres expects more than a few messages of an
+                # agent, and stops early instead of sorting all of them.
                 latest=_by_time(
                     scope,
-                    since="%(since)s" if since is not None else "",
+                    since="%(since)s" if since is not None else "'-infinity'",
                     before="%(at)s, %(number)s" if position else "",
                 ),
                 latest_of_thread=_by_time(
