@@ -337,11 +337,12 @@ def items_of(user_id: str, agent_id: UUID) -> Iterator[dict[str, Any]]:
 
 def facts_of(user_id: str) -> Iterator[dict[str, Any]]:
     """Yield the facts about the user, with their old versions."""
-    facts = MemoryEntry.objects.defer("embedding").order_by("pk")
-    # No index has the versions of a user in an order.
-    keys = list(facts.filter(user_id=user_id).values_list("pk", flat=True))
-    for start in range(0, len(keys), BATCH):
-        for fact in facts.filter(pk__in=keys[start : start + BATCH]):
+    facts = MemoryEntry.objects.defer("embedding").filter(user_id=user_id)
+    # The index begins with the agent, which is null for facts of all agents.
+    for agent_id in facts.order_by("agent_id").values_list("agent_id", flat=True).distinct():
+        for fact in _in_batches(
+            facts.filter(agent_id=agent_id), "created_at", "memory_id", size=BATCH
+        ):
             yield {
                 **_fields(fact, "memory_id", "agent_id", "content", "metadata", "created_at"),
                 **_fields(fact, "updated_at", "valid_from", "valid_to", "expires_at", "version_of"),

@@ -155,18 +155,19 @@ def test_an_export_has_each_row_once_in_order_whatever_the_size_of_a_batch(
     for number in range(5):
         add_message(tenant_a.id, f"Message {number}")
     texts = [f"Fact {number}" for number in range(5)]
-    for text in texts:
-        LongTermMemory().store(
-            MemoryEntry(tenant_id=tenant_a.id, agent_id=AGENT, user_id=USER, content=text)
-        )
+    for agent_id in (AGENT, None):
+        for text in texts:
+            LongTermMemory().store(
+                MemoryEntry(tenant_id=tenant_a.id, agent_id=agent_id, user_id=USER, content=text)
+            )
     with tenant_scope(tenant_a.id):
         for thread in ("a", "b"):
             # The items of one call have the same time.
             add_items(AGENT, USER, thread, [({"item": number}, None) for number in range(3)])
         messages = [each["content"] for each in people.messages_of(USER, AGENT)]
         items = [(each["thread_id"], each["item"]) for each in people.items_of(USER, AGENT)]
-        facts = [each["content"] for each in people.facts_of(USER)]
+        facts = [(fact["agent_id"], fact["content"]) for fact in people.facts_of(USER)]
     assert messages == [f"Message {number}" for number in range(5)]
     assert [thread for thread, _ in items] == ["a"] * 3 + ["b"] * 3
     assert [json.loads(item)["item"] for _, item in items] == [0, 1, 2, 0, 1, 2]
-    assert sorted(facts) == texts
+    assert facts == [(agent_id, text) for agent_id in (AGENT, None) for text in texts]
