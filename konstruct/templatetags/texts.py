@@ -31,11 +31,12 @@ def translated(words: object) -> str:
 def speaker(turn: Any, agent: object = "") -> str:
     """The name of a message's author; else the id of the person, or the name of the agent.
 
-    Without these it is the role, in the reader's language.
+    The agent is that of the argument, or `agent_name` of the message. Without these it is the role,
+    in the reader's language.
     """
     get = turn.get if isinstance(turn, Mapping) else partial(getattr, turn)
     role = str(get("role", ""))
-    other = get("user_id", "") if role == "user" else agent
+    other = get("user_id", "") if role == "user" else agent or get("agent_name", "")
     return shorten(get("name", "") or other or translated(role), 60)
 
 

@@ -127,18 +127,23 @@ def recalled(
         at=at,
     )
     result = found.messages
+    authors = {"user_id": chosen.user_id, "agent_name": chosen.agent.name}
     return {
         "result": result,
         "policy": policy,
         "hits": [
             {
                 **remembered(asdict(hit), asdict(hit), calibration),
+                **authors,
                 "highlighted": highlighted(hit.content, query),
                 "neighbours": True,
             }
             for hit in (result.hits if result else ())
         ],
-        "cut": left_out(map(asdict, result.cut), calibration) if result else [],
+        "cut": [
+            {**memory, **authors}
+            for memory in (left_out(map(asdict, result.cut), calibration) if result else ())
+        ],
         "facts": [
             {"memory_id": str(fact.pk), "content": fact.content, "score": fact.score}
             for fact in found.facts or ()

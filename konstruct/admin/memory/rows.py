@@ -16,6 +16,7 @@ from konstruct.admin.access import AgentRowsAdmin, note
 from konstruct.admin.jobs import JobAdmin
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link, shortened
 from konstruct.orchestrator.activity import source_of_reply
+from konstruct.templatetags.texts import speaker as speaker_name
 from memory.browse.threads import numbers_of_messages_of, numbers_of_messages_with
 from memory.conversations.embedding_queue import EMBEDDINGS
 from memory.conversations.short_term import clear_window
@@ -119,8 +120,8 @@ class MessageAdmin(MemoryAdmin):
 
     @display(description=_("Speaker"), label=Colours({"user": "info", "assistant": "success"}))
     def speaker(self, message: Message) -> tuple[str, str]:
-        """The name of the speaker, or the role."""
-        return message.role, message.name or message.role
+        """The author, as on the page of the conversation."""
+        return message.role, speaker_name(message)
 
     @display(description=_("Conversation"))
     def conversation(self, message: Message) -> SafeString:

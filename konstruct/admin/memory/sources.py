@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
+from django.db.models import OuterRef, Subquery
 from django.db.models.functions import Left
 from django.utils import timezone
 from django.utils.translation import gettext
@@ -106,6 +107,8 @@ def with_sources(
     ids = {as_uuid(hit["message_id"]) for hit in why["hits"]}
     ids |= {as_uuid(each) for fact in given for each in fact.get("message_ids") or ()}
     changes = _Changes(ids | {message.pk for message in near}, given, said_at)
+    for memory in (*why["hits"], *why["cut"]):
+        memory |= {"user_id": user_id, "agent_name": agent.name if agent else ""}
     for hit in why["hits"]:
         hit |= changes.of_message(hit["message_id"])
         hit["signals"] = signals(hit, agent)
@@ -232,9 +235,15 @@ def _messages_before(
     thread_id: str,
     own: Iterable[UUID | None],
 ) -> list[Any]:
-    """The messages of the user or of the thread before a reply, the latest first."""
+    """The messages of the user or of the thread before a reply, the latest first.
+
+    Each has `begins`, the beginning of its text, and `agent_name`, the name of its agent.
+    """
     rows = Message.objects.filter(created_at__lte=said_at or timezone.now())
-    rows = rows.exclude(pk__in=[pk for pk in own if pk]).annotate(begins=Left("content", MAX_SHOWN))
+    agents = Agent.objects.filter(pk=OuterRef("agent_id")).values("name")[:1]
+    rows = rows.exclude(pk__in=[pk for pk in own if pk]).annotate(
+        begins=Left("content", MAX_SHOWN), agent_name=Subquery(agents)
+    )
     of_both = rows.filter(agent_id=agent_id, user_id=user_id)
     of_thread = rows.filter(user_id=user_id, thread_id=thread_id)
     order = ("-created_at", "-number")
@@ -263,6 +272,8 @@ def _turns(turns: Sequence[Mapping[str, Any]], near: Sequence[Any]) -> list[dict
                 "content": each.begins,
                 "message_id": str(each.pk),
                 "name": each.name,
+                "user_id": each.user_id,
+                "agent_name": each.agent_name,
                 "created_at": each.created_at,
             }
             for each in found

@@ -42,6 +42,21 @@ def test_memory_is_found_by_similar_meaning_with_its_signals(
     assert (event.user_id, event.detail) == ("maria", {"query": "When will she visit?"})
 
 
+def test_a_memory_without_an_author_has_the_name_of_its_agent(
+    populated_a: Program,
+    browser: Callable[..., Client],
+    import_reply: Callable[[Program, str], None],
+) -> None:
+    import_reply(populated_a, "The ferry to Bergen leaves at nine.")
+    page = ask(browser, populated_a, q="When does the ferry to Bergen leave?", gate="false")
+    (ferry,) = (hit for hit in page.context["sides"][0]["hits"] if "at nine" in hit["content"])
+    assert f"<span><bdi>{populated_a.agent.name}</bdi></span>" in page.text
+    assert "<bdi>assistant</bdi>" not in page.text
+    nearest = browser(populated_a.tenant).get(f"{MEMORIES}{ferry['message_id']}/").text
+    assert f"<bdi>{populated_a.agent.name}</bdi>, " in nearest
+    assert "assistant" not in nearest
+
+
 def test_only_memories_of_the_agent_and_user_are_found(
     populated_a: Program, populated_b: Program, browser: Callable[..., Client]
 ) -> None:

@@ -110,6 +110,20 @@ def test_agents_have_names_where_they_are_known(
     assert str(unknown) in page
 
 
+def test_authors_are_named_as_on_the_page_of_the_conversation(
+    populated_a: Program, browser: Callable[..., Client]
+) -> None:
+    agent_id = populated_a.agent.pk
+    record(populated_a.tenant, agent_id=agent_id, user_id="nora", content="Hello")
+    record(populated_a.tenant, agent_id=agent_id, user_id="nora", role="assistant", content="Hi")
+    page = browser(populated_a.tenant).get(MESSAGES, {"user": "nora"})
+    admin = page.context["cl"].model_admin
+    assert [admin.speaker(message) for message in page.context["cl"].result_list] == [
+        ("assistant", populated_a.agent.name),
+        ("user", "nora"),
+    ]
+
+
 def record(tenant: Tenant, **fields: Any) -> Message:
     """Record a turn without sending or embedding it."""
     turn = {"agent_id": uuid4(), "user_id": "maria", "thread_id": "t", "channel": "rest"}

@@ -80,6 +80,18 @@ def test_people_agents_conversations_and_facts_are_found(
     assert [each.pk for each, _ in facts] == [fact.pk]
 
 
+def test_a_found_reply_without_an_author_has_the_name_of_its_agent(
+    program_a: Program,
+    browser: Callable[..., Client],
+    import_reply: Callable[[Program, str], None],
+) -> None:
+    import_reply(program_a, "The ferry to Bergen leaves at nine.")
+    page = browser(program_a.tenant).get(SEARCH, {"q": "ferry"})
+    assert [each.message.role for each, *_ in page.context["messages_found"]][:1] == ["assistant"]
+    assert f"<span><bdi>{program_a.agent.name}</bdi></span>" in page.text
+    assert "<bdi>assistant</bdi>" not in page.text
+
+
 def test_search_finds_nothing_without_common_words_or_similar_meaning(
     program_a: Program, fever: Message, browser: Callable[..., Client]
 ) -> None:

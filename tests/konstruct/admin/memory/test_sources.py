@@ -9,6 +9,8 @@ from django.test import Client
 from konstruct.orchestrator.handoff.escalations import answer_as_person
 from konstruct.orchestrator.models import Escalation
 from konstruct.privacy import jobs
+from konstruct.templatetags.texts import speaker
+from memory.conversations.short_term import clear_window
 from memory.facts import Author, LongTermMemory, exclude_from_recall, retract
 from memory.indexing.embedding_jobs import drain
 from memory.models import Message, RecallExclusion
@@ -81,6 +83,25 @@ def test_reply_without_memories_is_shown_without_sources(
 ) -> None:
     shown = why(browser(program_a.tenant), reply_to(program_a, "Hello there!"))
     assert "No memory: the reply rests on the instructions" in shown.text
+
+
+def test_a_source_without_an_author_has_the_name_of_its_agent(
+    program_a: Program,
+    browser: Callable[..., Client],
+    reply_to: Callable[..., Message],
+    import_reply: Callable[[Program, str], None],
+) -> None:
+    import_reply(program_a, "The ferry to Bergen leaves at nine.")
+    client = browser(program_a.tenant)
+    sources = why(client, reply_to(program_a, "When does the ferry leave?")).context["why"]
+    assert [speaker(turn) for turn in sources["turns"]] == [program_a.agent.name, "maria"]
+    with tenant_scope(program_a.tenant.id):
+        clear_window(program_a.tenant.id, program_a.agent.pk, "maria")
+    reply = reply_to(program_a, "When does the ferry to Bergen leave?", thread_id="t2")
+    sources = why(client, reply).context["why"]
+    memories = [memory for memory in (*sources["hits"], *sources["cut"]) if not memory["name"]]
+    ferries = [memory for memory in memories if "at nine" in memory["content"]]
+    assert [speaker(memory) for memory in ferries] == [program_a.agent.name]
 
 
 def test_changes_since_the_reply_are_marked(
