@@ -131,6 +131,24 @@ def test_entries_outlive_a_connection_error(
     expect(answer).to_have_value("Sent to another address?")
 
 
+def test_entries_outlive_a_visit_of_today(
+    demo_tenant: Aurora, visit: Callable[..., BrowserUser]
+) -> None:
+    admin = visit(demo_tenant.host)
+    admin.log_in("admin")
+    address = f"/admin/agents/{demo_tenant.agent.pk}/questions/"
+    page = admin.open(address)
+    page.get_by_label("Question", exact=True).fill("Kept on Today?")
+    page.context.clear_cookies(name="csrftoken")
+    page.get_by_role("button", name="Save and ask").click()
+    expect(page.get_by_role("heading", name="The form has expired")).to_be_visible()
+    admin.errors.clear()  # of the answer 403
+    admin.open("/admin/")
+    admin.open(address)
+    expect(page.get_by_text(FILLED_IN)).to_be_visible()
+    expect(page.get_by_label("Question", exact=True)).to_have_value("Kept on Today?")
+
+
 def test_a_login_in_another_tab_keeps_entries_too(
     demo_tenant: Aurora, visit: Callable[..., BrowserUser]
 ) -> None:
