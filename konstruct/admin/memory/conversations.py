@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -52,6 +53,7 @@ from tenants.models import job_columns
 
 RETRY = "orchestrator.change_pendingreply"
 READ = "memory.view_message"
+ONE_MICROSECOND: Final = timedelta(microseconds=1)
 HELD = {
     HeldFor.PERSON: _("held for a person"),
     HeldFor.CONSENT: _("held for consent"),
@@ -92,7 +94,14 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
     agent_id = as_uuid(request.GET.get("agent"))
     user_id = as_user_id(request.GET.get("user")) or None
     note(request, Action.LIST, "conversations", agent_id=agent_id, user_id=user_id)
-    page = _threads(request, names, before=_position(request))
+    until, _ = as_position(request.GET.get("until")) or (None, "")
+    page = _threads(request, names, before=_position(request), until=until)
+    if page.before and not page.threads:
+        # All messages that were read are of conversations on newer pages, and reading is bounded:
+        # the list begins anew with the messages before these.
+        until = page.before.created_at + ONE_MICROSECOND
+        page = _threads(request, names, before=None, until=until)
+    place = {"until": until.isoformat()} if until else {}
     return tenant_site.render(
         request,
         "konstruct/conversations.html",
@@ -101,9 +110,10 @@ def conversation_list(request: HttpRequest) -> HttpResponseBase:
         agents=names.items(),
         agent_id=agent_id,
         user_id=user_id or "",
-        is_first=not request.GET.get("before"),
+        is_first=not (until or request.GET.get("before")),
+        until=until,
         older=with_days(
-            request, memory_query(agent_id, user_id, before=position_text(*page.before))
+            request, memory_query(agent_id, user_id, before=position_text(*page.before), **place)
         )
         if page.before
         else "",
@@ -125,17 +135,18 @@ def _threads(
     names: dict[UUID, str],
     *,
     before: ThreadPosition | None,
+    until: datetime | None = None,
     limit: int = 25,
 ) -> ThreadPage:
-    """Return a page of the threads that the parameters ask for."""
+    """Return a page of the threads that the parameters ask for, of messages before `until`."""
     agent_id, user_id = as_uuid(request.GET.get("agent")), as_user_id(request.GET.get("user"))
-    since, until = range_of(request.GET)
+    since, last = range_of(request.GET)
     return latest_threads(
         before=before,
         agent_ids=[agent_id] if agent_id else list(names) if user_id else None,
         user_ids=[user_id] if user_id else None,
         since=since,
-        until=until,
+        until=min(filter(None, (until, last)), default=None),
         limit=limit,
     )
 
@@ -163,7 +174,7 @@ TOOLS: Final = PageTools(
     columns=["agent", *EXPORTED],
     rows=_exported,
     filters=["agent"],
-    paging=["before"],
+    paging=["before", "until"],
 )
 
 

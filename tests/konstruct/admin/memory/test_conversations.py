@@ -1,11 +1,14 @@
 """Conversations in the admin as a chat, with the state and the sources of each message."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from konstruct.orchestrator.models import PendingReply
+from memory.browse import threads
 from memory.conversations.transcript import record_message
 from memory.models import Message
 from tenants.audit.models import AccessEvent
@@ -67,6 +70,40 @@ def test_pages_of_threads_contain_each_thread_once(
         f"t{number}" for number in range(4, -1, -1)
     ]
     assert second.context["older"] == ""
+
+
+def test_pages_far_back_are_not_empty(
+    program_b: Program, browser: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("MAX_SCANNED_MESSAGES", 10), ("MAX_SCANS", 2), ("MAX_WALKED_THREADS", 5)):
+        monkeypatch.setattr(threads, name, value)
+    every = [*(f"t{number}" for number in range(60)), *["busy", "channel"] * 60, "t60"]
+    start = timezone.now() - timedelta(days=1)
+    with tenant_scope(program_b.tenant.id):
+        Message.objects.bulk_create(
+            Message(
+                agent_id=program_b.agent.pk,
+                user_id="maria",
+                thread_id=thread_id,
+                channel="rest",
+                role="user",
+                content="Hello",
+                created_at=start + timedelta(minutes=minute),
+            )
+            for minute, thread_id in enumerate(every)
+        )
+    client, found, older = browser(program_b.tenant), [], "user=maria"
+    while older:
+        page = client.get(f"{LIST}?{older}")
+        rows = [row["thread"] for row in page.context["rows"]]
+        older = page.context["older"]
+        assert rows or not older
+        assert rows == sorted(rows, key=lambda row: row.created_at, reverse=True)
+        found += [row.thread_id for row in rows]
+        assert len(found) < 200
+    assert found[:3] == ["t60", "channel", "busy"]
+    once = [thread_id for thread_id in found if thread_id not in ("busy", "channel")]
+    assert once == ["t60", *(f"t{number}" for number in range(59, -1, -1))]
 
 
 def test_threads_are_narrowed_to_an_agent_and_a_user(
