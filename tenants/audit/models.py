@@ -107,9 +107,9 @@ class AccessEvent(TenantModel):
         ]
         permissions = [
             ("recall_memories", "Can search memories as an agent would"),
-            ("search_everyone", "Can search the words of all users at once"),
-            ("export_person", "Can export all that is known of a person"),
-            ("try_agent", "Can try an agent out"),
+            ("search_everyone", "Can search the messages of all people"),
+            ("export_person", "Can export all data of a person"),
+            ("try_agent", "Can try an agent without storing anything"),
             ("clear_session", "Can clear sessions of graphs"),
         ]
 

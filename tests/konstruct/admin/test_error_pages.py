@@ -48,7 +48,7 @@ def test_refused_page_names_the_missing_permission_and_the_owners(
         assert permission in page.text
         assert "<bdi>mia</bdi>, <bdi>ruth</bdi>." in page.text
         assert "stranger" not in page.text
-    assert "Can search the words of all users at once" in client.get("/admin/search/").text
+    assert "Can search the messages of all people" in client.get("/admin/search/").text
 
 
 def test_refused_page_without_a_permission_names_none(

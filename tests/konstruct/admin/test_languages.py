@@ -150,7 +150,7 @@ def test_a_refused_page_names_the_permission_in_the_language_of_the_reader(
     assert refused.status_code == 403
     assert "<strong>Darf ansehen: Agenten</strong>" in refused.text
     exports = client.get("/admin/people/person/export/?user=eve", headers=GERMAN)
-    assert "Darf alles exportieren, was über eine Person bekannt ist" in exports.text
+    assert "Darf alle Daten einer Person exportieren" in exports.text
 
 
 def test_access_log_subjects_are_stored_in_english_and_shown_translated(
