@@ -58,7 +58,7 @@ for tenant in Tenant.objects.order_by("slug")[::2]:
     with tenant_scope(tenant.id):
         request_erasure("{ERASED}", by=Actor.operator("benchmark"))
 for job in jobs.JOBS:
-    job.do_all()
+    job.run_due()
 """
 
 

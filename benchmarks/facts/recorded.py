@@ -160,7 +160,7 @@ def one_call_per_message(sample: int = 20) -> dict[str, float]:
     of a sample of messages.
     """
     from konstruct.orchestrator import metering
-    from konstruct.orchestrator.extraction.asking import Batch, known_facts
+    from konstruct.orchestrator.extraction.fact_requests import Batch, known_facts
     from konstruct.orchestrator.extraction.runs import MAX_CONTEXT_MESSAGES
     from konstruct.orchestrator.messages import Thread
     from konstruct.orchestrator.models import Agent, ExtractionRun
@@ -225,8 +225,8 @@ def reviewed(agent_id: UUID) -> dict[str, int]:
 
     The stored answers are checked again, without a request to the model and without a change.
     """
-    from konstruct.orchestrator.extraction.asking import Batch
-    from konstruct.orchestrator.extraction.candidates import Policy, check, parse
+    from konstruct.orchestrator.extraction.candidates import ReviewPolicy, check_candidates, parse
+    from konstruct.orchestrator.extraction.fact_requests import Batch
     from konstruct.orchestrator.messages import Thread
     from konstruct.orchestrator.models import Agent, ExtractionRun
     from memory.models import Message
@@ -236,10 +236,10 @@ def reviewed(agent_id: UUID) -> dict[str, int]:
     for run in ExtractionRun.objects.exclude(output=""):
         messages = list(Message.objects.filter(pk__in=run.message_ids).order_by("number"))
         thread = Thread(run.agent_id, run.user_id, run.thread_id)
-        accepted, _ = check(
+        accepted, _ = check_candidates(
             parse(run.output)[0],
             sources=Batch(agent, thread, messages, ()).sources,
-            policy=Policy(),
+            policy=ReviewPolicy(),
         )
         reasons.update(each.review or "none" for each in accepted)
     return dict(reasons.most_common())

@@ -100,8 +100,8 @@ def measure(tenant_id: UUID, stored: int, messages: int) -> None:
             )
             row, _ = watch.time("accept", partial(accept.accept, incoming, tenant_id=tenant_id))
             message = konstruct_message(row)
-            seen = watch.time("snapshot", partial(snapshot.read, message))
-            agent_of_it = seen.own_agent
+            seen = watch.time("snapshot", partial(snapshot.read_snapshot, message))
+            agent_of_it = seen.thread_agent
             gathered = watch.time(
                 "gather context", partial(respond.gather_context, message, agent_of_it)
             )

@@ -80,10 +80,10 @@ def through_pooler() -> Any:
 
 def set_far(tenant_id: Any) -> None:
     """Set distant limits for all resources of a message."""
-    from konstruct.orchestrator.usage import OF_MESSAGES
+    from konstruct.orchestrator.usage import MESSAGE_QUOTAS
     from tenants.limits.quotas import Limit, set_limits
 
-    set_limits(tenant_id, {quota: Limit(hard=FAR) for quota in OF_MESSAGES})
+    set_limits(tenant_id, {quota: Limit(hard=FAR) for quota in MESSAGE_QUOTAS})
 
 
 def set_near(tenant_id: Any) -> None:

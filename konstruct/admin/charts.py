@@ -203,7 +203,7 @@ CHARTS: Final = (
 def charts_of(chosen: Chosen) -> dict[str, Any]:
     """Return the charts of a range for index.html."""
     found = chosen.activity()
-    before, total = found.total_before, found.total
+    before, total = found.previous_total, found.total
     return {
         "charts": [_shown(chart, found, total, before, chosen) for chart in CHARTS],
         "cost": None if not total.cost else grouped(total.cost, 2),
@@ -222,7 +222,7 @@ def _channels() -> list[str]:
 def _shown(
     chart: Chart, found: Activity, total: Day, before: Day, chosen: Chosen
 ) -> dict[str, Any]:
-    days, earlier = list(found.days.items()), list(found.before.values())
+    days, earlier = list(found.days.items()), list(found.previous_days.values())
     datasets = [
         {
             "label": str(each.name),

@@ -17,7 +17,7 @@ from konstruct.admin.charts import Chosen, charts_of, days_of
 from konstruct.admin.first_steps import first_steps
 from konstruct.admin.lists import agent_names, model_page
 from konstruct.admin.memory.fact_review import REVIEW, proposed_facts
-from konstruct.admin.operations.escalations import ANSWER, SEE, colleague_names
+from konstruct.admin.operations.escalations import ANSWER_PERMISSION, SEE, colleague_names
 from konstruct.admin.operations.failed_jobs import failed_jobs
 from konstruct.admin.waiting import shown, waiting
 from konstruct.channels.notifications.sending import has_recipients
@@ -223,7 +223,7 @@ def _escalations(request: HttpRequest, count: int, names: Mapping[UUID, str]) ->
             for row in rows.order_by("opened_at", "id")[:SHOWN]
         ],
     )
-    may_assign = request.user.has_perm(ANSWER) and section["rows"]
+    may_assign = request.user.has_perm(ANSWER_PERMISSION) and section["rows"]
     return {
         **section,
         "mine": mine,

@@ -14,7 +14,7 @@ from konstruct.backups.files import Manifest
 from konstruct.backups.replaying import replay
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
-from konstruct.channels.notifications.looking import SENDING
+from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.consistency import Report, verify
 from konstruct.orchestrator.models import HeldFor
 from konstruct.orchestrator.replies.queue import REPLIES
@@ -30,7 +30,7 @@ from tenants.schemas.migrating import migrate_schema
 from tenants.schemas.provisioning import forget_cache
 
 # Jobs with effects outside of the deployment. They may have been done after the backup.
-KINDS_WITH_OUTSIDE_EFFECTS: Final = (REPLIES, DELIVERIES, ARRIVALS, SENDING)
+KINDS_WITH_OUTSIDE_EFFECTS: Final = (REPLIES, DELIVERIES, ARRIVALS, NOTIFICATIONS)
 RESTORED: Final = "restored"
 GIVEN_UP_REASON: Final = (
     "It waited when the restored backup was made, and may have been done since then. "

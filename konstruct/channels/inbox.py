@@ -27,8 +27,8 @@ ARRIVALS = JobKind(
 
 Handler = Callable[[UUID, Mapping[str, Any]], None]
 
-# After this time a task begins no further event, so that other workspaces have their turn.
-MAX_TURN_SECONDS = 30.0
+# After this time a task processes no further event, so that other workspaces are not delayed.
+MAX_TASK_SECONDS = 30.0
 # One statement, and therefore one transaction, because the channel waits for it. It returns, for a
 # new event, whether another event of the last second is still to be processed.
 _ENQUEUE = """
@@ -59,7 +59,7 @@ WHERE job.tenant_id = done.tenant_id AND job.kind = 'arrival' AND job.key = %(ke
 """
 
 
-class Enqueued(StrEnum):
+class EnqueueResult(StrEnum):
     """The result of `enqueue`."""
 
     NEW = "new"
@@ -70,11 +70,11 @@ class Enqueued(StrEnum):
     """An event with this key is stored already."""
 
 
-def enqueue(*, channel: str, workspace: str, key: str, event: Mapping[str, Any]) -> Enqueued:
+def enqueue(*, channel: str, workspace: str, key: str, event: Mapping[str, Any]) -> EnqueueResult:
     """Store an event with its job, once for its key, and wake a worker.
 
-    Waking a worker takes as long as writing a row. A worker processes all events of its workspace,
-    so that one worker is woken for many simultaneous events. If that worker has just finished, the
+    One worker is woken for many simultaneous events of a workspace, because it processes all of
+    them, and waking a worker takes as long as writing a row. If that worker has just finished, the
     sweep wakes another one.
     """
     values = {
@@ -86,23 +86,23 @@ def enqueue(*, channel: str, workspace: str, key: str, event: Mapping[str, Any])
     }
     row = fetch_row(_ENQUEUE, values)
     if row is None:
-        return Enqueued.DUPLICATE
+        return EnqueueResult.DUPLICATE
     if row[0]:
-        return Enqueued.COALESCED
+        return EnqueueResult.COALESCED
     ARRIVALS.wake()
-    return Enqueued.NEW
+    return EnqueueResult.NEW
 
 
 def process(*, tenant_id: UUID, channel: str, workspace: str, handler: Handler) -> None:
     """Pass the events of a workspace to its handler, in the order of their arrival.
 
-    One event of a workspace is leased at a time, because messages of a thread must keep their
-    order. A worker that finds one leased returns: the other one checks for events after its lease.
+    One event of a workspace is leased at a time, to keep the order of messages. If another worker
+    has a lease, this worker returns: the other one checks for further events after its lease.
     """
-    until = time.monotonic() + MAX_TURN_SECONDS
+    deadline = time.monotonic() + MAX_TASK_SECONDS
     with tenant_scope(tenant_id):
-        # Ends: each iteration processes an event; after MAX_TURN_SECONDS the sweep wakes a worker.
-        while time.monotonic() < until and (arrival := _oldest(channel, workspace)) is not None:
+        # Ends: each iteration processes an event; after MAX_TASK_SECONDS the sweep wakes a worker.
+        while time.monotonic() < deadline and (arrival := _oldest(channel, workspace)) is not None:
             handle = partial(_handle, arrival, tenant_id, handler)
             if ARRIVALS.run(arrival.job_key, handle, lane=_lane(channel, workspace)) is None:
                 return

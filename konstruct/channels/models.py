@@ -28,7 +28,7 @@ class SlackInstallationQuerySet(models.QuerySet["SlackInstallation"]):
     """Slack workspaces of a tenant."""
 
     def connected(self) -> Self:
-        """Those that we hear and speak in."""
+        """Connected ones: their events are processed, and replies are posted."""
         return self.filter(state=SlackInstallation.State.CONNECTED)
 
 
@@ -218,19 +218,19 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
     """Messages that are shown in channels."""
 
     def outdated(self) -> Self:
-        """Deliveries that do not show the message's present state. Each has a job."""
+        """Deliveries that do not show the message's current state. Each has a job."""
         return self.filter(delivered_at__isnull=True)
 
     def due(self) -> Self:
-        """Deliveries that may be worked on now."""
+        """Deliveries with a due job."""
         return self.filter(has_due_job("delivery", OuterRef("message_id")))
 
 
 class Delivery(TenantModel):
-    """A message that is shown in a channel: where it is shown, and by which posts.
+    """A message that is shown in a channel: its place, and its posts.
 
-    A worker asks the message what should be shown each time, so that a change that comes late,
-    early or twice makes no difference. While the posts are to be changed there is a job.
+    A worker computes the content from the current state of the message each time. So changes may be
+    notified late, early or twice. There is a job until the posts show the current state.
     """
 
     message = models.OneToOneField(

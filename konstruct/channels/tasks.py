@@ -6,7 +6,7 @@ from celery import shared_task
 
 from konstruct.channels import inbox
 from konstruct.channels.delivery import worker
-from konstruct.channels.notifications import looking, sending
+from konstruct.channels.notifications import checks, sending
 from konstruct.channels.slack import inbound
 from konstruct.channels.slack.refusals import tell_refused  # noqa: F401  (a task)
 from konstruct.channels.slack.users import learn_name  # noqa: F401  (a task)
@@ -38,7 +38,7 @@ def deliver(tenant_id: str, message_id: str) -> None:
 @shared_task(base=TenantTask)
 def look(tenant_id: str, key: str) -> None:
     """Queue the notifications of a row. Safe to run twice, also concurrently."""
-    looking.look(UUID(key))
+    checks.check_row(UUID(key))
 
 
 @shared_task(base=TenantTask)

@@ -30,7 +30,7 @@ def check() -> Iterator[Finding]:
     """Recount the attributes of every fact."""
     facts = MemoryEntry.objects.only("memory_id", "metadata").prefetch_related("attributes")
     for fact in facts.iterator(chunk_size=500):
-        if differ(fact.metadata, fact.attributes.all()):
+        if attributes_differ(fact.metadata, fact.attributes.all()):
             yield Finding(DIFFERENT, str(fact.pk))
     entries = MemoryEntry.objects.entries().values("memory_id")
     versions = MemoryEntry.objects.filter(version_of__isnull=False)
@@ -47,21 +47,22 @@ def check() -> Iterator[Finding]:
         yield Finding(WRONG_QUOTE, str(pk))
 
 
-def differ(metadata: Mapping[str, Any], attributes: Iterable[Attribute]) -> bool:
+def attributes_differ(metadata: Mapping[str, Any], attributes: Iterable[Attribute]) -> bool:
     """Return whether the attributes differ from those of the metadata."""
     wanted = sorted(
         (key, value.kind, value.text or "", value.number or 0.0)
         for key, value in values_of(metadata)
     )
     existing = sorted(
-        (each.key, each.kind, each.text or "", each.number or 0.0) for each in attributes
+        (attribute.key, attribute.kind, attribute.text or "", attribute.number or 0.0)
+        for attribute in attributes
     )
     return wanted != existing
 
 
 def rewrite_attributes(findings: Sequence[Finding]) -> None:
     """Write the attributes from the metadata."""
-    for fact in MemoryEntry.objects.filter(pk__in=[each.subject for each in findings]):
+    for fact in MemoryEntry.objects.filter(pk__in=[finding.subject for finding in findings]):
         with transaction.atomic():
             MemoryAttribute.objects.filter(memory=fact).delete()
             write_attributes(fact)
@@ -69,7 +70,7 @@ def rewrite_attributes(findings: Sequence[Finding]) -> None:
 
 def remove(findings: Sequence[Finding]) -> None:
     """Remove versions without a fact."""
-    MemoryEntry.objects.filter(pk__in=[each.subject for each in findings]).delete()
+    MemoryEntry.objects.filter(pk__in=[finding.subject for finding in findings]).delete()
 
 
 def retract_all(findings: Sequence[Finding]) -> None:

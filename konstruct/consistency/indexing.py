@@ -113,8 +113,8 @@ def _compare(row: _Row) -> Iterator[Finding]:
         return
     if row.content.strip() and not row.embedded:
         yield Finding(NO_VECTOR, str(row.id))
-    own = lexemes_of(row.name, row.role, row.content, row.created_at)
-    hashes = {lexical.lexeme_hash(lexeme) for lexeme in own}
+    lexemes = lexemes_of(row.name, row.role, row.content, row.created_at)
+    hashes = {lexical.lexeme_hash(lexeme) for lexeme in lexemes}
     if (row.words, row.fingerprint) != (len(hashes), reduce(xor, hashes, 0)):
         yield Finding(WORDS_DIFFER, str(row.id), f"{row.words} instead of {len(hashes)}")
 
@@ -125,20 +125,22 @@ def enqueue_embeddings(message_ids: Sequence[str]) -> None:
 
 
 def reindex(message_ids: Sequence[str]) -> None:
-    """Remove the index rows of these messages, and enqueue their embeddings. As the owner."""
+    """Remove the index rows of messages, and enqueue their embeddings. Needs the owner's role."""
     numbers = list(Message.objects.filter(pk__in=message_ids).values_list("number", flat=True))
     with transaction.atomic():
-        forget_words(numbers)
+        remove_from_word_index(numbers)
         enqueue_embeddings(message_ids)
 
 
-def forget_words(numbers: Sequence[int], *, scopes: Sequence[int] = ()) -> list[int]:
-    """Remove messages from the index of words; return the numbers of postings and messages.
-
-    As the owner.
+def remove_from_word_index(numbers: Sequence[int], *, scopes: Sequence[int] = ()) -> list[int]:
+    """Remove messages from the index of words. Needs the owner's role.
 
     Args:
-        scopes: their scopes, if they are known; otherwise all postings of the tenant are read.
+        numbers: the numbers of the messages.
+        scopes: their scopes. Without scopes, all postings of the tenant are read.
+
+    Returns:
+        The numbers of removed postings and messages.
     """
     removed = []
     values = {"numbers": list(numbers), "scopes": list(scopes)}
@@ -151,9 +153,11 @@ def forget_words(numbers: Sequence[int], *, scopes: Sequence[int] = ()) -> list[
 
 
 REPAIRS: dict[str, Callable[[Sequence[Finding]], object]] = {
-    NOT_INDEXED: lambda findings: enqueue_embeddings([each.subject for each in findings]),
-    NO_VECTOR: lambda findings: enqueue_embeddings([each.subject for each in findings]),
-    WORDS_DIFFER: lambda findings: reindex([each.subject for each in findings]),
-    WRONG_SCOPE: lambda findings: reindex([each.subject for each in findings]),
-    NO_MESSAGE: lambda findings: forget_words([int(each.subject) for each in findings]),
+    NOT_INDEXED: lambda findings: enqueue_embeddings([finding.subject for finding in findings]),
+    NO_VECTOR: lambda findings: enqueue_embeddings([finding.subject for finding in findings]),
+    WORDS_DIFFER: lambda findings: reindex([finding.subject for finding in findings]),
+    WRONG_SCOPE: lambda findings: reindex([finding.subject for finding in findings]),
+    NO_MESSAGE: lambda findings: remove_from_word_index(
+        [int(finding.subject) for finding in findings]
+    ),
 }

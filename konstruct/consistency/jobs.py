@@ -9,7 +9,7 @@ from django.db.models import QuerySet, Value
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery, arrival_key
-from konstruct.channels.notifications.looking import SENDING
+from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.consistency.records import Finding
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS, PREVIEWS
 from konstruct.orchestrator.identities.channel_identities import HISTORY_MERGES
@@ -38,7 +38,7 @@ NO_ROW = "job without its row"
 
 Keys = Callable[[], "QuerySet[Any, Any]"]
 # Keys of the rows that must have a job. The check of replies finds messages without a reply.
-WAITING: Final[tuple[tuple[JobKind, Keys], ...]] = (
+KEYS_OF_WAITING_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
     (EMBEDDINGS, lambda: PendingEmbedding.objects.values_list("message_id")),
     (DELIVERIES, lambda: Delivery.objects.outdated().values_list("message_id")),
     (ARRIVALS, lambda: Arrival.objects.values_list(arrival_key("id"))),
@@ -57,13 +57,13 @@ WAITING: Final[tuple[tuple[JobKind, Keys], ...]] = (
             .values_list("id")
         ),
     ),
-    (SENDING, lambda: Notification.objects.pending().values_list("recipient_id").distinct()),
+    (NOTIFICATIONS, lambda: Notification.objects.pending().values_list("recipient_id").distinct()),
     (HISTORY_MERGES, lambda: HistoryMerge.objects.open().values_list("id")),
     (RETENTION, lambda: RetentionRule.objects.values_list(Value(TENANT_JOB_KEY)).distinct()),
 )
 # Keys of the rows of jobs. Rows of other kinds can be erased before their job, which the owner's
 # worker then finishes.
-KNOWN: Final[tuple[tuple[JobKind, Keys], ...]] = (
+KEYS_OF_ROWS: Final[tuple[tuple[JobKind, Keys], ...]] = (
     (EMBEDDINGS, lambda: PendingEmbedding.objects.values_list("message_id")),
     (ARRIVALS, lambda: Arrival.objects.values_list(arrival_key("id"))),
     (REPLIES, lambda: Message.objects.filter(role=Role.USER).values_list("id")),
@@ -79,10 +79,10 @@ def count() -> dict[str, int]:
 
 def check() -> Iterator[Finding]:
     """Compare rows with jobs, and jobs with rows."""
-    for kind, waiting in WAITING:
+    for kind, waiting in KEYS_OF_WAITING_ROWS:
         missing = waiting().order_by().difference(kind.jobs().values_list("key"))
         yield from (Finding(NO_JOB, f"{kind.name}/{key}") for (key,) in missing)
-    for kind, known in KNOWN:
+    for kind, known in KEYS_OF_ROWS:
         stray = kind.jobs().values_list("key").difference(known().order_by())
         yield from (Finding(NO_ROW, f"{kind.name}/{key}") for (key,) in stray)
 
@@ -101,7 +101,7 @@ def remove(findings: Sequence[Finding]) -> None:
 
 
 def _by_kind(findings: Sequence[Finding]) -> Iterator[tuple[JobKind, list[UUID]]]:
-    subjects = [each.subject.rsplit("/", 1) for each in findings]
+    subjects = [finding.subject.rsplit("/", 1) for finding in findings]
     for name in sorted({name for name, _ in subjects}):
         yield KINDS[name], [UUID(key) for of_kind, key in subjects if of_kind == name]
 

@@ -40,11 +40,11 @@ def check() -> Iterator[Finding]:
 
 def write(findings: Sequence[Finding]) -> None:
     """Write the names of messages."""
-    record_names(Message.objects.filter(pk__in=[each.subject for each in findings]))
+    record_names(Message.objects.filter(pk__in=[finding.subject for finding in findings]))
 
 
 def remove(findings: Sequence[Finding]) -> None:
-    """Remove names without a message. As the owner."""
+    """Remove names without a message. Needs the owner's role."""
     for finding in findings:
         PersonName.objects.filter(user_id=finding.subject, name=finding.detail).delete()
 

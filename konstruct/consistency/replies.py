@@ -87,20 +87,20 @@ def _held_without_question() -> QuerySet[PendingReply]:
 
 def release(findings: Sequence[Finding]) -> None:
     """Release held messages, so that they are answered."""
-    for message in Message.objects.filter(pk__in=[each.subject for each in findings]):
+    for message in Message.objects.filter(pk__in=[finding.subject for finding in findings]):
         with transaction.atomic():
             queue.release(konstruct_message(message))
 
 
 def enqueue(findings: Sequence[Finding]) -> None:
     """Enqueue lost messages."""
-    for message in Message.objects.filter(Q(pk__in=[each.subject for each in findings])):
+    for message in Message.objects.filter(Q(pk__in=[finding.subject for finding in findings])):
         queue.enqueue(message)
 
 
 def remove_jobs(findings: Sequence[Finding]) -> None:
     """Delete the jobs of answered messages."""
-    PendingReply.objects.filter(pk__in=[each.subject for each in findings]).delete()
+    PendingReply.objects.filter(pk__in=[finding.subject for finding in findings]).delete()
 
 
 REPAIRS = {LOST: enqueue, ANSWERED_AND_FAILED: remove_jobs, HELD_WITHOUT_QUESTION: release}

@@ -11,7 +11,7 @@ from tenants import transaction
 from tenants.context import tenant_scope
 
 CHECKS = (replies, jobs, indexing, windows, facts, metadata, names)
-# Running work may look inconsistent for a moment: only findings of both runs count.
+# Running work may look inconsistent for a short time: only findings of two runs are reported.
 SECOND_RUN_SECONDS = 1.0
 REPAIR_BATCH = 1000
 
@@ -20,9 +20,9 @@ def verify(tenant_id: UUID, name: str, *, repair: bool = False) -> Report:
     """Run all checks of a tenant, also while it is served.
 
     Args:
+        tenant_id: the tenant.
         name: the name of the tenant in the report.
-        repair: repair the findings. `repaired` has the repaired ones, and `findings` the others.
-        Some
+        repair: whether to repair the findings. `Report.repaired` has those that were repaired. Some
             repairs need the owner's role.
 
     Returns:
@@ -33,9 +33,9 @@ def verify(tenant_id: UUID, name: str, *, repair: bool = False) -> Report:
         repaired: list[Finding] = []
         if found and repair:
             _repair(found)
-            left = _findings()
-            repaired = [finding for finding in found if finding not in left]
-            found = left
+            remaining = _findings()
+            repaired = [finding for finding in found if finding not in remaining]
+            found = remaining
         counts = {label: number for check in CHECKS for label, number in check.count().items()}
         return Report(name, counts, found, repaired)
 
@@ -52,7 +52,7 @@ def _findings() -> list[Finding]:
 def _run_checks() -> list[Finding]:
     found: list[Finding] = []
     for check in CHECKS:
-        # Only in a transaction does Postgres keep unread rows of a cursor.
+        # Postgres keeps a cursor only in a transaction.
         with transaction.atomic():
             found += check.check()
     return found
@@ -62,6 +62,6 @@ def _repair(findings: Iterable[Finding]) -> None:
     repairs = {kind: repair for check in CHECKS for kind, repair in check.REPAIRS.items()}
     for kind, group in groupby(sorted(findings), key=lambda finding: finding.kind):
         if kind in repairs:
-            wrong = list(group)
-            for start in range(0, len(wrong), REPAIR_BATCH):
-                repairs[kind](wrong[start : start + REPAIR_BATCH])
+            of_kind = list(group)
+            for start in range(0, len(of_kind), REPAIR_BATCH):
+                repairs[kind](of_kind[start : start + REPAIR_BATCH])

@@ -81,20 +81,20 @@ def keys(tenant_id: UUID) -> Iterator[str]:
 
 def rebuild(findings: Sequence[Finding]) -> None:
     """Write the windows from the transcript."""
-    for each in findings:
-        agent_id, user_id = json.loads(each.subject)
+    for finding in findings:
+        agent_id, user_id = json.loads(finding.subject)
         short_term.rebuild_window(required_tenant_id(), agent_id, user_id)
 
 
 def rebuild_threads(findings: Sequence[Finding]) -> None:
     """Write the windows of threads from the transcript."""
-    for each in findings:
-        thread_window.rebuild_thread(required_tenant_id(), *json.loads(each.subject))
+    for finding in findings:
+        thread_window.rebuild_thread(required_tenant_id(), *json.loads(finding.subject))
 
 
 def remove(findings: Sequence[Finding]) -> None:
     """Remove windows that belong to no transcript."""
-    get_redis_connection("default").unlink(*(each.subject for each in findings))
+    get_redis_connection("default").unlink(*(finding.subject for finding in findings))
 
 
 def _message_ids(entries: Sequence[bytes]) -> list[str]:

@@ -15,7 +15,7 @@ from konstruct.doctor import work
 from konstruct.doctor.answers import Check, Finding, Subject, ok, rated, warning, wrong
 from konstruct.doctor.machine import size
 from konstruct.doctor.stores import compare_clocks
-from konstruct.isolation.catalogue import MAX_SHOWN, excess_privileges, shortened
+from konstruct.isolation.catalogue import MAX_SHOWN, excess_privileges, shorten
 from tenants import transaction
 from tenants.checks.connections import require_writable
 from tenants.checks.system import check_server
@@ -247,7 +247,7 @@ def check_migrations() -> Iterator[Finding]:
     """Look for migrations of this code that the public schema lacks."""
     missing = missing_in_public()
     if missing:
-        yield wrong(f"The public schema lacks {shortened(missing)}.", "Run manage.py migrate.")
+        yield wrong(f"The public schema lacks {shorten(missing)}.", "Run manage.py migrate.")
     else:
         yield ok("The public schema has all migrations.")
 
@@ -301,7 +301,7 @@ def check_privileges() -> Iterator[Finding]:
     found = {what: names for what, names in excess_privileges().items() if names}
     for what, names in found.items():
         yield wrong(
-            f"{what[0].upper()}{what[1:]}: {shortened(names)}.",
+            f"{what[0].upper()}{what[1:]}: {shorten(names)}.",
             "Revoke it as a superuser; run deploy/bootstrap.sql and manage.py migrate again.",
         )
     if not found:

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 
 from konstruct.doctor.answers import Finding, ok, rated, warning, wrong
 from konstruct.doctor.machine import is_served
-from konstruct.isolation.catalogue import shortened
+from konstruct.isolation.catalogue import shorten
 from konstruct.metrics import jobs_of
 from konstruct.orchestrator.identities.erasure_requests import ERASURES, MESSAGE_ERASURES
 from konstruct.orchestrator.replies.queue import REPLIES
@@ -36,25 +36,25 @@ def check_tenants() -> Iterator[Finding]:
     found = []
     behind = Tenant.objects.provisioned().exclude(is_fitting()).values_list("slug", flat=True)
     if slugs := list(behind.order_by("slug")):
-        text = f"{len(slugs)} tenants lack migrations and get 503: {shortened(slugs)}."
+        text = f"{len(slugs)} tenants lack migrations and get 503: {shorten(slugs)}."
         found.append(wrong(text, "Run manage.py migrate."))
     unfinished = Q(provisioning_failed_at__isnull=False) | Q(created_at__lt=Now() - UNFINISHED)
     provisioning = Tenant.objects.filter(unfinished, state=Tenant.State.PROVISIONING)
     if slugs := list(provisioning.values_list("slug", flat=True)):
-        text = f"{len(slugs)} tenants are registered and not set up: {shortened(slugs)}."
+        text = f"{len(slugs)} tenants are registered and not set up: {shorten(slugs)}."
         remedy = "Run manage.py create_tenant SLUG again; the operators' admin shows the error."
         found.append(warning(text, remedy))
     if slugs := list(Tenant.objects.exclude(moving_to="").values_list("slug", flat=True)):
-        text = f"{len(slugs)} tenants are held by a move: {shortened(slugs)}."
+        text = f"{len(slugs)} tenants are held by a move: {shorten(slugs)}."
         found.append(warning(text, "Run manage.py move_tenant again if no move is running."))
     restoring = Tenant.objects.filter(state=Tenant.State.RESTORING)
     if slugs := list(restoring.values_list("slug", flat=True)):
-        text = f"{len(slugs)} tenants are being restored from a backup: {shortened(slugs)}."
+        text = f"{len(slugs)} tenants are being restored from a backup: {shorten(slugs)}."
         found.append(warning(text, "Run manage.py restore again if no restore is running."))
     domains = Domain.objects.filter(tenant__state=Tenant.State.ACTIVE).order_by("domain")
     refused = [name for name in domains.values_list("domain", flat=True) if not is_served(name)]
     if refused:
-        text = f"ALLOWED_HOSTS refuses {len(refused)} domains of tenants: {shortened(refused)}."
+        text = f"ALLOWED_HOSTS refuses {len(refused)} domains of tenants: {shorten(refused)}."
         found.append(wrong(text, "Add them to ALLOWED_HOSTS, or remove the domains."))
     states = Counter(Tenant.objects.values_list("state", flat=True))
     numbers = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
@@ -103,7 +103,7 @@ def check_deletions() -> Iterator[Finding]:
     """Look for tenants past their day of deletion."""
     late = Tenant.objects.filter(delete_at__lt=Now() - timedelta(seconds=LATE_ERASURE_SECONDS))
     if slugs := list(late.values_list("slug", flat=True)):
-        text = f"{len(slugs)} tenants should have been deleted: {shortened(slugs)}."
+        text = f"{len(slugs)} tenants should have been deleted: {shorten(slugs)}."
         yield wrong(text, "Check that the owner worker runs, and read its log.")
     else:
         yield ok("No deletion of a tenant is late.")
@@ -118,7 +118,7 @@ def check_backups() -> Iterator[Finding]:
     if newest is None:
         yield warning("No backup is recorded.", remedy)
     elif slugs := list(old.order_by("slug")):
-        text = f"{len(slugs)} tenants have no backup of the last 26 hours: {shortened(slugs)}."
+        text = f"{len(slugs)} tenants have no backup of the last 26 hours: {shorten(slugs)}."
         yield warning(text, remedy)
     else:
         yield ok(f"Each tenant has a backup; the last one is of {newest:%Y-%m-%d %H:%M} UTC.")

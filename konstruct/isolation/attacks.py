@@ -24,16 +24,16 @@ from tenants.roles import OWNER_ROLE
 API = "/api/v1"
 NO_ANSWER = f"{NOT_TRIED}the attacker's own key was refused (is the host in ALLOWED_HOSTS?)"
 LISTS = ("agents", "conversations", "facts", "users")
-# Postgres refuses each: actions of owners and superusers …
-POWERS = (
+# Statements that Postgres must refuse: actions of owners and superusers.
+OWNER_STATEMENTS = (
     f"SET ROLE {OWNER_ROLE}",
     "ALTER TABLE {schema}.memory_message DISABLE ROW LEVEL SECURITY",
     "DROP POLICY tenant_isolation ON {schema}.memory_message",
     "TRUNCATE {schema}.memory_message CASCADE",
     "CREATE TABLE {schema}.mine (x int)",
 )
-# … and functions and commands that would enter another tenant.
-ENTERING = (
+# Statements that must be refused: they would switch to another tenant.
+TENANT_SWITCHES = (
     "SELECT set_config('app.current_tenant', '{victim}', true)::int",
     "SELECT query_to_xml('SET app.current_tenant = ''{victim}''', true, true, '')::text",
     "DO $$ BEGIN PERFORM set_config('app.current_tenant', '{victim}', false); END $$",
@@ -54,16 +54,18 @@ def attack_by_sql(attacker: TenantFixture, victim: TenantFixture) -> Iterator[At
                 what = f"read {model._meta.label}"
                 yield Attempt(Layer.SCHEMA, "models", what, found > 0, f"{found} rows")
         other_schema = f"SELECT 1 WHERE current_schema() <> '{attacker.tenant.schema_name}'"
-        yield attempt_rows("be in another schema than ours", other_schema, layer=Layer.SCHEMA)
+        yield attempt_statement("be in another schema than ours", other_schema, layer=Layer.SCHEMA)
         for table in tables_of(schema):
-            yield attempt_rows(
+            yield attempt_statement(
                 f"SELECT from the victim's {table}", f"SELECT count(*) FROM {schema}.{table}"
             )
-            yield attempt_rows(
+            yield attempt_statement(
                 f"UPDATE the victim's {table}", f"UPDATE {schema}.{table} SET tenant_id = tenant_id"
             )
-            yield attempt_rows(f"DELETE from the victim's {table}", f"DELETE FROM {schema}.{table}")
-        for sql in (*POWERS, *ENTERING):
+            yield attempt_statement(
+                f"DELETE from the victim's {table}", f"DELETE FROM {schema}.{table}"
+            )
+        for sql in (*OWNER_STATEMENTS, *TENANT_SWITCHES):
             done, outcome = try_sql(sql.format(schema=schema, victim=victim_id))
             yield Attempt(Layer.ROLE, "SQL", sql, done, str(outcome))
     with tenant_scope(attacker.tenant.id, pinned=True):
@@ -145,7 +147,7 @@ def try_sql(sql: str) -> tuple[bool, Any]:
     """Run a statement and roll it back.
 
     Returns:
-        Whether Postgres did it; then its rows, the number of rows that it changed, or the error.
+        Whether Postgres executed it; and its rows, the number of changed rows, or the error.
     """
     try:
         with transaction.atomic(), connection.cursor() as cursor:
@@ -159,7 +161,7 @@ def try_sql(sql: str) -> tuple[bool, Any]:
         return False, str(error).splitlines()[0]
 
 
-def attempt_rows(what: str, sql: str, *, layer: Layer = Layer.POLICY) -> Attempt:
-    """Run a statement that gets through if it counts, returns or changes a row."""
+def attempt_statement(what: str, sql: str, *, layer: Layer = Layer.POLICY) -> Attempt:
+    """Run a statement. It gets through if it counts, returns or changes a row."""
     done, outcome = try_sql(sql)
     return Attempt(layer, "SQL", what, done and outcome not in (0, [], [(0,)]), str(outcome)[:200])

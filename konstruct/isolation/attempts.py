@@ -46,7 +46,7 @@ class Proof:
     @property
     def not_tried(self) -> list[Attempt]:
         """Attacks that could not be made."""
-        return [each for each in self.attempts if each.outcome.startswith(NOT_TRIED)]
+        return [attempt for attempt in self.attempts if attempt.outcome.startswith(NOT_TRIED)]
 
     @property
     def broken_layers(self) -> list[Layer]:

@@ -98,7 +98,7 @@ def excess_privileges() -> dict[str, list[str]]:
     return found
 
 
-def shortened(names: list[str]) -> str:
+def shorten(names: list[str]) -> str:
     """Return the first names, and how many more there are."""
     more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
     return ", ".join(names[:MAX_SHOWN]) + more
@@ -117,5 +117,5 @@ def _check_catalogue(where: str) -> Iterator[Attempt]:
         }
     found |= {(Layer.ROLE, what): names for what, names in excess_privileges().items()}
     for (layer, what), names in found.items():
-        outcome = shortened(names) or "none"
+        outcome = shorten(names) or "none"
         yield Attempt(layer, "catalogue", what + where, bool(names), outcome)

@@ -1,7 +1,7 @@
 """The client of language models: any OpenAI-compatible server, or a pool at `/complete`.
 
-Requests use openai's SDK. Its time-outs apply to each read, so requests run in an event loop in
-another thread, which can end a request at its deadline.
+Requests use openai's SDK. The timeouts of the SDK are for each read. So requests run in an event
+loop in another thread, which can cancel a request at its deadline.
 """
 
 import asyncio
@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_TRIES: Final = 3
-# No try begins later than this after the first; the job of the reply tries again later.
+MAX_ATTEMPTS: Final = 3
+# No attempt begins later than this after the first one. The job of the reply is retried later.
 MAX_RETRY_SECONDS: Final = 30.0
 FIRST_PAUSE_SECONDS: Final = 0.5
 MAX_PAUSE_SECONDS: Final = 5.0
 CONNECT_SECONDS: Final = 5.0
-# JSON can take twelve bytes for a character, an event of a stream some hundred for its frame.
+# The maximum size of a character: twelve bytes in JSON; in a stream, each event adds some hundred.
 BYTES_PER_CHARACTER: Final = 12
 BYTES_PER_STREAMED_CHARACTER: Final = 512
 OVERHEAD_BYTES: Final = 64 * 1024
@@ -74,11 +74,12 @@ SENT_HEADERS: Final = frozenset(
     }
 )
 EVENT_STREAM: Final = "text/event-stream"
-# How often a request that waits for LLM_MAX_CONCURRENT looks for a slot, and for whom without one.
-SLOT_SECONDS: Final = 0.1
+# How often a request that waits for LLM_MAX_CONCURRENT checks for a free slot.
+SLOT_POLL_SECONDS: Final = 0.1
+# The tenant of requests without a tenant, for FairShares.
 NO_TENANT: Final = UUID(int=0)
 
-# Hosts of language models, which settings name.
+# Hosts of language models in metrics: at most ten.
 _hosts = LimitedValues(10)
 _TOKENS: Final = ("prompt_tokens", "completion_tokens")
 CALLS: Final = counter(
@@ -87,7 +88,7 @@ CALLS: Final = counter(
     endpoint=_hosts,
     outcome=(
         *("done", "interrupted"),
-        *(each.code for each in (LLMUnavailable, LLMTimeout, LLMRefused, LLMReplyInvalid)),
+        *(error.code for error in (LLMUnavailable, LLMTimeout, LLMRefused, LLMReplyInvalid)),
     ),
 )
 CALL_SECONDS: Final = histogram(
@@ -106,9 +107,9 @@ TOKENS: Final = counter(
     endpoint=_hosts,
     kind=_TOKENS,
 )
-# The API that a URL turned out to speak, so that `auto` asks once per process.
+# The API by URL, from earlier answers, so that "auto" tries once in a process.
 _known_apis: dict[str, str] = {}
-# One thread makes the process's event loop; without it, the first threads would each make one.
+# For creating the event loop and the client once in a process.
 _connecting = threading.Lock()
 _max_characters: ContextVar[int] = ContextVar("max_characters")
 
@@ -117,7 +118,7 @@ _max_characters: ContextVar[int] = ContextVar("max_characters")
 class HttpLanguageModel:
     """A language model behind HTTP.
 
-    `timeout` is in seconds, for all tries of an answer and the pauses between them.
+    `timeout` is in seconds, for all attempts and the pauses between them.
     """
 
     url: str = field(repr=False)
@@ -126,7 +127,7 @@ class HttpLanguageModel:
     default_model: str = ""
     timeout: float = 60.0
     max_characters: int = 65_536
-    """A longer answer is an error, and no more of it is read than is needed."""
+    """The maximum length of an answer. Of a longer one only the beginning is read."""
     sleep: Callable[[float], None] = time.sleep
     shares: FairShares | None = None
     """The limit of parallel requests of this process to the server. None: no limit."""
@@ -139,35 +140,34 @@ class HttpLanguageModel:
 
     @connections_released()
     def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
-        """Return the answer, after up to MAX_TRIES tries.
+        """Return the answer, after up to MAX_ATTEMPTS attempts.
 
-        While it waits, this thread holds no connection of a pool (DATABASE_POOL_SIZE): it is not
-        called in a transaction.
+        Do not call it in a transaction: the thread returns its pooled database connections while it
+        waits.
 
         Args:
             request: the prompt, tools and options.
-            on_text: is called with each piece of the text as it comes, in this thread. It may use
-                the database; a connection that it takes is given back after it. Tool calls
-                can follow the text. After the first piece there is no other try.
+            on_text: called in this thread with each piece of the text as it comes. It may use the
+                database. Tool calls may follow the text. After the first piece there is no retry.
 
         Raises:
-            LLMUnavailable: there is no connection, or an error of the server that may pass.
-            LLMTimeout: `timeout` is over.
+            LLMUnavailable: no connection, or a temporary error of the server.
+            LLMTimeout: there was no answer within `timeout`.
             LLMRefused: the server refused the request.
-            LLMReplyInvalid: no try led to text or tool calls.
+            LLMReplyInvalid: the answer has neither text nor tool calls.
         """
         now = time.monotonic()
-        deadline, last_try = now + self.timeout, now + min(self.timeout, MAX_RETRY_SECONDS)
+        deadline, last_start = now + self.timeout, now + min(self.timeout, MAX_RETRY_SECONDS)
         with _connecting:
             loop, client = _connection(os.getpid())
-        for attempt in range(1, MAX_TRIES + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             pieces: SimpleQueue[str | None] = SimpleQueue()
-            send = None if on_text is None else pieces.put
+            put_piece = None if on_text is None else pieces.put
             answer = asyncio.run_coroutine_threadsafe(
-                self._ask(client, request, send, deadline, current_tenant_id()), loop
+                self._request(client, request, put_piece, deadline, current_tenant_id()), loop
             )
             answer.add_done_callback(lambda _, queue=pieces: queue.put(None))  # type: ignore[misc]
-            has_text, asked, outcome = False, time.monotonic(), "interrupted"
+            has_text, started_at, outcome = False, time.monotonic(), "interrupted"
             try:
                 with traces.span(
                     "model",
@@ -176,9 +176,9 @@ class HttpLanguageModel:
                     endpoint=self.host,
                     attempt=attempt,
                 ):
-                    for piece in _received(pieces):
+                    for piece in _iterate(pieces):
                         if not has_text:
-                            seconds = time.monotonic() - asked
+                            seconds = time.monotonic() - started_at
                             FIRST_TEXT_SECONDS.of(endpoint=self.host).observe(seconds)
                         has_text = True
                         on_text(piece)  # type: ignore[misc]
@@ -189,8 +189,8 @@ class HttpLanguageModel:
                 outcome, error.requests = error.code, attempt
                 pause = FIRST_PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
                 pause = max(pause, getattr(error, "retry_after", None) or 0.0)
-                is_late = pause > MAX_PAUSE_SECONDS or time.monotonic() + pause > last_try
-                if has_text or is_late or attempt == MAX_TRIES or not error.is_retryable:
+                is_late = pause > MAX_PAUSE_SECONDS or time.monotonic() + pause > last_start
+                if has_text or is_late or attempt == MAX_ATTEMPTS or not error.is_retryable:
                     raise
                 logger.warning("%s Trying again in %.1f s.", detail_of(error), pause)
             else:
@@ -201,11 +201,11 @@ class HttpLanguageModel:
             finally:
                 answer.cancel()
                 CALLS.of(endpoint=self.host, outcome=outcome).inc()
-                CALL_SECONDS.of(endpoint=self.host).observe(time.monotonic() - asked)
+                CALL_SECONDS.of(endpoint=self.host).observe(time.monotonic() - started_at)
             self.sleep(pause)
-        raise AssertionError("the last try returns or raises")
+        raise AssertionError("the last attempt returns or raises")
 
-    async def _ask(
+    async def _request(
         self,
         client: "openai.AsyncOpenAI",
         request: CompletionRequest,
@@ -214,9 +214,9 @@ class HttpLanguageModel:
         tenant_id: UUID | None,
     ) -> Completion:
         _max_characters.set(self.max_characters)
-        # Without the credentials, an error can name the address.
+        # Errors contain the address, and must not contain credentials.
         url, _ = split_credentials(self.url)
-        *others, last = endpoints(url, self.api, known=_known_apis.get(url))
+        *others, last = endpoints(url, self.api, known_api=_known_apis.get(url))
         try:
             async with (
                 asyncio.timeout(max(0.0, deadline - time.monotonic())),
@@ -238,7 +238,7 @@ class HttpLanguageModel:
         if self.api == "auto":
             _known_apis[url] = endpoint.api
         try:
-            completion = read_completion(data, with_calls=request.takes_calls)
+            completion = read_completion(data, with_calls=request.accepts_calls)
         except LLMReplyInvalid as error:
             error.detail = f"The server sent {request.excerpt(str(data))!r}. {error.detail}"
             raise
@@ -248,12 +248,12 @@ class HttpLanguageModel:
 
     @asynccontextmanager
     async def _slot(self, tenant_id: UUID) -> AsyncIterator[None]:
-        """Wait until the tenant may ask the server; it may ask for the time of the block."""
+        """Hold one of the tenant's slots for parallel requests during the block."""
         if self.shares is None:
             yield
             return
         while not self.shares.enter(tenant_id):  # ends: at the deadline
-            await asyncio.sleep(SLOT_SECONDS)
+            await asyncio.sleep(SLOT_POLL_SECONDS)
         try:
             yield
         finally:
@@ -266,7 +266,7 @@ class HttpLanguageModel:
         request: CompletionRequest,
         on_text: OnText | None,
     ) -> Any:
-        """Return the JSON of the answer, that of a stream as it would be without one."""
+        """Return the JSON of the answer; of a stream, in the format of a response without one."""
         import openai
 
         _, credentials = split_credentials(self.url)
@@ -308,7 +308,7 @@ class HttpLanguageModel:
                 detail=f"{endpoint.url} sent the error {request.excerpt(str(error))!r}.",
             ) from None
         except httpx.InvalidURL:
-            # The error quotes a part of the URL, maybe of a password.
+            # The error is not shown, because it quotes a part of the URL, such as a password.
             raise LLMRefused(
                 "The language model cannot be asked: its address is not a URL.",
                 detail="LLM_POOL_URL is not a URL. Percent-encode special characters in its "
@@ -322,7 +322,7 @@ class HttpLanguageModel:
             ) from None
 
 
-def _received(pieces: SimpleQueue[str | None]) -> Iterator[str]:
+def _iterate(pieces: SimpleQueue[str | None]) -> Iterator[str]:
     """Yield the pieces as they come, until the request ends."""
     # Ends: the request ends at its deadline, and then puts None.
     while True:
@@ -359,12 +359,12 @@ def language_model(timeout: float | None = None) -> HttpLanguageModel | BuiltInR
 
 @functools.cache
 def _shares(url: str, max_concurrent: int) -> FairShares | None:
-    """Return the limit of parallel requests of this process to the server. 0 is no limit."""
+    """Return the limit of parallel requests of this process to the server; None if it is 0."""
     return FairShares(max_concurrent, max_concurrent // 10) if max_concurrent else None
 
 
 class _UnknownPath(LLMRefused):
-    """The server has no such path: it may speak the other API."""
+    """The server does not know the path. It may have the other API."""
 
 
 def _status_error(
@@ -389,9 +389,9 @@ def _status_error(
 
 @functools.cache
 def _connection(process_id: int) -> tuple[asyncio.AbstractEventLoop, "openai.AsyncOpenAI"]:
-    """Return the process's event loop and its client; a fork has its own.
+    """Return the event loop and the client of this process. They are created on first use.
 
-    Not at the start of the process: the import takes a second and 25 MB.
+    The import takes a second and 25 MB. A forked process creates its own.
     """
     import openai
 
@@ -405,8 +405,8 @@ def _connection(process_id: int) -> tuple[asyncio.AbstractEventLoop, "openai.Asy
         headers={"Accept-Encoding": "identity"},
         event_hooks={"request": [_keep_own_headers], "response": [_limit_body]},
     )
-    # Each request has its own key and its whole address. Without these two, the SDK takes those of
-    # the environment.
+    # Each request has its key and its address. Without these two arguments, the SDK would read
+    # environment variables.
     client = openai.AsyncOpenAI(
         api_key="unused", base_url="http://unused", max_retries=0, timeout=timeout, http_client=http
     )
@@ -418,22 +418,22 @@ def _is_event_stream(answer: httpx.Response) -> bool:
 
 
 async def _keep_own_headers(request: httpx.Request) -> None:
-    """Remove the headers that the SDK adds of itself, and by variables of the environment."""
+    """Remove headers that the SDK adds, such as those from environment variables."""
     for name in request.headers.keys() - SENT_HEADERS:
         del request.headers[name]
 
 
 async def _limit_body(answer: httpx.Response) -> None:
-    """Limit the bytes that the SDK reads of an answer, which has no limit itself."""
+    """Limit the number of bytes that the SDK reads."""
     characters = _max_characters.get()
-    each = BYTES_PER_STREAMED_CHARACTER if _is_event_stream(answer) else BYTES_PER_CHARACTER
-    answer.stream = _LimitedBody(answer.stream, characters, each)
-    # We ask for no compression. A compressed answer would have no limit once it is unpacked.
+    size = BYTES_PER_STREAMED_CHARACTER if _is_event_stream(answer) else BYTES_PER_CHARACTER
+    answer.stream = _LimitedBody(answer.stream, characters, size)
+    # No compression is requested. A compressed answer would have no limit after decompression.
     answer.headers.pop("Content-Encoding", None)
 
 
 class _LimitedBody(httpx.AsyncByteStream):
-    """A body that raises LLMReplyTooLong after so many bytes."""
+    """A body that raises LLMReplyTooLong after the maximum number of bytes."""
 
     def __init__(self, body: Any, max_characters: int, bytes_per_character: int) -> None:
         self._body, self._max_characters = body, max_characters

@@ -15,10 +15,10 @@ from tenants.redaction import HIDDEN
 
 OnText = Callable[[str], None]
 
-# Further calls of one answer are ignored, and longer arguments are cut.
+# Further tool calls of an answer are ignored. Longer arguments are cut.
 MAX_CALLS: Final = 8
 MAX_ARGUMENT_CHARACTERS: Final = 65_536
-# A report of more tokens is ignored.
+# A reported number of tokens from this on is invalid, and ignored.
 MAX_TOKENS: Final = 2**31
 MAX_EXCERPT_CHARACTERS: Final = 300
 # OpenAI's names for the reasons why an answer ended before the language model finished it.
@@ -28,20 +28,20 @@ JSON_INSTRUCTION: Final = {
     "content": "Answer with a JSON object, and nothing else.",
 }
 FILTERED_REPLY: Final = "The language model's content filter withheld this answer."
-# The keys of a text, in the order in which they are tried. A refusal has no other text.
+# The keys that may have the text, in the order in which they are tried.
 TEXT_KEYS: Final = (
     *("content", "text", "response", "message", "output", "reply", "completion"),
     "refusal",
 )
 TEXT_PARTS: Final = ("text", "output_text", "refusal")
-# Words that can identify something: of three letters or digits, or in a script that may have no
-# spaces.
+# Words that excerpts hide if the prompt contains them: at least three letters or digits, or a
+# character of another script.
 _WORD: Final = re.compile(r"[0-9A-Za-z]{3,}|[^\W\x00-\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """A tool call that a language model requests; the arguments can be any JSON."""
+    """A tool call that a language model requests. The arguments can be any JSON."""
 
     call_id: str
     name: str
@@ -53,14 +53,14 @@ class Completion:
     """An answer: text, or tool calls."""
 
     text: str
-    """The answer; with tool calls, the text before them, or ""."""
+    """The text; with tool calls it may be ""."""
     requested: tuple[RequestedCall, ...] = ()
     usage: Mapping[str, int] | None = None
-    """Tokens as the language model reports them, by OpenAI's names; None without a report."""
+    """Numbers of tokens by OpenAI's names; None if the server does not report them."""
     finish_reason: str = "stop"
-    """Why it ended: "length" if it was cut at a limit, "content_filter", else "stop"."""
+    """Why the answer ended: "length" (cut at a limit), "content_filter" or "stop"."""
     requests: int = 1
-    """How many requests were sent for it: those that failed were repeated."""
+    """The number of requests that were sent, with failed ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +69,26 @@ class CompletionRequest:
 
     messages: Sequence[Mapping[str, Any]]
     model: str
-    """Its name; "" leaves the choice to the deployment, by the tier."""
+    """The name of the model; "": the deployment chooses by the tier."""
     tier: str
     tools: Sequence[Mapping[str, Any]] = ()
     may_call: bool = True
-    """False demands an answer in words: the message had enough tool calls."""
+    """False: the answer must be text, because the message had the maximum number of tool calls."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further options of the request, such as `response_format` and `temperature`."""
 
     @property
-    def takes_calls(self) -> bool:
+    def accepts_calls(self) -> bool:
         """Whether the answer may be tool calls."""
         return bool(self.tools) and self.may_call
 
     def excerpt(self, text: str) -> str:
-        """Return the beginning of a server's text, without the words that are in the messages.
+        """Return the beginning of a server's text. Words that the prompt contains are hidden.
 
-        A server's error can repeat the prompt, and logs must not hold the words of a user.
+        A server may repeat the prompt in its error, and logs must not contain words of users.
         """
         messages = list(self.messages)
-        # A server can repeat a text with and without escapes.
+        # A server may repeat the prompt with or without escapes.
         prompt = (json.dumps(messages, ensure_ascii=False) + json.dumps(messages)).casefold()
         cut = text.replace("\0", "").strip()[:MAX_EXCERPT_CHARACTERS]
         return _WORD.sub(lambda word: HIDDEN if word[0].casefold() in prompt else word[0], cut)
@@ -96,7 +96,7 @@ class CompletionRequest:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One address and the API that is spoken there."""
+    """An address, and the API of the server there."""
 
     url: str
     api: Literal["pool", "openai"]
@@ -104,12 +104,12 @@ class Endpoint:
     def payload(
         self, request: CompletionRequest, *, default_model: str = "", stream: bool = False
     ) -> dict[str, Any]:
-        """Return the request's JSON.
+        """Return the JSON of the request.
 
-        A pool gets the tier, and a model only if the agent has one. OpenAI's API requires a model;
-        gateways such as LiteLLM take a tier's name as an alias. For an answer in JSON it requires
-        the word JSON in a message. Tools and options have the same names in both APIs. A pool has
-        no streams.
+        A pool gets the tier, and a model only if the agent has one. OpenAI's API requires a model:
+        without one, the name of the tier is sent, which gateways such as LiteLLM can map. OpenAI's
+        API also requires the word JSON in a message if the answer must be JSON. Tools and options
+        have the same names in both APIs. A pool does not stream.
         """
         model, is_openai = request.model or default_model, self.api == "openai"
         payload = {"messages": list(request.messages), **request.options}
@@ -132,7 +132,7 @@ class Endpoint:
 
 
 def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Split `scheme://user:password@host/…` into the URL without them, and user and password."""
+    """Split `scheme://user:password@host/…` into the URL without them, and (user, password)."""
     scheme, separator, rest = url.partition("://")
     authority, slash, path = rest.partition("/")
     user_and_password, at, host = authority.rpartition("@")
@@ -142,46 +142,46 @@ def split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
     return f"{scheme}{separator}{host}{slash}{path}", (unquote(user), unquote(password))
 
 
-def endpoints(url: str, api: str, *, known: str | None = None) -> list[Endpoint]:
+def endpoints(url: str, api: str, *, known_api: str | None = None) -> list[Endpoint]:
     """Return the addresses to try, in order.
 
-    `auto` takes a URL that ends in `/v1` or with the whole path for OpenAI's. Any other is tried at
-    `/complete` first, and at `/v1/chat/completions` if that path is unknown there.
+    With "auto", a URL that ends with `/v1` or `/chat/completions` has OpenAI's API. For any other
+    URL, `/complete` is tried first, and then `/v1/chat/completions`.
 
     Args:
         url: LLM_POOL_URL without credentials.
         api: LLM_API: "auto", "pool" or "openai".
-        known: the API of an earlier answer, "pool" or "openai".
+        known_api: the API of an earlier answer, "pool" or "openai"; None: no earlier answer.
     """
     base = url.rstrip("/")
     is_openai = base.endswith(("/v1", "/chat/completions"))
     path = "" if base.endswith("/chat/completions") else "/chat/completions"
     openai = Endpoint(base + (path if is_openai else f"/v1{path}"), "openai")
     pool = Endpoint(f"{base}/complete", "pool")
-    if api == "auto" and known is None and not is_openai:
+    if api == "auto" and known_api is None and not is_openai:
         return [pool, openai]
-    return [pool] if api == "pool" or (api == "auto" and known == "pool") else [openai]
+    return [pool] if api == "pool" or (api == "auto" and known_api == "pool") else [openai]
 
 
 def read_completion(data: Any, *, with_calls: bool) -> Completion:
-    """Return the answer of a server, in any of the shapes in use.
+    """Return the answer of a server, in any of the formats in use.
 
     The text is that of `{"content"|"text"|"response"|…: text}`, `{"message": {"content": text}}`,
     `{"choices": [{"message": {"content": text}}]}`, or in parts (`[{"type": "text", "text": …}]`).
-    A refusal is an answer. Tool calls are those of `{"tool_calls": […]}`, of its `message` or of
-    its first choice.
+    A refusal is a text too. Tool calls are in `{"tool_calls": […]}`, in `message`, or in the first
+    choice.
 
     Args:
         data: the JSON.
-        with_calls: False ignores tool calls.
+        with_calls: whether to read tool calls.
 
     Raises:
         LLMReplyInvalid: there is neither text nor a tool call.
-        LLMRefused: the limit of tokens was reached before the text began, as it would be again.
+        LLMRefused: the limit of tokens was reached before the text began. A retry would fail too.
     """
     try:
         requested = tuple(_calls(data)) if with_calls else ()
-        text = storable(_text(data)).strip()
+        text = make_storable(_text(data)).strip()
     except RecursionError:
         raise LLMReplyInvalid("The language model's answer is nested too deeply.") from None
     reason = _finish_reason(data)
@@ -225,8 +225,8 @@ def _usage(data: Any) -> dict[str, int] | None:
     return {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer}
 
 
-def total(usages: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
-    """Return the sum of the usage of several answers; None if that of one of them is unknown."""
+def total_usage(usages: Sequence[Mapping[str, int] | None]) -> dict[str, int] | None:
+    """Return the sum of the usage of several answers; None if one of them is unknown."""
     known = [usage for usage in usages if usage is not None]
     if not known or len(known) < len(usages):
         return None
@@ -249,37 +249,37 @@ def _call(call: Mapping[str, Any], number: int) -> RequestedCall:
     function = function if isinstance(function, Mapping) else call
     call_id, name = call.get("id"), function.get("name")
     return RequestedCall(
-        storable(call_id)[:200] if isinstance(call_id, str) and call_id else f"call_{number}",
-        storable(name)[:200] if isinstance(name, str) else "",
+        make_storable(call_id)[:200] if isinstance(call_id, str) and call_id else f"call_{number}",
+        make_storable(name)[:200] if isinstance(name, str) else "",
         _arguments(function.get("arguments")),
     )
 
 
 def _arguments(given: Any) -> Any:
-    """Return the arguments as JSON; a text that shows why not, where they cannot be read."""
+    """Return the arguments from JSON; if too long or invalid, the beginning of their text."""
     try:
         text = given if isinstance(given, str) else json.dumps(given)
         if len(text) > MAX_ARGUMENT_CHARACTERS:
-            return f"{storable(text[:100])}… ({len(text)} characters)"
-        return storable_value(json.loads(text)) if text.strip() else {}
+            return f"{make_storable(text[:100])}… ({len(text)} characters)"
+        return make_storable_value(json.loads(text)) if text.strip() else {}
     except (ValueError, TypeError, RecursionError):
-        return storable(str(given)[:200])
+        return make_storable(str(given)[:200])
 
 
-def storable_value(value: Any) -> Any:
-    """Return the same JSON as Postgres can store it."""
+def make_storable_value(value: Any) -> Any:
+    """Return JSON that Postgres can store: see `make_storable`. Infinite numbers become texts."""
     if isinstance(value, str):
-        return storable(value)
+        return make_storable(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, list):
-        return [storable_value(each) for each in value]
+        return [make_storable_value(item) for item in value]
     if isinstance(value, dict):
-        return {storable(name): storable_value(each) for name, each in value.items()}
+        return {make_storable(name): make_storable_value(item) for name, item in value.items()}
     return value
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     """Return the text without NUL bytes and lone surrogates, which Postgres cannot store."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()
 
@@ -319,11 +319,12 @@ def retry_after_seconds(value: str | None, *, now: datetime | None = None) -> fl
 
 
 class StreamedAnswer:
-    """An answer that comes as events of a stream, as OpenAI's API sends it.
+    """Reads an answer from the events of a stream of OpenAI's API.
 
     Args:
-        on_text: is called with each piece of the text, without the white space around the whole.
-        max_characters: a longer answer is refused.
+        on_text: called with each piece of the text, without white space at the beginning and the
+            end of the text.
+        max_characters: the maximum length of the answer.
     """
 
     def __init__(self, on_text: OnText, max_characters: int) -> None:
@@ -348,7 +349,7 @@ class StreamedAnswer:
             return
         piece = delta.get("content") or delta.get("refusal")
         if isinstance(piece, str):
-            self._add_text(storable(piece))
+            self._add_text(make_storable(piece))
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             self._length += len(str(call))
@@ -357,12 +358,13 @@ class StreamedAnswer:
             raise LLMReplyTooLong(f"more than {self._max_characters:,}", self._max_characters)
 
     def document(self, *, is_complete: bool) -> dict[str, Any]:
-        """Return the whole answer as the same API has it without a stream.
+        """Return the whole answer in the format of a response without a stream.
 
         Args:
-            is_complete: whether the last event came; a finish reason is one too.
+            is_complete: whether the stream has ended with [DONE].
 
-        Raises LLMUnavailable for an answer that broke off.
+        Raises:
+            LLMUnavailable: the answer has neither [DONE] nor a finish reason.
         """
         if not (is_complete or self._finish_reason):
             raise LLMUnavailable("The language model's answer broke off.")
@@ -374,7 +376,7 @@ class StreamedAnswer:
     def _add_text(self, piece: str) -> None:
         self._length += len(piece)
         self._pieces.append(piece)
-        # White space at the end of the whole answer is not a part of the reply.
+        # White space is held back, because it may be at the end of the answer.
         visible = piece.rstrip()
         if visible:
             before = "".join(self._held_back)

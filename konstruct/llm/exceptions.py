@@ -6,15 +6,14 @@ from tenants.exceptions import KonstructError
 class LLMError(KonstructError):
     """The language model gave no usable answer.
 
-    `detail` is for operators. It holds no words of the prompt: the texts of a server that repeats
-    the prompt pass through `CompletionRequest.excerpt`.
+    `detail` is for operators. It contains no words of the prompt: see `CompletionRequest.excerpt`.
     """
 
     code = "llm_failed"
     is_retryable = False
-    """Whether the client sends the same request again at once."""
+    """Whether the client retries the request."""
     requests = 1
-    """How many requests were sent, repeated ones too."""
+    """The number of requests that were sent, with retries."""
 
     def __init__(self, message: str, *, detail: str = "") -> None:
         super().__init__(message)

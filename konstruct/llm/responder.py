@@ -1,9 +1,8 @@
 """The built-in responder: quotes recalled lines if no language model is configured. Pure.
 
-Its answers name it as no language model, and quote only lines from the prompt. It answers a
-greeting, thanks and a goodbye without a quote, because lines that are recalled for them match by
-chance. Without a matching line it answers a question with NOTHING and a statement with NOTED; the
-pipeline stores the statement.
+Its answers say that it is not a language model, and quote only lines of the prompt. Greetings,
+thanks and goodbyes are answered without a quote. If no line matches, a question is answered with
+NOTHING and a statement with NOTED.
 """
 
 import re
@@ -28,7 +27,7 @@ MAX_FROM_WINDOW = 2
 
 REMEMBER = "remember_fact"
 # "Remember that …", "Please remember: …", and not "Do you remember that …".
-# Possessive throughout: no part gives back what another could take, so that it is read once.
+# All quantifiers are possessive, so that the time is linear.
 _TO_REMEMBER = re.compile(
     r"\s*+(?:please\b[\s,]*+)?+remember(?:\s++this\b)?+(?:\s*+(?::|,\s++that\b)|\s++that\b)"
     r"\s*+(?P<fact>\S.*+)",
@@ -36,18 +35,18 @@ _TO_REMEMBER = re.compile(
 )
 
 _WORD = re.compile(r"[^\W_]+")
-# Words that carry no meaning of their own in a question.
-_LITTLE_WORDS = (
+# Words without a meaning of their own in a question.
+_FUNCTION_WORDS = (
     "a about after again all am an and any are as at be been before but by can could did do "
     "does doing for from had has have he her hers him his how i if in into is it its just know "
     "me mine my no not of on or our ours please remember s said say she should so some t tell "
     "than that the their them then there these they this to told too us was we were what when "
     "where which who whom whose why will with would you your yours "
 )
-_STOP_WORDS = frozenset(_LITTLE_WORDS.split())
+_STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 _ENDINGS = {"ing": "", "ies": "y", "ed": "", "es": "", "s": "", "e": ""}
 
-# A longer message is more than a greeting, thanks or a goodbye.
+# A longer message is not small talk.
 MAX_SMALL_TALK_CHARACTERS: Final = 80
 # "Good morning, Frau Keller"
 MAX_NAME_WORDS: Final = 2
@@ -57,11 +56,11 @@ class _SmallTalk(NamedTuple):
     """The greetings, thanks and goodbyes of a language, and the answer to each."""
 
     greetings: str
-    greeted: str
+    greeting_answer: str
     thanks: str
-    thanked: str
+    thanks_answer: str
     goodbyes: str
-    left: str
+    goodbye_answer: str
 
 
 _LANGUAGES: Final = (
@@ -102,7 +101,7 @@ _LANGUAGES: Final = (
         "¡Adiós! Recuerdo lo que me has contado.",
     ),
 )
-# Words that change nothing beside a greeting, thanks or a goodbye.
+# Words that small talk may contain besides its phrases.
 _FILLER_WORDS: Final = frozenset(
     _WORD.findall(
         "again all everyone everybody team friend dear my and so very much a lot for your the help"
@@ -117,7 +116,7 @@ def _plain(text: str) -> str:
     return " ".join(_WORD.findall("".join(c for c in decomposed if not unicodedata.combining(c))))
 
 
-# The answer to each phrase, and its weight among others: "thanks, bye" is a goodbye.
+# The answer to each phrase, and its weight. The highest weight wins: "thanks, bye" is a goodbye.
 _ANSWERS: Final[dict[str, tuple[int, str]]] = {
     _plain(phrase): (weight, f"{answer} {DISCLAIMER}")
     for language in _LANGUAGES
@@ -161,14 +160,14 @@ class BuiltInResponder:
 
     @traced("model")
     def complete(self, request: CompletionRequest, on_text: OnText | None = None) -> Completion:
-        """Quote the lines that fit the last user message, or request the tool that remembers it.
+        """Quote lines that match the last user message, or call the tool that remembers a fact.
 
-        `on_text` is not called: the answer comes whole.
+        `on_text` is not called.
         """
         last = request.messages[-1]
         if last["role"] == "tool":
-            return Completion(after_tool(last["content"]))
-        offered = request.tools if request.takes_calls else ()
+            return Completion(answer_tool_result(last["content"]))
+        offered = request.tools if request.accepts_calls else ()
         requested = requested_tool_call(request.messages, offered)
         if requested is not None:
             return Completion("", (requested,))
@@ -178,9 +177,9 @@ class BuiltInResponder:
 def respond(messages: Sequence[Mapping[str, Any]]) -> str:
     """Answer the last user message from the recalled lines and the user's turns in the window."""
     question = next((_text_of(m) for m in reversed(messages) if m["role"] == "user"), "")
-    courtesy = small_talk(question)
-    if courtesy is not None:
-        return courtesy
+    small_talk_answer = small_talk(question)
+    if small_talk_answer is not None:
+        return small_talk_answer
     from_window = _lines_of_window(messages, question)[:MAX_FROM_WINDOW]
     recalled = _recalled(messages)[:MAX_RECALLED]
     if not from_window and not recalled:
@@ -191,7 +190,10 @@ def respond(messages: Sequence[Mapping[str, Any]]) -> str:
 def requested_tool_call(
     messages: Sequence[Mapping[str, Any]], tools: Iterable[Mapping[str, Any]]
 ) -> RequestedCall | None:
-    """Return a call of the tool, if it is offered, for a fact that the user asks to remember."""
+    """Return a call of the tool remember_fact if the user asks to remember something; or None.
+
+    None also if the tool is not among `tools`.
+    """
     text = _text_of(messages[-1])
     found = _TO_REMEMBER.fullmatch(text)
     if found is None or text.rstrip().endswith("?"):
@@ -201,14 +203,14 @@ def requested_tool_call(
     return RequestedCall("call_0", REMEMBER, {"fact": " ".join(found["fact"].split())})
 
 
-def after_tool(result: str) -> str:
+def answer_tool_result(result: str) -> str:
     """Return the answer after the result of the tool."""
     was_done = result.startswith(("Remembered", "This was known"))
     return f"{result} {DISCLAIMER}" if was_done else NOT_DONE
 
 
 def _recalled(messages: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the recalled lines, best first as recall ordered them, without our own old answers."""
+    """Return the recalled lines, best first, without earlier answers of the responder."""
     for message in messages:
         if message["role"] == "system" and message["content"].startswith(CONTEXT_OPENING):
             items = message["content"].split("\n- ")[1:]
@@ -217,9 +219,9 @@ def _recalled(messages: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _lines_of_window(messages: Sequence[Mapping[str, Any]], question: str) -> list[str]:
-    """Return the user's statements that share at least half of the question's words, best first.
+    """Return statements of the user with at least half of the question's words, best first.
 
-    The window is not recalled, since a model sees it anyway; here there are only words to go by.
+    Recall does not return turns of the window, because a language model reads the window anyway.
     """
     wanted = _words(question)
     scored = []
@@ -232,17 +234,17 @@ def _lines_of_window(messages: Sequence[Mapping[str, Any]], question: str) -> li
 
 
 def _text_of(message: Mapping[str, Any]) -> str:
-    """Return the text of a message without the dates that a prompt writes before turns."""
+    """Return the text of a message without the date that prompts have before turns."""
     return undated(message["content"])
 
 
 def _words(text: str) -> set[str]:
-    """Return the words that carry meaning, roughly stemmed."""
+    """Return the stems of the words that are not function words."""
     return {_stem(word) for word in _WORD.findall(text.casefold()) if word not in _STOP_WORDS}
 
 
 def _stem(word: str) -> str:
-    for ending, instead in _ENDINGS.items():
+    for ending, replacement in _ENDINGS.items():
         if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word.removesuffix(ending) + instead
+            return word.removesuffix(ending) + replacement
     return word

@@ -1,8 +1,8 @@
 """A tenant's activity by day: messages, sources and times of replies, tokens, escalations, marks.
 
-Messages and replies of days that have ended are counted once, into `DailyActivity`: a chart then
-takes the same time however many messages there are. Today is counted when it is asked for. Days are
-those of UTC.
+Messages and replies of ended days are counted once and stored in `DailyActivity`, so that the time
+of a chart does not depend on the number of messages. Today is counted for each request. Days are in
+UTC.
 """
 
 import time
@@ -42,13 +42,13 @@ from memory.models import Message, Role
 from tenants.context import reading_replica
 
 MAX_DAYS: Final = 366
-# A day is counted after this time, so that embeddings have added the recall events of its replies.
+# A day is counted this long after its end. Recall events are stored some time after replies.
 SETTLE_TIME: Final = timedelta(hours=1)
-# A request counts missing days for at most this long; the next one continues.
-COUNTING_SECONDS = 3.0
+# A request counts missing days for at most this time. The next request continues.
+MAX_COUNTING_SECONDS = 3.0
 DAYS_AT_ONCE: Final = 7
-# Upper limits of the classes of reply times in seconds: factors of the square root of two.
-LIMITS: Final = tuple(round(0.25 * 2 ** (step / 2), 3) for step in range(25))
+# Upper limits, in seconds, of the buckets of reply times. Each is the one before times sqrt(2).
+BUCKET_LIMITS: Final = tuple(round(0.25 * 2 ** (step / 2), 3) for step in range(25))
 
 _TOKENS: Final = ("prompt_tokens", "completion_tokens")
 
@@ -59,9 +59,10 @@ class _JsonPathExists(Func):
 
 
 def source_of_reply() -> Expression:
-    """Return an expression over messages for the source of a reply; None without a recall event.
+    """Return an expression over messages for the source of a reply; NULL without a recall event.
 
-    facts: its prompt has facts. memories: it has recalled messages. turns: recent turns only.
+    "facts": the prompt has facts. "memories": it has recalled messages and no facts. "turns": it
+    has recent turns only. "nothing": none of them.
     """
     has_turns = _JsonPathExists(
         F("recall_event__prompt"),
@@ -101,7 +102,7 @@ class Day:
     right: int = 0
     wrong: int = 0
     unsure: int = 0
-    reply_times: list[int] = field(default_factory=lambda: [0] * (len(LIMITS) + 1))
+    reply_times: list[int] = field(default_factory=lambda: [0] * (len(BUCKET_LIMITS) + 1))
 
     @property
     def tokens(self) -> int:
@@ -109,32 +110,39 @@ class Day:
         return self.prompt_tokens + self.completion_tokens + self.extraction_tokens
 
     def percentile(self, share: float) -> float | None:
-        """Return the reply time in seconds that this share of the replies does not exceed; None
-        without any.
+        """Return a percentile of the reply times in seconds; None without replies.
 
-        Interpolated within its class: at most a fifth off.
+        It is interpolated within a bucket, and at most a fifth off.
+
+        Args:
+            share: the percentile, 0 to 1.
         """
         return percentile(self.reply_times, share)
 
     def add(self, other: "Day") -> None:
         """Add the counts of another day."""
-        for each in fields(self):
-            mine, others = getattr(self, each.name), getattr(other, each.name)
+        for column in fields(self):
+            mine, others = getattr(self, column.name), getattr(other, column.name)
             if isinstance(mine, list):
-                setattr(self, each.name, [a + b for a, b in zip(mine, others, strict=True)])
+                setattr(self, column.name, [a + b for a, b in zip(mine, others, strict=True)])
             else:
-                setattr(self, each.name, mine + others)
+                setattr(self, column.name, mine + others)
 
 
 def percentile(times: Sequence[int], share: float) -> float | None:
-    """Return a percentile of counted times in seconds; None if there are none."""
+    """Return a percentile (0 to 1) of the reply times, in seconds; None without times.
+
+    Args:
+        times: the number of replies in each bucket of BUCKET_LIMITS.
+        share: the percentile, 0 to 1.
+    """
     rank, passed = share * sum(times), 0
     if not rank:
         return None
     for number, count in enumerate(times):
         if count and passed + count >= rank:
-            low = LIMITS[number - 1] if number else 0.0
-            high = LIMITS[number] if number < len(LIMITS) else low * 2**0.5
+            low = BUCKET_LIMITS[number - 1] if number else 0.0
+            high = BUCKET_LIMITS[number] if number < len(BUCKET_LIMITS) else low * 2**0.5
             return low + (high - low) * (rank - passed) / count
         passed += count
     return None
@@ -142,30 +150,30 @@ def percentile(times: Sequence[int], share: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The days of a range, each with its activity, and the days before it for comparison."""
+    """The activity of the days of a range, and of as many days before it."""
 
     days: dict[date, Day]
-    before: dict[date, Day]
+    previous_days: dict[date, Day]
     is_complete: bool
-    """False: some days are not counted yet; the next call continues."""
+    """False: some days are not counted yet. The next call continues."""
 
     @property
     def total(self) -> Day:
-        """The range together."""
+        """The sum of the range."""
         return _sum(self.days.values())
 
     @property
-    def total_before(self) -> Day:
-        """The days before it together."""
-        return _sum(self.before.values())
+    def previous_total(self) -> Day:
+        """The sum of the days before the range."""
+        return _sum(self.previous_days.values())
 
 
 def activity(
     *, first: date, last: date, agent_id: UUID | None = None, channel: str = ""
 ) -> Activity:
-    """Return the current tenant's activity, and that of as many days before.
+    """Return the current tenant's activity in a range, and in as many days before it.
 
-    Ended days without counts are counted, for at most `COUNTING_SECONDS`.
+    Ended days that are not counted yet are counted, for at most `MAX_COUNTING_SECONDS`.
 
     Args:
         first: first day of the range, in UTC.
@@ -182,10 +190,10 @@ def activity(
     in_channel: dict[str, Any] = {"channel": channel} if channel else {}
     with reading_replica():
         counted = DailyActivity.objects.filter(day__in=every, **of, **in_channel)
-        _add_counts(every, _summed(counted))
+        _add_counts(every, _sum_by_day(counted))
         open_days = [day for day in every if day > settled]
         if open_days:
-            _add_counts(every, _counted(open_days[0], open_days[-1], **of, **in_channel))
+            _add_counts(every, _count_messages(open_days[0], open_days[-1], **of, **in_channel))
         _add_rows(every, {**of, **in_channel}, of)
         if not channel:
             _add_extraction(every, agent_id)
@@ -200,23 +208,23 @@ def count_days(days: Iterable[date]) -> bool:
     days = list(days)
     known = DailyActivity.objects.filter(day__in=days, agent_id=None).values_list("day", flat=True)
     missing = sorted({*days} - {*known}, reverse=True)
-    until = time.monotonic() + COUNTING_SECONDS
+    deadline = time.monotonic() + MAX_COUNTING_SECONDS
     for number in range(0, len(missing), DAYS_AT_ONCE):
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             return False
-        some = missing[number : number + DAYS_AT_ONCE]
+        chunk = missing[number : number + DAYS_AT_ONCE]
         rows = [
             DailyActivity(**row)
-            for row in _counted(some[-1], some[0], by_group=True)
-            if row["day"] in some
+            for row in _count_messages(chunk[-1], chunk[0], by_group=True)
+            if row["day"] in chunk
         ]
-        rows += [DailyActivity(day=day) for day in some]
+        rows += [DailyActivity(day=day) for day in chunk]
         DailyActivity.objects.bulk_create(rows, ignore_conflicts=True)
     return True
 
 
 def recount(*, first: date, last: date) -> None:
-    """Remove the counts of the days, such as after an import, so that they are counted again."""
+    """Delete the counts of some days, such as after an import. They are counted again."""
     DailyActivity.objects.filter(day__range=(first, last)).delete()
 
 
@@ -224,24 +232,26 @@ _COUNTS: Final = (
     *("messages", "replies", "from_facts", "from_memories", "from_turns", "from_nothing"),
     *("prompt_tokens", "completion_tokens"),
 )
-_NO_TIMES: Final = (0,) * (len(LIMITS) + 1)
+_NO_TIMES: Final = (0,) * (len(BUCKET_LIMITS) + 1)
 
 
-def _counted(first: date, last: date, *, by_group: bool = False, **of: Any) -> list[dict[str, Any]]:
+def _count_messages(
+    first: date, last: date, *, by_group: bool = False, **of: Any
+) -> list[dict[str, Any]]:
     """Return the counts of the messages of some days; `by_group` also by agent and channel."""
     group = ("day", "agent_id", "channel") if by_group else ("day",)
     seconds = Cast(Extract(F("created_at") - F("in_reply_to__created_at"), "epoch"), FloatField())
-    limits = Value(list(LIMITS), ArrayField(FloatField()))
-    # Grouped by what is computed of a row, which is therefore computed once.
+    limits = Value(list(BUCKET_LIMITS), ArrayField(FloatField()))
+    # Postgres groups by the computed values, so that it computes them once for each row.
     rows: QuerySet[Any] = (
         Message.objects.filter(**_in_days("created_at", first, last), **of)
         .annotate(
             day=TruncDate("created_at", tzinfo=UTC),
             source=source_of_reply(),
-            time_class=Func(seconds, limits, function="width_bucket", output_field=IntegerField()),
+            time_bucket=Func(seconds, limits, function="width_bucket", output_field=IntegerField()),
         )
         .order_by()
-        .values(*group, "role", "source", "time_class")
+        .values(*group, "role", "source", "time_bucket")
         .annotate(number=Count("id"), **{name: _tokens(name) for name in _TOKENS})
     )
     found: dict[Any, dict[str, Any]] = {}
@@ -255,8 +265,8 @@ def _counted(first: date, last: date, *, by_group: bool = False, **of: Any) -> l
         if row["source"] is not None:
             counts["replies"] += row["number"]
             counts[f"from_{row['source']}"] += row["number"]
-            if row["time_class"] is not None:
-                counts["reply_times"][row["time_class"]] += row["number"]
+            if row["time_bucket"] is not None:
+                counts["reply_times"][row["time_bucket"]] += row["number"]
     return list(found.values())
 
 
@@ -264,8 +274,8 @@ def _tokens(name: str) -> Sum:
     return Sum(Cast(KT(f"usage__{name}"), BigIntegerField()))
 
 
-def _summed(rows: QuerySet[Any]) -> list[dict[str, Any]]:
-    times = {f"class_{n}": Sum(f"reply_times__{n}") for n in range(len(LIMITS) + 1)}
+def _sum_by_day(rows: QuerySet[Any]) -> list[dict[str, Any]]:
+    times = {f"bucket_{n}": Sum(f"reply_times__{n}") for n in range(len(BUCKET_LIMITS) + 1)}
     sums: QuerySet[Any] = rows.values("day").annotate(
         **{name: Sum(name) for name in _COUNTS}, **times
     )
@@ -308,11 +318,11 @@ def _per_day(rows: QuerySet[Any], day: Expression, *numbers: Expression) -> Iter
 
 def _add_extraction(days: dict[date, Day], agent_id: UUID | None) -> None:
     ends = _in_days("at", min(days), max(days))
-    for each in metering.usage(since=ends["at__gte"], until=ends["at__lt"], agent_id=agent_id):
-        if each.purpose == metering.REPLY:  # counted by the replies, which have channels
+    for row in metering.usage(since=ends["at__gte"], until=ends["at__lt"], agent_id=agent_id):
+        if row.purpose == metering.REPLY:  # counted by the replies, which have channels
             continue
-        days[each.day].extraction_tokens += each.prompt_tokens + each.completion_tokens
-        days[each.day].cost += each.cost
+        days[row.day].extraction_tokens += row.prompt_tokens + row.completion_tokens
+        days[row.day].cost += row.cost
 
 
 def _in_days(column: str, first: date, last: date) -> dict[str, datetime]:
@@ -325,6 +335,6 @@ def _in_days(column: str, first: date, last: date) -> dict[str, datetime]:
 
 def _sum(days: Iterable[Day]) -> Day:
     total = Day()
-    for each in days:
-        total.add(each)
+    for day in days:
+        total.add(day)
     return total

@@ -49,17 +49,17 @@ def create_agent(
 
     Args:
         tenant_id: the tenant.
-        name: of the agent.
-        author: who creates it, for the version.
-        note: of the author, for the version.
+        name: the name.
+        author: the author of the version.
+        note: a note of the author for the version.
         fields: further fields of `Agent`.
 
     Raises:
-        AgentInvalid: a field cannot be like this, or the name is taken.
+        AgentInvalid: a field is invalid, or the name is taken.
     """
     with tenant_scope(tenant_id):
         agent = Agent(tenant_id=tenant_id, name=name, **fields)
-        with _refusals(agent):
+        with _validation(agent):
             agent.save(force_insert=True)
             _add_version(agent.pk, 1, settings_of(agent), {}, author=author, note=note)
     return agent
@@ -73,37 +73,36 @@ def update_agent(
     restores: int | None = None,
     **fields: Any,
 ) -> Agent:
-    """Change an agent of the current tenant, and keep the result as a version.
+    """Change an agent of the current tenant, and store its settings as a version.
 
-    Fields that have the same value already make no version. A recall preset clears the agent's own
-    thresholds.
+    There is no version if no value changes. A recall preset clears the agent's own thresholds.
 
     Args:
-        agent: the agent, which gets the values.
-        author: who changes it, for the version.
-        note: of the author, for the version.
-        restores: number of the version that is restored.
+        agent: the agent. The values are set on it.
+        author: the author of the version.
+        note: a note of the author for the version.
+        restores: the number of the version that is restored.
         fields: the new values, by the names of fields of `Agent`.
 
     Raises:
-        AgentInvalid: a field cannot be like this, or the name is taken.
+        AgentInvalid: a field is invalid, or the name is taken.
     """
-    fields = _set(agent, fields)
+    fields = _set_fields(agent, fields)
     if not fields:
         return agent
-    with _refusals(agent):
+    with _validation(agent):
         stored = Agent.objects.select_for_update().get(pk=agent.pk)
-        was = settings_of(stored)
+        before = settings_of(stored)
         agent.save(update_fields=list(fields))
         values = settings_of(agent)
-        now = {**was, **{name: values[name] for name in fields}}
-        if now != was:
+        after = {**before, **{name: values[name] for name in fields}}
+        if after != before:
             last = AgentVersion.objects.filter(agent_id=agent.pk).order_by("-number").first()
             number = 1 if last is None else last.number
             if last is None:
-                _add_version(agent.pk, 1, was, {}, author=SYSTEM, note=BEFORE_VERSIONS)
+                _add_version(agent.pk, 1, before, {}, author=SYSTEM, note=BEFORE_VERSIONS)
             _add_version(
-                agent.pk, number + 1, now, was, author=author, note=note, restores=restores
+                agent.pk, number + 1, after, before, author=author, note=note, restores=restores
             )
             if SavedQuestion.objects.filter(agent_id=agent.pk).exists():
                 QUESTIONS.enqueue_again(agent.pk)
@@ -111,32 +110,32 @@ def update_agent(
 
 
 def draft_of(agent: Agent, **fields: Any) -> Agent:
-    """Return a copy of an agent with other values, which is not saved.
+    """Return an unsaved copy of an agent with other values.
 
     Args:
-        agent: the agent, which stays as it is.
+        agent: the agent, which is not changed.
         fields: the other values, as for `update_agent`.
 
     Raises:
-        AgentInvalid: a field cannot be like this.
+        AgentInvalid: a field is invalid.
     """
     draft = copy(agent)
-    _set(draft, fields)
-    with _refusals(draft):
+    _set_fields(draft, fields)
+    with _validation(draft):
         return draft
 
 
 def restore_agent(agent: Agent, number: int, *, author: Author, note: str = "") -> Agent:
-    """Give an agent the settings of one of its versions, which is a new version.
+    """Set the settings of an agent to those of one of its versions, and store a new version.
 
-    Settings that the version does not have, because they are younger, stay.
+    Settings that did not exist yet at the time of the version are not changed.
 
     Raises:
-        AgentVersionNotFound: the agent has no version of this number.
-        AgentInvalid: the agent cannot be like this any more, or the name is taken.
+        AgentVersionNotFound: the agent has no version with this number.
+        AgentInvalid: a setting is not valid any more, or the name is taken.
     """
-    numbered = AgentVersion.objects.filter(agent_id=agent.pk, number=min(number, MAX_INTEGER))
-    version = numbered.first()
+    versions = AgentVersion.objects.filter(agent_id=agent.pk, number=min(number, MAX_INTEGER))
+    version = versions.first()
     if version is None:
         raise AgentVersionNotFound(f"{agent.name} has no version {number}.")
     current = settings_of(agent)
@@ -145,13 +144,13 @@ def restore_agent(agent: Agent, number: int, *, author: Author, note: str = "") 
 
 
 def settings_of(agent: Agent) -> dict[str, Any]:
-    """Return the settings of an agent that its versions keep, as JSON has them."""
+    """Return the settings of an agent that its versions store, as JSON."""
     shown = row_state(agent).shown
     return {name: value for name, value in shown.items() if name not in ("id", "created_at")}
 
 
-def _set(agent: Agent, fields: dict[str, Any]) -> dict[str, Any]:
-    """Set the values, and return them with those that they imply."""
+def _set_fields(agent: Agent, fields: dict[str, Any]) -> dict[str, Any]:
+    """Set the values on the agent; return all values that were set, with the implied ones."""
     if "recall_preset" in fields:
         fields = {"recall_open_at": None, "recall_keep_at": None, **fields}
     for name, value in fields.items():
@@ -163,7 +162,7 @@ def _add_version(
     agent_id: UUID,
     number: int,
     settings: Mapping[str, Any],
-    before: Mapping[str, Any],
+    previous: Mapping[str, Any],
     *,
     author: Author,
     note: str,
@@ -173,7 +172,7 @@ def _add_version(
         agent_id=agent_id,
         number=number,
         settings=settings,
-        changed=sorted(name for name in before if before[name] != settings[name]),
+        changed=sorted(name for name in previous if previous[name] != settings[name]),
         restores=restores,
         note=note,
         author=author.address,
@@ -182,19 +181,19 @@ def _add_version(
 
 
 @contextmanager
-def _refusals(agent: Agent) -> Iterator[None]:
-    """Check the agent, and save it in the block, which is one transaction."""
+def _validation(agent: Agent) -> Iterator[None]:
+    """Validate the agent, and run the block in a transaction. Raises AgentInvalid."""
     try:
         agent.full_clean()
         with transaction.atomic():
             yield
     except ValidationError as error:
-        if "\0" not in agent.name:  # which Postgres could not be asked for
+        if "\0" not in agent.name:  # Postgres refuses a query with NUL
             _refuse_taken_name(agent, error)
-        together = error.message_dict.keys() == {NON_FIELD_ERRORS}
-        kind = AgentContradictory if together else AgentInvalid
-        raise kind.because(error.message_dict) from error
-    except IntegrityError as error:  # it was free a moment ago
+        is_contradictory = error.message_dict.keys() == {NON_FIELD_ERRORS}
+        kind = AgentContradictory if is_contradictory else AgentInvalid
+        raise kind.from_messages(error.message_dict) from error
+    except IntegrityError as error:  # the name was taken after the validation
         _refuse_taken_name(agent, error)
         raise
 
@@ -213,8 +212,8 @@ def find_agent(name_or_id: str, *, active: bool = False) -> Agent:
         AgentNotFound: there is none, or it is inactive and an active one is required.
     """
     agents = Agent.objects.active() if active else Agent.objects.all()
-    storable = is_unicode(name_or_id) and "\0" not in name_or_id
-    agent = agents.named(name_or_id).first() if storable else None
+    is_storable = is_unicode(name_or_id) and "\0" not in name_or_id
+    agent = agents.named(name_or_id).first() if is_storable else None
     if agent is None:
         wanted = "active agent" if active else "agent"
         raise AgentNotFound(
@@ -225,15 +224,15 @@ def find_agent(name_or_id: str, *, active: bool = False) -> Agent:
 
 
 def find_agents(names_or_ids: Iterable[str]) -> dict[str, Agent]:
-    """Return the agents of the current tenant with these names or ids, by name or id as given.
+    """Return the agents of the current tenant with these names or ids, by the given name or id.
 
-    One query; names and ids without an agent are left out.
+    One query. Names and ids without an agent are left out.
     """
-    wanted = {each: UUID(each) if UUID_TEXT.fullmatch(each) else each for each in names_or_ids}
-    found: dict[UUID | str, Agent] = {}
-    for agent in Agent.objects.filter(
-        Q(name__in=[each for each in wanted.values() if isinstance(each, str)])
-        | Q(pk__in=[each for each in wanted.values() if isinstance(each, UUID)])
-    ):
-        found[agent.pk] = found[agent.name] = agent
-    return {given: found[each] for given, each in wanted.items() if each in found}
+    names_or_ids = set(names_or_ids)
+    ids = {text: UUID(text) for text in names_or_ids if UUID_TEXT.fullmatch(text)}
+    names = names_or_ids - ids.keys()
+    agents: dict[UUID | str, Agent] = {}
+    for agent in Agent.objects.filter(Q(name__in=names) | Q(pk__in=ids.values())):
+        agents[agent.pk] = agents[agent.name] = agent
+    found = {text: agents.get(ids.get(text, text)) for text in names_or_ids}
+    return {text: agent for text, agent in found.items() if agent is not None}

@@ -11,17 +11,15 @@ class AgentNotFound(KonstructError):
 
 
 class AgentInvalid(KonstructError):
-    """A field of an agent is invalid; the message names the fields, as does `fields` for
-    programs.
-    """
+    """A field of an agent is invalid. `fields` has the messages by field, for programs."""
 
     fields: Mapping[str, Sequence[str]] = {}
 
     @classmethod
-    def because(cls, fields: Mapping[str, Sequence[str]]) -> Self:
-        """Return an error with messages by field; `__all__` is the agent as a whole."""
-        words = "; ".join(f"{field}: {' '.join(wrong)}" for field, wrong in fields.items())
-        error = cls(words.replace("__all__: ", ""))
+    def from_messages(cls, fields: Mapping[str, Sequence[str]]) -> Self:
+        """Return an error from messages by field, as in ValidationError.message_dict."""
+        text = "; ".join(f"{field}: {' '.join(messages)}" for field, messages in fields.items())
+        error = cls(text.replace("__all__: ", ""))
         error.fields = fields
         return error
 

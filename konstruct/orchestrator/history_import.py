@@ -1,4 +1,4 @@
-"""History import: lines of programs and files. Each is validated separately."""
+"""History import: validates the lines of a request or a file one by one, and stores them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ from tenants import transaction
 from tenants.jobs import enqueue_task
 
 REQUIRED = ("role", "content")
-# Required too, unless there is a default for all lines.
+# Required unless LineDefaults has a value.
 OWNER_FIELDS = ("agent", "user_id")
 OPTIONAL = ("external_id", "thread_id", "created_at", "name", "metadata")
-KNOWN = (*REQUIRED, *OWNER_FIELDS, *OPTIONAL)
-SHAPE = (
+FIELDS = (*REQUIRED, *OWNER_FIELDS, *OPTIONAL)
+LINE_FORMAT = (
     f"{' and '.join(REQUIRED)}; {' and '.join(OWNER_FIELDS)}, if not said for all lines; and, if"
     f" known, {', '.join(OPTIONAL)}"
 )
@@ -73,17 +73,17 @@ class LineResult:
     def invalid(cls, index: int, line: Any, errors: Sequence[LineError]) -> Self:
         """Return the result of an invalid line."""
         reported = tuple(
-            LineError(_cut(each.field), _cut(each.detail)) for each in errors[:MAX_ERRORS]
+            LineError(_cut(error.field), _cut(error.detail)) for error in errors[:MAX_ERRORS]
         )
         has_wrong_fields = any(
-            each.detail.startswith(("missing:", "unknown:")) for each in reported
+            error.detail.startswith(("missing:", "unknown:")) for error in reported
         )
-        hint = f" (a line has {SHAPE})" if has_wrong_fields else ""
+        hint = f" (a line has {LINE_FORMAT})" if has_wrong_fields else ""
         return cls(
             index,
             ImportStatus.INVALID,
             external_id=_external_id(line),
-            error="; ".join(each.detail for each in reported) + hint,
+            error="; ".join(error.detail for error in reported) + hint,
             errors=reported,
         )
 
@@ -96,7 +96,7 @@ class LineDefaults:
     """Name or id of the agent."""
     user_id: str | None = None
     thread_id: str | None = None
-    """Without it, the lines of a user are in one thread with the user's id."""
+    """None: the lines of a user are in one thread, whose id is the user's id."""
 
 
 def import_history(
@@ -106,14 +106,20 @@ def import_history(
     defaults: LineDefaults = LineDefaults(),
     ids: DerivedIds | None = None,
 ) -> list[LineResult]:
-    """Write every valid line into the transcript; return a result for each line, in order.
+    """Store every valid line in the transcript; return a result for each line, in order.
 
-    An invalid line does not prevent the others. The embeddings are computed in the background.
+    Invalid lines are skipped. The embeddings are computed in the background.
 
     Args:
-        ids: gives ids to lines without; by default by their positions in threads.
+        lines: the lines, from JSON.
+        tenant_id: the current tenant.
+        defaults: values for lines that lack a field.
+        ids: computes the ids of lines without `external_id`. Default: from their positions in
+            threads.
     """
-    common = {name: value for name in _COMMON if (value := getattr(defaults, name)) is not None}
+    common = {
+        name: value for name in _DEFAULT_FIELDS if (value := getattr(defaults, name)) is not None
+    }
     lines = [{**common, **line} if isinstance(line, Mapping) else line for line in lines]
     agents = find_agents({name for line in lines if (name := _agent_named(line)) is not None})
     turns: dict[int, ImportedTurn] = {}
@@ -125,32 +131,32 @@ def import_history(
         else:
             results[index] = LineResult.invalid(index, line, turn)
     with transaction.atomic():
-        usage.require_room(usage.OF_MEMORIES, memories=len(turns))
+        usage.require_room(usage.MEMORY_QUOTAS, memories=len(turns))
         imported = import_turns(tenant_id, list(turns.values()), ids=ids)
-        usage.count(memories=sum(each.created for each in imported))
-        new = [each.message for each in imported if each.created]
+        usage.count(memories=sum(item.created for item in imported))
+        new = [item.message for item in imported if item.created]
         extracting = {agent.id for agent in agents.values() if agent.extracts_facts}
         threads = {Thread.of(message) for message in new if message.agent_id in extracting}
         enqueue_extraction(tenant_id, threads)
         if new:
             transaction.on_commit(partial(enqueue_task, embed_and_store, str(tenant_id)))
-    for index, each in zip(turns, imported, strict=True):
-        status = ImportStatus.CREATED if each.created else ImportStatus.EXISTS
-        results[index] = LineResult(index, status, each.message.external_id, each.message)
+    for index, item in zip(turns, imported, strict=True):
+        status = ImportStatus.CREATED if item.created else ImportStatus.EXISTS
+        results[index] = LineResult(index, status, item.message.external_id, item.message)
     return [results[index] for index in range(len(lines))]
 
 
 def _turn(line: Any, agents: Mapping[str, Agent]) -> ImportedTurn | list[LineError]:
     """Validate a line; return a turn, or all errors."""
     if not isinstance(line, Mapping):
-        return [LineError("", f"the line is not an object with {SHAPE}")]
+        return [LineError("", f"the line is not an object with {LINE_FORMAT}")]
     errors = [
         LineError(name, f"missing: {name}, which is required")
         for name in (*REQUIRED, *OWNER_FIELDS)
         if name not in line
     ]
     errors += [
-        LineError(str(name), f"unknown: {_cut(str(name))}") for name in line if name not in KNOWN
+        LineError(str(name), f"unknown: {_cut(str(name))}") for name in line if name not in FIELDS
     ]
     values: dict[str, Any] = {}
     for name, check in _CHECKS.items():
@@ -183,7 +189,7 @@ def _id(name: str, value: Any) -> str:
     return new_id_argument(name, _text(name, value))
 
 
-def _own_id(name: str, value: Any) -> str:
+def _limited_id(name: str, value: Any) -> str:
     if len(_id(name, value)) > MAX_EXTERNAL_ID:
         raise InvalidArgument(f"{name}={value[:80]!r}… is longer than {MAX_EXTERNAL_ID} characters")
     return str(value)
@@ -215,9 +221,9 @@ def _moment(name: str, value: Any) -> datetime:
     return moment
 
 
-_COMMON = ("agent", "user_id", "thread_id")
+_DEFAULT_FIELDS = ("agent", "user_id", "thread_id")
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    "external_id": _own_id,
+    "external_id": _limited_id,
     "agent": _text,
     "user_id": _id,
     "thread_id": _id,
@@ -230,7 +236,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
 
 
 def _agent_named(line: Any) -> str | None:
-    """Return the agent that a line names, if the name is valid."""
+    """Return the agent's name or id in a line; None if it is missing or invalid."""
     try:
         return _text("agent", line.get("agent")) if isinstance(line, Mapping) else None
     except InvalidArgument:
@@ -243,6 +249,6 @@ def _external_id(line: Any) -> str | None:
 
 
 def _cut(text: str) -> str:
-    """Return text that fits into an answer."""
+    """Return the text, cut to MAX_DETAIL_CHARACTERS, as valid UTF-8."""
     text = text.encode(errors="replace").decode()
     return text if len(text) <= MAX_DETAIL_CHARACTERS else f"{text[:MAX_DETAIL_CHARACTERS]}…"

@@ -25,10 +25,10 @@ from tenants.outages import OUTAGES
 
 logger = logging.getLogger(__name__)
 
-# The next run continues after this time.
+# After this time no further tenant is measured. The next run continues.
 MAX_SECONDS: Final = 30.0
-# Up to this number rows are counted; larger tables are estimated by Postgres' running estimate, or
-# by the last vacuum's after a crash has reset it.
+# Larger tables are not counted: Postgres' statistics have an estimate. After a crash has reset
+# them, the estimate of the last vacuum is used.
 MAX_EXACT_COUNT: Final = 20_000
 _ROWS: Final = """
 (SELECT CASE WHEN estimate > %(exactly)s THEN estimate ELSE (
@@ -61,29 +61,27 @@ _FOLD: Final = _ENDED + usage.ADD.format(rows=_FOLDED)
 
 
 def measure_due() -> int:
-    """Measure tenants last measured before QUOTA_INTERVAL; return their number."""
+    """Measure the tenants that were not measured within QUOTA_INTERVAL; return their number."""
     since = timezone.now() - timedelta(seconds=settings.QUOTA_INTERVAL)
     with public_scope():
         tenants = list(Tenant.objects.serving().only("id", "slug", "server", "quotas", "usage"))
     due = [tenant for tenant in tenants if _measured_at(tenant) <= since]
-    random.shuffle(due)  # those that were never measured
+    random.shuffle(due)  # the order of those that were never measured
     due.sort(key=_measured_at)
-    until, done = time.monotonic() + MAX_SECONDS, 0
+    deadline, measured = time.monotonic() + MAX_SECONDS, 0
     for tenant in due:
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             break
         try:
             measure(tenant)
-            done += 1
+            measured += 1
         except (*OUTAGES, DatabaseError, KonstructError) as error:
             logger.warning("Tenant %s is not measured: %s", tenant.slug, error)
-    return done
+    return measured
 
 
 def measure(tenant: Tenant) -> dict[str, Any]:
-    """Measure a tenant, record the limits that it has reached, and return the new usage on its
-    row.
-    """
+    """Measure a tenant, and store the usage with the reached limits; return what is stored."""
     now = timezone.now()
     today = now.astimezone(UTC).date()
     before = _measured_at(tenant)
@@ -102,8 +100,8 @@ def measure(tenant: Tenant) -> dict[str, Any]:
         used = usage.usage_of(tenant, Quota)
         if before.date() < today:
             execute(_FOLD, {"before": today - timedelta(days=1)})
-        levels = usage.reached(limits_of(tenant.quotas), used)
-        reached = _since(tenant.usage.get("reached", {}), levels, now)
+        levels = usage.reached_limits(limits_of(tenant.quotas), used)
+        reached = _with_times(tenant.usage.get("reached", {}), levels, now)
         is_new = reached != tenant.usage.get("reached", {})
         tenant.usage |= {
             "reached": reached,
@@ -117,16 +115,16 @@ def measure(tenant: Tenant) -> dict[str, Any]:
     return tenant.usage
 
 
-def _since(
+def _with_times(
     before: dict[str, Any], levels: dict[Quota, str], now: datetime
 ) -> dict[str, dict[str, str]]:
     """Return the reached limits, each with the time at which it was reached."""
-    found = {}
+    reached = {}
     for quota, level in levels.items():
-        was = before.get(quota.value, {})
-        since = was["since"] if was.get("level") == level else now.isoformat()
-        found[quota.value] = {"level": level, "since": since}
-    return found
+        previous = before.get(quota.value, {})
+        since = previous["since"] if previous.get("level") == level else now.isoformat()
+        reached[quota.value] = {"level": level, "since": since}
+    return reached
 
 
 def _measured_at(tenant: Tenant) -> datetime:

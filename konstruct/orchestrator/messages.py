@@ -14,15 +14,16 @@ from tenants.context import fetch_value
 from tenants.jobs import Lease
 from tenants.locking import poll
 
-# An erasure or a merge of a long conversation locks the window for seconds.
-WINDOW_SECONDS = 60.0
+# How long to wait for the lock of a window. Erasures and merges of long conversations hold it for
+# seconds.
+WINDOW_LOCK_TIMEOUT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
     """A conversation of an agent with a user.
 
-    The agent is the thread's own, to which it is addressed.
+    `agent_id` is the agent that the messages are sent to, also after a handover.
     """
 
     agent_id: UUID
@@ -36,13 +37,13 @@ class Thread:
 
     @property
     def lane(self) -> UUID:
-        """The lane of its replies: one is written at a time."""
+        """The lane of the jobs of its replies: one of them runs at a time."""
         name = _joined(str(self.agent_id), self.user_id, self.thread_id)
         return UUID(bytes=hashlib.sha256(name.encode()).digest()[:16])
 
     @property
-    def named(self) -> dict[str, UUID | str]:
-        """For filters."""
+    def as_filter(self) -> dict[str, UUID | str]:
+        """The fields as keyword arguments of QuerySet.filter."""
         return {"agent_id": self.agent_id, "user_id": self.user_id, "thread_id": self.thread_id}
 
 
@@ -66,7 +67,7 @@ class KonstructMessage:
 
 
 def konstruct_message(row: "Message") -> KonstructMessage:
-    """Return the pipeline's form of a transcript row."""
+    """Return a KonstructMessage from a row of the transcript."""
     return KonstructMessage(
         id=row.id,
         tenant_id=row.tenant_id,
@@ -84,25 +85,25 @@ def konstruct_message(row: "Message") -> KonstructMessage:
 
 
 @contextmanager
-def locked_windows(threads: Iterable[Thread], lease: Lease | None = None) -> Iterator[None]:
+def lock_windows(threads: Iterable[Thread], lease: Lease | None = None) -> Iterator[None]:
     """Run the block in a transaction that locks the windows of the threads' agents and users.
 
     Threads of one user are answered in parallel and share a window. A transaction that writes a
-    turn holds the lock, so that the window has the transcript's order. While it holds the lock, it
-    waits for no other lock.
+    turn holds the lock, so that the window has the order of the transcript. If one of the locks is
+    taken, it releases the others before it tries again.
 
     Args:
-        threads: of the windows.
-        lease: of the worker that writes in the block, if a worker does.
+        threads: the threads. Their agents and users have the windows.
+        lease: the lease of the worker that writes in the block; None: no worker.
 
     Raises:
-        Busy: another transaction holds one of the locks for WINDOW_SECONDS.
+        Busy: another transaction holds one of the locks for WINDOW_LOCK_TIMEOUT_SECONDS.
         LeaseLost: the lease has ended. The block was not run.
     """
     keys = sorted({_window_key(thread) for thread in threads})
     with ExitStack() as stack:
 
-        def take() -> bool:
+        def try_to_lock() -> bool:
             with ExitStack() as attempt:
                 attempt.enter_context(transaction.atomic())
                 if _try_locks(keys) if lease is None else lease.check(keys):
@@ -111,8 +112,8 @@ def locked_windows(threads: Iterable[Thread], lease: Lease | None = None) -> Ite
                 transaction.set_rollback(True)
             return False
 
-        if not poll(take, seconds=WINDOW_SECONDS):
-            raise Busy(f"This conversation is locked for {WINDOW_SECONDS:g} seconds.")
+        if not poll(try_to_lock, seconds=WINDOW_LOCK_TIMEOUT_SECONDS):
+            raise Busy(f"This conversation is locked for {WINDOW_LOCK_TIMEOUT_SECONDS:g} seconds.")
         yield
 
 
@@ -126,8 +127,8 @@ def _window_key(thread: Thread) -> str:
 
 
 def _joined(*ids: str) -> str:
-    # An id may contain any character: its length shows where it ends.
-    return "\x1f".join(f"{len(each)}:{each}" for each in ids)
+    # The lengths make the result unique: an id may contain any character.
+    return "\x1f".join(f"{len(part)}:{part}" for part in ids)
 
 
 if TYPE_CHECKING:

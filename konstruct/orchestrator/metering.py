@@ -1,8 +1,8 @@
 """The meter of language models: calls, tokens and cost by agent and day.
 
-`runner.run_agent` records each call before it is sent, and its outcome afterwards, in one statement
-each: a process that dies leaves a call without an outcome, which is listed as unknown. Days are
-added up in DailyUsage. Prices are those of the settings at the time of the call.
+`runner.run_agent` records each call before it is sent, and its outcome afterwards, with one
+statement each. If the process is killed in between, the outcome is unknown. DailyUsage has the sums
+of days. Prices are those of the settings at the time of the call.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +27,8 @@ from tenants.context import execute
 
 MILLION: Final = 1_000_000
 REPLY: Final = "reply"
-_OF_CALL: Final = ("calls", "failed", "prompt_tokens", "completion_tokens", "cost")
-# The outcome is recorded once, and counted with it.
+_CALL_COUNTS: Final = ("calls", "failed", "prompt_tokens", "completion_tokens", "cost")
+# Records the outcome of a call once, and counts the call with it.
 _RECORD: Final = """
 WITH finished AS (
     UPDATE orchestrator_modelcall
@@ -60,7 +60,7 @@ class Call:
         return cost(self.prompt_tokens, self.completion_tokens)
 
     def count(self, messages: Sequence[Mapping[str, Any]], completion: Completion) -> None:
-        """Set the tokens of an answer: those that the server reports, or an estimate."""
+        """Set the tokens of the answer: those that the server reports, or else an estimate."""
         self.requests = completion.requests
         if completion.usage is None:
             self.prompt_tokens = estimated_tokens(messages)
@@ -88,13 +88,13 @@ def estimated_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
 def record_call(*, agent_id: UUID | None, purpose: str, model: str) -> Iterator[Call]:
     """Record a call of a language model in the block.
 
-    Call it outside of a transaction, so that the record is kept in any case. The block sets the
-    tokens of the answer with `Call.count`. An error in the block is a failed call.
+    Call it outside of a transaction, so that a rollback does not remove the record. The block sets
+    the tokens of the answer with `Call.count`. If it raises, the call has failed.
 
     Args:
-        agent_id: the agent of the call, if there is one.
-        purpose: of the call, such as "extraction".
-        model: name of the language model; empty: the deployment's choice.
+        agent_id: the agent of the call; None: no agent.
+        purpose: the purpose, such as "extraction".
+        model: the name of the language model; "": the default of the deployment.
     """
     row = ModelCall.objects.create(agent_id=agent_id, purpose=purpose, model=model)
     call = Call()
@@ -110,7 +110,7 @@ def record_call(*, agent_id: UUID | None, purpose: str, model: str) -> Iterator[
 
 
 def finish_call(call_id: UUID, outcome: CallOutcome, call: Call, *, cost: Decimal) -> None:
-    """Record the outcome of a call and count it; nothing changes if it has one already."""
+    """Record the outcome of a call and count it. Without effect if it has an outcome already."""
     values = {
         "id": call_id,
         "outcome": outcome.value,
@@ -146,7 +146,7 @@ class Usage:
         return replace(self, **counts)
 
 
-_COUNTS: Final = ("unknown", *_OF_CALL)
+_COUNTS: Final = ("unknown", *_CALL_COUNTS)
 _GROUP: Final = ("day", "agent_id", "purpose", "model")
 
 
@@ -159,27 +159,27 @@ def usage(
 ) -> list[Usage]:
     """Return the current tenant's usage by day, agent, purpose and model, newest day first.
 
-    It reads sums of days, and the calls without an outcome by an index of their own: its time does
-    not grow with calls.
+    It reads sums of days, and calls without an outcome by an index, so that its time does not
+    depend on the number of calls.
 
     Args:
-        since: on the first day (UTC).
-        until: the end; a day of which it is a part counts as a whole.
-        agent_id: of one agent alone.
-        limit: of rows; None: all.
+        since: a time on the first day (UTC).
+        until: the end. The last day is the day (UTC) just before it; None: no end.
+        agent_id: only this agent.
+        limit: the maximum number of rows; None: all.
     """
     last = date.max if until is None else (until - timedelta(microseconds=1)).astimezone(UTC).date()
-    of: dict[str, Any] = {} if agent_id is None else {"agent_id": agent_id}
+    of_agent: dict[str, Any] = {} if agent_id is None else {"agent_id": agent_id}
     days = DailyUsage.objects.filter(
-        day__gte=since.astimezone(UTC).date(), day__lte=last, calls__gt=0, **of
+        day__gte=since.astimezone(UTC).date(), day__lte=last, calls__gt=0, **of_agent
     )
     sums = days.order_by("-day", "agent_id", "purpose", "model").values(*_GROUP)
-    sums = sums.annotate(**{f"sum_{name}": Sum(name) for name in _OF_CALL})
+    sums = sums.annotate(**{f"sum_{name}": Sum(name) for name in _CALL_COUNTS})
     found: dict[tuple[Any, ...], Usage] = {}
     for row in sums[:limit]:
         key = tuple(row[name] for name in _GROUP)
-        found[key] = Usage(*key, **{name: row[f"sum_{name}"] for name in _OF_CALL})
-    for group in unknown_calls(since.astimezone(UTC).date(), last).filter(**of)[:limit]:
+        found[key] = Usage(*key, **{name: row[f"sum_{name}"] for name in _CALL_COUNTS})
+    for group in unknown_calls(since.astimezone(UTC).date(), last).filter(**of_agent)[:limit]:
         key = tuple(group[name] for name in _GROUP)
         before = found.get(key) or Usage(*key)
         number = group["number"]
@@ -202,8 +202,8 @@ def unknown_calls(first: date, last: date) -> QuerySet[ModelCall, dict[str, Any]
     return by_day.values(*_GROUP).annotate(number=Count("id")).order_by("-day", *_GROUP[1:])
 
 
-def summed(rows: Sequence[Usage], by: Literal["day", "agent_id"]) -> dict[Any, Usage]:
-    """Return the counts of usage by day or by agent, in the order of the first row of each."""
+def sum_by(rows: Sequence[Usage], by: Literal["day", "agent_id"]) -> dict[Any, Usage]:
+    """Return the sums of usage by day or by agent, in the order of the rows."""
     sums: dict[Any, Usage] = {}
     for row in rows:
         key = getattr(row, by)

@@ -27,7 +27,7 @@ COLUMNS: Final = (
     *("calls_other", "prompt_tokens", "completion_tokens", "cost", "unknown_calls"),
 )
 # Spreadsheets read cells with these beginnings as formulas.
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 def month_of(text: str) -> date:
@@ -43,7 +43,7 @@ def row_of(tenant: Tenant, first: date) -> dict[str, Any]:
     Memories and storage are those of the last measurement: only the current month has them.
     """
     last = usage.last_of_month(first)
-    by_purpose = usage.by("purpose", first, last)
+    by_purpose = usage.counts_by("purpose", first, last)
     unknown: dict[str, int] = {}
     for group in metering.unknown_calls(first, last):
         unknown[group["purpose"]] = unknown.get(group["purpose"], 0) + group["number"]
@@ -62,7 +62,7 @@ def row_of(tenant: Tenant, first: date) -> dict[str, Any]:
         "replies": total.replies,
         "memories": measured.get("memories"),
         "storage_bytes": measured.get("storage_bytes"),
-        **{f"calls_{each.replace(' ', '_')}": calls.pop(each, 0) for each in PURPOSES},
+        **{f"calls_{purpose.replace(' ', '_')}": calls.pop(purpose, 0) for purpose in PURPOSES},
         "calls_other": sum(calls.values()),
         "prompt_tokens": total.prompt_tokens,
         "completion_tokens": total.completion_tokens,
@@ -72,7 +72,7 @@ def row_of(tenant: Tenant, first: date) -> dict[str, Any]:
 
 
 def rows_of(tenants: Iterable[Tenant], first: date) -> Iterator[dict[str, Any]]:
-    """Yield the rows of tenants; for an unreadable one, only its name and month."""
+    """Yield the rows of tenants. If a tenant's usage cannot be read, its row says "unknown"."""
     for tenant in tenants:
         try:
             with tenant_scope(tenant.pk):
@@ -83,18 +83,20 @@ def rows_of(tenants: Iterable[Tenant], first: date) -> Iterator[dict[str, Any]]:
         yield row
 
 
-class _Line:
+class _Echo:
+    """A file for csv.writer that returns what is written."""
+
     def write(self, text: str) -> str:
         return text
 
 
 def csv_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Yield the lines of the CSV. Cells do not begin like formulas."""
-    writer = csv.DictWriter(_Line(), COLUMNS, restval="")
+    """Yield the lines of the CSV. Cells that spreadsheets would read as formulas are escaped."""
+    writer = csv.DictWriter(_Echo(), COLUMNS, restval="")
     yield writer.writeheader()
     for row in rows:
-        yield writer.writerow({name: _defused(value) for name, value in row.items()})
+        yield writer.writerow({name: _escape_formula(value) for name, value in row.items()})
 
 
-def _defused(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+def _escape_formula(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA_STARTS) else value

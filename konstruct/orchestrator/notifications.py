@@ -1,8 +1,8 @@
-"""Notifications: jobs that check rows of which people may have to be notified.
+"""Notifications: enqueues jobs that check whether people must be notified of a row.
 
 The code that opens an escalation, asks for consent, fails a job or requests an erasure calls
-`notify` in the same transaction. It enqueues a job with the id of that row. The job
-(`konstruct.channels.notifications.looking`) queues the notifications of each recipient, and checks
+`notify` in the same transaction. `notify` enqueues a job with the id of that row. The job
+(`konstruct.channels.notifications.checks`) queues the notifications of each recipient, and checks
 the row again later. A tenant without recipients has no such jobs.
 """
 
@@ -14,7 +14,7 @@ from uuid import UUID
 from tenants.context import fetch_column, required_tenant_id, tenant_connection
 from tenants.traces import traceparent
 
-# Proposed facts are counted after this pause, once for all in it.
+# Proposed facts are counted after this pause, once for all facts that were proposed in it.
 REVIEW_PAUSE: Final = timedelta(minutes=1)
 # The maximum number of open rows of each table for a new or changed recipient.
 MAX_OPEN: Final = 500
@@ -46,9 +46,8 @@ def notify(key: UUID, *, pause: timedelta = timedelta(0)) -> None:
     One statement, which is sent with the next one. Without recipients it has no effect.
 
     Args:
-        key: the id of an escalation, a tool call, an erasure or a job; the tenant's id for the
-        queue of
-            proposed facts.
+        key: the id of an escalation, a tool call, an erasure or a job; or the tenant's id, for
+            proposed facts and quotas.
         pause: time until the check.
     """
     notify_many([key], pause=pause)
@@ -62,7 +61,7 @@ def notify_many(keys: Iterable[UUID], *, pause: timedelta = timedelta(0)) -> Non
         "pause": pause,
         "traceparent": traceparent(),
     }
-    # No worker is woken: most tenants have nothing to send, and the sweep finds it within seconds.
+    # No worker is woken: most checks have no result. The sweep starts them within seconds.
     tenant_connection().queue(_NOTIFY, values)
 
 

@@ -14,8 +14,8 @@ from memory.models import Message, RecallEvent, Role
 from tenants import transaction
 from tenants.audit.access_log import Actor
 
-# A sample is drawn from the newest replies.
-SAMPLED_FROM: Final = 2_000
+# A sample is drawn from this many of the newest replies.
+MAX_SAMPLED: Final = 2_000
 MAX_NOTE_CHARACTERS: Final = 2_000
 
 
@@ -46,14 +46,14 @@ def review_reply(
         reply = replies.only("agent_id", "user_id").first()
         if reply is None:
             raise MessageNotFound(f"No reply of an agent has the id {reply_id}.")
-        given = {"mark": mark, "note": note, "reviewer_name": by.name}
-        of = {"agent_id": reply.agent_id, "user_id": reply.user_id}
+        values = {"mark": mark, "note": note, "reviewer_name": by.name}
+        owner = {"agent_id": reply.agent_id, "user_id": reply.user_id}
         review, is_new = ReplyReview.objects.update_or_create(
             reply=reply,
             reviewer_kind=by.kind,
             reviewer_id=by.id,
-            defaults={**given, "created_at": Now()},
-            create_defaults={**given, **of},
+            defaults={**values, "created_at": Now()},
+            create_defaults={**values, **owner},
         )
     review.refresh_from_db()
     return review, is_new
@@ -66,18 +66,18 @@ def random_reply(
 
     Args:
         reviewer: the person or the API key.
-        agent_id: of one agent alone.
-        channel: of one channel alone.
+        agent_id: only replies of this agent.
+        channel: only replies in this channel.
     """
-    wanted: dict[str, Any] = {"reply__isnull": False}
+    filters: dict[str, Any] = {"reply__isnull": False}
     if agent_id:
-        wanted["agent_id"] = agent_id
+        filters["agent_id"] = agent_id
     if channel:
-        wanted["reply__channel"] = channel
-    newest = RecallEvent.objects.filter(**wanted).order_by("-created_at", "id")
-    ids = set(newest.values_list("reply_id", flat=True)[:SAMPLED_FROM])
+        filters["reply__channel"] = channel
+    newest = RecallEvent.objects.filter(**filters).order_by("-created_at", "id")
+    ids = set(newest.values_list("reply_id", flat=True)[:MAX_SAMPLED])
     marked = ReplyReview.objects.filter(
         reply_id__in=ids, reviewer_kind=reviewer.kind, reviewer_id=reviewer.id
     )
-    left = sorted(ids - set(marked.values_list("reply_id", flat=True)))
-    return random.choice(left) if left else None  # noqa: S311  (no secret)
+    unmarked = sorted(ids - set(marked.values_list("reply_id", flat=True)))
+    return random.choice(unmarked) if unmarked else None  # noqa: S311  (no secret)

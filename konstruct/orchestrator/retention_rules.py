@@ -21,7 +21,7 @@ from tenants.context import fetch_all
 from tenants.exceptions import KonstructError
 from tenants.personal_data import personal_tables
 
-# A rule with this many days keeps conversations for ever.
+# A rule with this many days (a century) removes nothing.
 MAX_DAYS = 36_500
 # A shorter retention takes effect after this time.
 CHANGE_DELAY = timedelta(days=1)
@@ -87,8 +87,8 @@ def set_days(rule: RetentionRule, days: int) -> None:
 
 def cancel_change(rule: RetentionRule) -> bool:
     """Cancel the pending change; return whether there was one."""
-    waiting = RetentionRule.objects.filter(pk=rule.pk, effective_at__isnull=False)
-    return bool(waiting.update(next_days=None, effective_at=None))
+    pending = RetentionRule.objects.filter(pk=rule.pk, effective_at__isnull=False)
+    return bool(pending.update(next_days=None, effective_at=None))
 
 
 def remove_rule(rule: RetentionRule) -> None:
@@ -108,11 +108,11 @@ def remove_rule(rule: RetentionRule) -> None:
         rule.delete()
 
 
-def make_due_changes(now: datetime, *, by: Actor) -> None:
+def apply_due_changes(now: datetime, *, by: Actor) -> None:
     """Apply pending changes that are due, and log them."""
     with transaction.atomic():
         for rule in RetentionRule.objects.select_for_update().filter(effective_at__lte=now):
-            was = row_state(rule)
+            before = row_state(rule)
             rule.days, rule.next_days, rule.effective_at = rule.next_days or rule.days, None, None
             rule.save()
             record_access(
@@ -121,7 +121,7 @@ def make_due_changes(now: datetime, *, by: Actor) -> None:
                 by=by,
                 subject_id=rule.pk,
                 agent_id=rule.agent_id,
-                before=was,
+                before=before,
                 after=row_state(rule),
             )
 
@@ -149,9 +149,7 @@ def _agents_without_rule() -> list[UUID]:
 
 
 def _kinds_of_rows() -> dict[str, tuple[str, str]]:
-    """Return the tables with rows of messages: their column with the message's id, and their
-    name.
-    """
+    """Return the columns with a message's id, and the plural names of the rows, by table."""
     names = {
         model._meta.db_table: str(model._meta.verbose_name_plural) for model in apps.get_models()
     }

@@ -13,7 +13,13 @@ from uuid import UUID
 from django.conf import settings
 
 from konstruct.llm.client import language_model
-from konstruct.llm.completions import Completion, CompletionRequest, OnText, storable, total
+from konstruct.llm.completions import (
+    Completion,
+    CompletionRequest,
+    OnText,
+    make_storable,
+    total_usage,
+)
 from konstruct.llm.exceptions import LLMReplyInvalid
 from konstruct.orchestrator import builder, metering
 from konstruct.orchestrator.builder import limited_options
@@ -52,8 +58,8 @@ class RunOptions:
     """The agent to which the meter counts the calls."""
 
 
-# The keywords of the pipeline's call. A wrapper with the three documented parameters cannot pass
-# keywords on; the function that it calls finds them here.
+# The keywords of the pipeline's call. A replacement of `run_agent` with the three documented
+# parameters cannot pass keywords on; the original function reads them here.
 _options: ContextVar[RunOptions | None] = ContextVar("run_options", default=None)
 
 
@@ -71,7 +77,7 @@ def run_agent(
 ) -> str:
     """Return the agent's answer to the message, by the language model of the settings.
 
-    The meter records the call; the built-in responder is no language model, and is not metered.
+    The meter records the call, except calls of the built-in responder.
 
     Args:
         msg: the message; its `content` is the user's text.
@@ -82,8 +88,8 @@ def run_agent(
         may_call: False demands an answer in words, although there are tools.
         options: further parameters of the request, by OpenAI's names, such as `response_format`.
             They are kept within the agent's limits.
-        on_text: is called with each piece of the text as the language model sends it.
-        on_completion: is called with the whole `Completion`: text, requested tool calls, tokens.
+        on_text: called with each piece of the text as the language model sends it.
+        on_completion: called with the whole `Completion`: text, requested tool calls, tokens.
         timeout: seconds for the answer, at most those of LLM_TIMEOUT.
 
     Returns:
@@ -101,29 +107,29 @@ def run_agent(
         "timeout": timeout,
     }
     given = {name: value for name, value in keywords.items() if value is not None}
-    asked = replace(_options.get() or RunOptions(), **given)  # type: ignore[arg-type]
+    run_options = replace(_options.get() or RunOptions(), **given)  # type: ignore[arg-type]
     if messages is None:
         messages = builder.build(agent, msg.content, [], [], builder.PromptOptions())
     request = CompletionRequest(
         messages,
         model=agent.model,
         tier=agent.model_tier,
-        tools=asked.tools,
-        may_call=asked.may_call,
-        options=limited_options(agent, asked.options),
+        tools=run_options.tools,
+        may_call=run_options.may_call,
+        options=limited_options(agent, run_options.options),
     )
     if settings.LLM_POOL_URL and current_tenant_id() is not None:
         with metering.record_call(
-            agent_id=asked.agent_id,
-            purpose=asked.purpose,
+            agent_id=run_options.agent_id,
+            purpose=run_options.purpose,
             model=agent.model or settings.LLM_MODEL or agent.model_tier,
         ) as call:
-            completion = language_model(asked.timeout).complete(request, asked.on_text)
+            completion = language_model(run_options.timeout).complete(request, run_options.on_text)
             call.count(messages, completion)
     else:
-        completion = language_model(asked.timeout).complete(request, asked.on_text)
-    if asked.on_completion is not None:
-        asked.on_completion(completion)
+        completion = language_model(run_options.timeout).complete(request, run_options.on_text)
+    if run_options.on_completion is not None:
+        run_options.on_completion(completion)
     return completion.text
 
 
@@ -148,18 +154,20 @@ def complete(
     Raises:
         LLMError: there is no usable answer, such as one without text and tool calls.
     """
-    asked = options or RunOptions()
+    options = options or RunOptions()
     completions: list[Completion] = []
     is_replaced = run_agent is not _run_agent
-    on_text = None if is_replaced else asked.on_text
-    token = _options.set(replace(asked, on_text=on_text, on_completion=completions.append))
+    on_text = None if is_replaced else options.on_text
+    token = _options.set(replace(options, on_text=on_text, on_completion=completions.append))
     try:
         returned = run_agent(msg, agent, messages)
     finally:
         _options.reset(token)
-    text = storable(returned).strip() if isinstance(returned, str) else ""
-    fitting = [each for each in completions if each.text == text] or completions
-    requested = fitting[-1].requested if fitting else ()
+    text = make_storable(returned).strip() if isinstance(returned, str) else ""
+    same_text = [completion for completion in completions if completion.text == text]
+    fitting = same_text or completions
+    last = fitting[-1] if fitting else None
+    requested = last.requested if last else ()
     if not text and not requested:
         raise LLMReplyInvalid(
             "The agent gave no text.",
@@ -168,11 +176,11 @@ def complete(
     completion = Completion(
         text,
         requested,
-        total([each.usage for each in completions]),
-        fitting[-1].finish_reason if fitting else "stop",
+        total_usage([completion.usage for completion in completions]),
+        last.finish_reason if last else "stop",
     )
-    if is_replaced and text and asked.on_text is not None:
-        asked.on_text(text)
-    if asked.on_completion is not None:
-        asked.on_completion(completion)
+    if is_replaced and text and options.on_text is not None:
+        options.on_text(text)
+    if options.on_completion is not None:
+        options.on_completion(completion)
     return completion

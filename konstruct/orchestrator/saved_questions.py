@@ -8,7 +8,7 @@ from django.db.models import Max
 
 from konstruct.orchestrator.agents import QUESTIONS
 from konstruct.orchestrator.exceptions import TooManyQuestions
-from konstruct.orchestrator.handoff.detection import phrase_in
+from konstruct.orchestrator.handoff.detection import find_phrase
 from konstruct.orchestrator.models import Agent, AgentVersion, QuestionAnswer, SavedQuestion
 from konstruct.orchestrator.pipeline.dry_run import DryReply, DryThread, dry_run
 from tenants import transaction
@@ -63,9 +63,9 @@ def enqueue_questions(agent_id: UUID) -> None:
 
 
 def ask_questions(agent_id: UUID) -> None:
-    """Ask an agent its saved questions, and store the answers for its version.
+    """Ask an agent its saved questions, and store the answers for its current version.
 
-    Answered questions are asked again. A killed worker leaves the answers so far.
+    An answer replaces the earlier one of the same version. A killed worker may leave some answers.
     """
 
     def ask(lease: Lease) -> None:
@@ -75,7 +75,7 @@ def ask_questions(agent_id: UUID) -> None:
         for question in questions[:MAX_QUESTIONS]:
             _ask(question, agent, version, lease)
         with lease.transaction():
-            # The agent or its questions have changed meanwhile.
+            # It was requeued because the agent or its questions have changed.
             if not QUESTIONS.finish(agent_id, unless_requeued=True):
                 QUESTIONS.requeue(agent_id)
 
@@ -91,7 +91,7 @@ def version_of(agent_id: UUID) -> int:
 def _ask(question: SavedQuestion, agent: Agent, version: int, lease: Lease) -> None:
     reply = dry_run(DryThread(), question.content, agent, user_id=question.user_id, purpose=PURPOSE)
     exchange = reply.exchange
-    missing = [phrase for phrase in question.expected if not phrase_in(exchange.reply, [phrase])]
+    missing = [phrase for phrase in question.expected if not find_phrase(exchange.reply, [phrase])]
     message_ids, source_count = _sources(reply)
     with lease.transaction():
         # The question may have been deleted, or its person erased.
@@ -119,11 +119,11 @@ def _sources(reply: DryReply) -> tuple[list[UUID], int]:
     if reply.prompt is None:
         return [], 0
     gathered = reply.prompt.gathered
-    recalled = {hit.message_id for hit in gathered.recalled.hits}
-    of_facts = {each for fact in gathered.facts for each in fact.message_ids}
-    turns = {
-        UUID(turn["message_id"]) for turn in gathered.session_messages if turn.get("message_id")
-    }
-    return sorted(recalled | set(map(UUID, map(str, of_facts))) | turns), len(recalled) + len(
-        gathered.facts
-    )
+    recalled_ids = {hit.message_id for hit in gathered.recalled.hits}
+    message_ids = set(recalled_ids)
+    for fact in gathered.facts:
+        message_ids.update(UUID(str(message_id)) for message_id in fact.message_ids)
+    for turn in gathered.session_messages:
+        if turn.get("message_id"):
+            message_ids.add(UUID(turn["message_id"]))
+    return sorted(message_ids), len(recalled_ids) + len(gathered.facts)

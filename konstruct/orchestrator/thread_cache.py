@@ -1,10 +1,9 @@
-"""Copies in the cache of rows about threads, which every message needs.
+"""A read-through cache of rows about threads, which every message needs.
 
-The table is the source. A reader claims the key, reads the table, and writes a copy if it still has
-the claim; a change of the table removes the claim. A writer marks the key before the commit and
-removes it afterwards; in between, and if it is killed in between, all readers read the table. The
-mark does not contain the change, so that it is correct after a rollback too. A lost cache, or one
-that is down, costs a query.
+A reader that finds no value claims the key, reads the table, and writes the value if the key still
+has its claim. A writer replaces the key by a marker before its commit, which removes all claims,
+and deletes the key afterwards. While the marker exists, also after a writer was killed, readers
+read the table. If the cache is down or empty, a read costs a query.
 """
 
 import json
@@ -20,14 +19,14 @@ from tenants import transaction
 
 logger = logging.getLogger(__name__)
 
-# The lifetime of a copy: the longest time that a change may be missed while the cache is down.
-COPY_SECONDS = 60
-# Longer than any transaction that changes the table, and than reading it.
+# The lifetime of a value: the longest time that a change may be missed while the cache is down.
+TTL_SECONDS = 60
+# Lifetime of a claim or a marker: longer than any transaction that changes or reads the table.
 CLAIM_SECONDS = 30
-CHANGING = b"changing"
+CHANGING_MARKER = b"changing"
 
-# By the numbers of scopes (memory/scopes.py), which name no user.
-Copy = dict[str, str]
+# Values by the number of a scope (memory/scopes.py), which does not contain the user's id.
+CachedRows = dict[str, str]
 
 _FILL = """
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
@@ -36,36 +35,36 @@ return 1
 """
 
 
-def read_through(key: str, read_table: Callable[[], Copy]) -> Copy:
-    """Return the rows of the table, from the copy if there is one."""
+def read_through(key: str, read_table: Callable[[], CachedRows]) -> CachedRows:
+    """Return the rows of the table, from the cache if it has them."""
     try:
         client = get_redis_connection("default")
-        held = client.get(key)
-        if held is not None and held[:1] == b"{":
-            copy: Copy = json.loads(held)
-            return copy
+        value = client.get(key)
+        if value is not None and value[:1] == b"{":
+            cached: CachedRows = json.loads(value)
+            return cached
         claim = f"claim {uuid4()}"
-        is_ours = held is None and client.set(key, claim, nx=True, ex=CLAIM_SECONDS)
-        found = read_table()
-        if is_ours:
+        has_claim = value is None and client.set(key, claim, nx=True, ex=CLAIM_SECONDS)
+        rows = read_table()
+        if has_claim:
             fill = client.register_script(_FILL)
-            fill(keys=[key], args=[claim, json.dumps(found), COPY_SECONDS])
+            fill(keys=[key], args=[claim, json.dumps(rows), TTL_SECONDS])
     except RedisError as error:
         logger.warning("%s is read from its table: %s", key, error)
         return read_table()
-    return found
+    return rows
 
 
-def changing(key: str) -> None:
-    """Invalidate the copy until the transaction ends. Call it before the change."""
+def invalidate(key: str) -> None:
+    """Invalidate the cached rows until the transaction ends. Call it before the change."""
     try:
-        get_redis_connection("default").set(key, CHANGING, ex=CLAIM_SECONDS)
+        get_redis_connection("default").set(key, CHANGING_MARKER, ex=CLAIM_SECONDS)
     except RedisError as error:
         logger.warning("%s could not be marked as changing: %s", key, error)
-    transaction.on_commit(partial(_forget, key))
+    transaction.on_commit(partial(_delete, key))
 
 
-def _forget(key: str) -> None:
+def _delete(key: str) -> None:
     try:
         get_redis_connection("default").delete(key)
     except RedisError as error:

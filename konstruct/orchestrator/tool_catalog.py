@@ -109,7 +109,7 @@ class RememberFact:
 TOOLS: Final[dict[str, Tool]] = {tool.name: tool for tool in (RememberFact(),)}
 
 
-def refuse_unknown_tools(names: Iterable[str]) -> None:
+def validate_tool_names(names: Iterable[str]) -> None:
     """Raise ValidationError for an unknown tool."""
     unknown = [name for name in names if name not in TOOLS]
     if unknown:
@@ -118,7 +118,7 @@ def refuse_unknown_tools(names: Iterable[str]) -> None:
         )
 
 
-def described(names: Iterable[str]) -> list[dict[str, Any]]:
+def tool_descriptions(names: Iterable[str]) -> list[dict[str, Any]]:
     """Return the descriptions of these tools for a language model, in OpenAI's format."""
     return [
         {

@@ -1,8 +1,8 @@
-"""A tenant's usage: its counts by day, and the check of quotas before a request is accepted.
+"""A tenant's usage: counts by day, and checks of quotas before requests are accepted.
 
-Counts are added in the transaction of the counted rows, and read as a sum of days. Storage and
-memories are measured at intervals (`konstruct.orchestrator.measuring`); memories since the last
-measurement are added to it.
+Counts are added in the transaction of the counted rows, and read as sums of days. Storage and
+memories are measured at intervals (`konstruct.orchestrator.measuring`). Memories that were stored
+since the last measurement are added to its result.
 """
 
 import math
@@ -27,7 +27,7 @@ REFUSALS: Final = counter(
     "Requests that were refused because the tenant has reached a hard limit.",
     quota=tuple(quota.value for quota in Quota),
 )
-# Maximum number of rows of a day and purpose, so that concurrent transactions seldom wait.
+# Maximum number of rows of a day and purpose. Concurrent transactions that add to one row wait.
 SLOTS: Final = 16
 COUNTS: Final = (
     *("messages", "replies", "memories", "calls", "failed", "prompt_tokens", "completion_tokens"),
@@ -54,17 +54,17 @@ SELECT coalesce(sum(messages) FILTER (WHERE day >= %(month)s), 0)::bigint,
 FROM orchestrator_dailyusage WHERE day >= least(%(month)s, %(measured)s)
 """
 _LOCK: Final = "SELECT public.wait_for_tenant_lock('konstruct.quotas')"
-# Requests with at most this much room left wait for each other, so that they fill it exactly. With
-# more room no request waits, and this many concurrent requests do not exceed the limit.
-MAX_LOCKED_ROOM: Final = 100
-# The quotas of an accepted message: it needs a place in memory, and tokens for its reply.
-OF_MESSAGES: Final = (
+# If less than this is left of a limit, requests take a lock, so that they cannot exceed it. With
+# more left, this many concurrent requests cannot exceed it without a lock.
+MIN_UNLOCKED_ROOM: Final = 100
+# Quotas of an accepted message: it is stored in memory, and its reply needs tokens.
+MESSAGE_QUOTAS: Final = (
     *(Quota.MESSAGES, Quota.TOKENS, Quota.COST, Quota.MEMORIES, Quota.STORAGE),
 )  # fmt: skip
 # Columns of _SUMS.
-_SUMMED: Final = (Quota.MESSAGES, Quota.TOKENS, Quota.COST, Quota.MEMORIES)
-OF_MODEL_CALLS: Final = (Quota.TOKENS, Quota.COST)
-OF_MEMORIES: Final = (Quota.MEMORIES, Quota.STORAGE)
+_SUMMED_QUOTAS: Final = (Quota.MESSAGES, Quota.TOKENS, Quota.COST, Quota.MEMORIES)
+MODEL_CALL_QUOTAS: Final = (Quota.TOKENS, Quota.COST)
+MEMORY_QUOTAS: Final = (Quota.MEMORIES, Quota.STORAGE)
 
 
 @dataclass(slots=True)
@@ -94,8 +94,8 @@ class Counts:
 def count(*, messages: int = 0, replies: int = 0, memories: int = 0) -> None:
     """Add to the current tenant's counts of today, in the transaction of the counted rows.
 
-    It is sent with the next statement or with the COMMIT: it costs no round trip. Call it last in
-    the transaction, because other transactions of the same slot wait for its end.
+    The statement is sent with the next one or with the COMMIT, without a round trip of its own.
+    Call it last in the transaction, because other transactions of the same slot wait for its end.
     """
     values = {"messages": messages, "replies": replies, "memories": memories}
     tenant_connection().queue(_COUNT, values)
@@ -105,22 +105,21 @@ def admit_memories(number: int) -> None:
     """Count memories that will be stored, in the same transaction.
 
     Raises:
-        QuotaExceeded: there is no room for them.
+        QuotaExceeded: a hard limit would be exceeded.
     """
-    require_room(OF_MEMORIES, memories=number)
+    require_room(MEMORY_QUOTAS, memories=number)
     count(memories=number)
 
 
 def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
-    """Raise if a hard limit of the current tenant leaves no room.
+    """Raise QuotaExceeded if a hard limit of the current tenant is reached.
 
-    The limits are on the row with which the request is served, otherwise one statement reads them.
-    With a hard limit of these quotas there is one more statement. In a transaction within
-    MAX_LOCKED_ROOM of the limit of messages or memories, requests wait for the commit of the one
-    before.
+    It takes a statement to read the limits, unless the request has loaded the tenant's row, and one
+    to read the usage, if there is a hard limit. If less than MIN_UNLOCKED_ROOM messages or memories
+    are left, it locks the quotas until the end of the transaction.
 
     Args:
-        quotas: the quotas to check, except API keys, which their module counts.
+        quotas: the quotas to check. API keys are checked by konstruct.api.auth.keys.
         memories: the number of memories to be stored.
 
     Raises:
@@ -133,7 +132,7 @@ def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
     if not hard:
         return
     added = {Quota.MESSAGES: 1, Quota.MEMORIES: memories}
-    if _least_room(tenant, hard, added) < MAX_LOCKED_ROOM and tenant_connection().in_atomic_block:
+    if _least_room(tenant, hard, added) < MIN_UNLOCKED_ROOM and tenant_connection().in_atomic_block:
         lock_quotas()
         _least_room(tenant, hard, added)
 
@@ -141,7 +140,7 @@ def require_room(quotas: Iterable[Quota], *, memories: int = 1) -> None:
 def _least_room(
     tenant: Tenant, hard: Mapping[Quota, Decimal], added: Mapping[Quota, int]
 ) -> Decimal | float:
-    """Return the least remaining room of the limits; raise if there is none."""
+    """Return the least number that is left of a limit. Raises QuotaExceeded."""
     used, room = usage_of(tenant, hard), [math.inf]
     for quota, limit in hard.items():
         found = used[quota]
@@ -149,19 +148,19 @@ def _least_room(
             continue
         after = found + added.get(quota, 0)
         if after > limit or (quota not in added and found >= limit):
-            raise refused(QuotaExceeded(quota, limit=limit, used=found))
+            raise count_refusal(QuotaExceeded(quota, limit=limit, used=found))
         if quota in added:
             room.append(float(limit - after))
     return min(room)
 
 
 def lock_quotas() -> None:
-    """Lock the tenant's quotas: transactions that add near a limit run one after the other."""
+    """Lock the tenant's quotas until the transaction ends."""
     execute(_LOCK)
 
 
-def refused(error: QuotaExceeded) -> QuotaExceeded:
-    """Count a refusal, and return the error."""
+def count_refusal(error: QuotaExceeded) -> QuotaExceeded:
+    """Count a refused request in the metric, and return the error."""
     REFUSALS.of(quota=error.quota.value).inc()
     return error
 
@@ -197,7 +196,7 @@ def usage_of(tenant: Tenant, quotas: Iterable[Quota]) -> dict[Quota, Decimal | i
         is_measured = "memories" in measured
         since = date.fromisoformat(measured["counted_since"]) if is_measured else date.min
         found = fetch_row(_SUMS, {"month": first_of_month(), "measured": since})
-        used |= dict(zip(_SUMMED, found, strict=True))
+        used |= dict(zip(_SUMMED_QUOTAS, found, strict=True))
         if is_measured:
             # The measured number, plus the rows since then.
             used[Quota.MEMORIES] = found[-1] + measured["memories"] - measured["counted"]
@@ -214,8 +213,8 @@ def last_of_month(first: date) -> date:
     return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
 
 
-def by(column: str, first: date, last: date | None = None) -> dict[Any, Counts]:
-    """Return the counts by "day" or "purpose", in their order."""
+def counts_by(column: str, first: date, last: date | None = None) -> dict[Any, Counts]:
+    """Return the counts of some days by "day" or "purpose", in the order of this column."""
     sums = {f"total_{name}": Sum(name) for name in COUNTS}
     rows: QuerySet[Any] = (
         _between(first, last).order_by().values(column).annotate(**sums).order_by(column)
@@ -234,7 +233,7 @@ def _between(first: date, last: date | None) -> QuerySet[DailyUsage]:
     return rows if last is None else rows.filter(day__lte=last)
 
 
-def reached(limits: Mapping[Quota, Limit], used: Mapping[Quota, Any]) -> dict[Quota, str]:
-    """Return the limit that each quota has reached, "soft" or "hard"; others are missing."""
+def reached_limits(limits: Mapping[Quota, Limit], used: Mapping[Quota, Any]) -> dict[Quota, str]:
+    """Return "soft" or "hard" for each quota that has reached a limit."""
     levels = {quota: limit.level(used.get(quota)) for quota, limit in limits.items()}
     return {quota: level for quota, level in levels.items() if level}

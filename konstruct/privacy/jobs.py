@@ -1,4 +1,4 @@
-"""Jobs that only the owner's role may do, claimed by turns between tenants."""
+"""Jobs of the owner's worker, which need the owner's role. Tenants take turns."""
 
 import logging
 from collections.abc import Callable
@@ -26,27 +26,27 @@ from tenants.exceptions import reason_of
 
 logger = logging.getLogger(__name__)
 
-# How often a merge looks for late messages under the old id, until it is done.
-MERGE_EVERY = timedelta(seconds=10)
-RETAIN_EVERY = timedelta(hours=1)
+# How often a merge is repeated for late messages under the old id, until it is finished.
+MERGE_INTERVAL = timedelta(seconds=10)
+RETENTION_INTERVAL = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class OwnerJob:
-    """The function of a kind of job in the owner's worker."""
+    """A kind of job in the owner's worker, with its function."""
 
     kind: jobs.JobKind
     carry_out: Callable[[UUID], timedelta | None]
-    """Does the job with this key, in its tenant. Returns the pause until it is done again, or None
-    if it is finished."""
+    """Runs the job with this key, in its tenant. Returns None if it is finished, or else the time
+    until it runs again."""
     requests: type[Model] | None = None
-    """The rows that people see, with `last_error`; their keys are those of the jobs."""
+    """The model of the requests, with `last_error`. The key of a job is the id of a request."""
 
-    def do_all(self) -> int:
-        """Do all due jobs of all tenants, by turns; return the number of finished ones."""
-        return sum(map(self._do, jobs.claim_of_all_servers(self.kind)))
+    def run_due(self) -> int:
+        """Run all due jobs of all tenants, by turns; return the number of finished ones."""
+        return sum(map(self._run_claimed, jobs.claim_of_all_servers(self.kind)))
 
-    def _do(self, claimed: jobs.Claim) -> bool:
+    def _run_claimed(self, claimed: jobs.Claim) -> bool:
         key = claimed.key
         try:
             with (
@@ -64,7 +64,7 @@ class OwnerJob:
                 try:
                     pause = self.carry_out(key)
                 except ErasureInProgress:
-                    return False  # another process does it; the job is claimed again
+                    return False  # another process runs it; the job is claimed again later
                 except Exception as error:
                     if not connection.is_usable():
                         raise
@@ -98,12 +98,12 @@ def _erase_messages(key: UUID) -> None:
 
 def _merge(key: UUID) -> timedelta | None:
     merge = HistoryMerge.objects.open().filter(pk=key).first()
-    return None if merge is None or history_merge.carry_out(merge) else MERGE_EVERY
+    return None if merge is None or history_merge.carry_out(merge) else MERGE_INTERVAL
 
 
 def _retain(key: UUID) -> timedelta | None:
     apply_rules()
-    return RETAIN_EVERY if RetentionRule.objects.exists() else None
+    return RETENTION_INTERVAL if RetentionRule.objects.exists() else None
 
 
 ERASE: Final = OwnerJob(ERASURES, _erase, ErasureRequest)

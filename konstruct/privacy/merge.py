@@ -1,8 +1,8 @@
-"""Moves one user's history to another's id after the two are linked. Runs as the owner.
+"""Moves the history of a user to another user after the two are linked. Runs as the owner.
 
-It can be killed at any point and run again: moved rows stay moved. A worker that answers a message
-of either user waits for one batch at most; one that began under the old id finds the new one when
-it writes the reply (pipeline.conclude). Tables declare how they move: see `tenants.personal_data`.
+It can be killed at any point and run again. A worker that answers a message of either user waits
+for one batch at most. If the message is moved while the worker writes its reply, it is answered
+again (pipeline.write.record_draft). Tables declare how their rows move: `tenants.personal_data`.
 """
 
 import logging
@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from django_redis import get_redis_connection
 
 from konstruct.orchestrator import thread_cache
-from konstruct.orchestrator.messages import Thread, locked_windows
+from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.orchestrator.models import Escalation, HistoryMerge, ToolCall
 from konstruct.privacy.erasure.rows import LOCK_EMBEDDING
 from memory.conversations import short_term, thread_window, window_store
@@ -37,11 +37,12 @@ from tenants.redis_keys import (
 
 logger = logging.getLogger(__name__)
 
-# Questions that are moved in one transaction, with their replies.
+# The number of messages, with their replies, that are moved in one transaction.
 BATCH: Final = 500
-# A message may be accepted under the old id just after the link: merging continues for this time.
-ACCEPT_WINDOW: Final = timedelta(seconds=60)
-MOVING: Final = Actor(ActorKind.OPERATOR, "moving", "moving")
+# A request that began before the link may store a message under the old id: the merge is repeated
+# for this time.
+MIN_AGE: Final = timedelta(seconds=60)
+MERGE_ACTOR: Final = Actor(ActorKind.OPERATOR, "moving", "moving")
 
 # Questions and their replies move together.
 _NEXT: Final = """
@@ -56,11 +57,12 @@ _NEXT: Final = """
 """
 
 
-def carry_out(move: HistoryMerge, *, looked_for: timedelta | None = None) -> bool:
+def carry_out(move: HistoryMerge, *, min_age: timedelta | None = None) -> bool:
     """Move all current rows, in the current tenant.
 
     Args:
-        looked_for: age of the merge at which it is finished; ACCEPT_WINDOW if None.
+        move: the merge.
+        min_age: the age from which the merge can be finished; None: MIN_AGE.
 
     Returns:
         Whether it is finished: no further row can get the old id.
@@ -72,12 +74,12 @@ def carry_out(move: HistoryMerge, *, looked_for: timedelta | None = None) -> boo
             # Ends: each batch moves messages from the old id, which gets no further ones.
             while _move_messages(move, agent_id):
                 pass
-            _move_of_agent(move, agent_id)
-        _move_of_user(move)
-        _shorten_windows(move)
-        age = ACCEPT_WINDOW if looked_for is None else looked_for
-        past = HistoryMerge.objects.open().filter(pk=move.pk, created_at__lte=Now() - age)
-        return bool(past.update(done_at=Now(), last_error=""))
+            _move_rows_of_agent(move, agent_id)
+        _move_rows_of_user(move)
+        _rebuild_windows(move)
+        age = MIN_AGE if min_age is None else min_age
+        old_enough = HistoryMerge.objects.open().filter(pk=move.pk, created_at__lte=Now() - age)
+        return bool(old_enough.update(done_at=Now(), last_error=""))
 
 
 # --- Rows -----------------------------------------------------------------------------------------
@@ -94,10 +96,10 @@ def _agents(move: HistoryMerge) -> list[UUID]:
 
 
 def _move_messages(move: HistoryMerge, agent_id: UUID) -> bool:
-    """Move the next messages of one agent; False if there are none."""
+    """Move the next messages of one agent; return False if there are none."""
     parameters = _parameters(move, agent_id)
-    with _windows(move, agent_id):
-        if not _still_wanted(move):
+    with _lock_windows(move, agent_id):
+        if not _lock_if_current(move):
             return False
         batch = fetch_all(_NEXT, {**parameters, "limit": BATCH})
         if not batch:
@@ -105,27 +107,29 @@ def _move_messages(move: HistoryMerge, agent_id: UUID) -> bool:
         ids, numbers = (list(column) for column in zip(*batch, strict=True))
         execute(LOCK_EMBEDDING, {"ids": ids})
         _mark_threads(move)
-        _do(move, _for_messages, {**parameters, "ids": ids, "numbers": numbers})
+        _run_statements(move, _for_messages, {**parameters, "ids": ids, "numbers": numbers})
     return True
 
 
-def _move_of_agent(move: HistoryMerge, agent_id: UUID) -> None:
-    with _windows(move, agent_id):
-        if _still_wanted(move):
-            _do(move, _for_agent, _parameters(move, agent_id))
+def _move_rows_of_agent(move: HistoryMerge, agent_id: UUID) -> None:
+    with _lock_windows(move, agent_id):
+        if _lock_if_current(move):
+            _run_statements(move, _for_agent, _parameters(move, agent_id))
 
 
-def _move_of_user(move: HistoryMerge) -> None:
+def _move_rows_of_user(move: HistoryMerge) -> None:
     with transaction.atomic():
-        if not _still_wanted(move):
+        if not _lock_if_current(move):
             return
         _mark_threads(move)
-        moved = _do(move, _for_user, {"from": move.from_user, "to": move.user_id, "by": str(move)})
+        moved = _run_statements(
+            move, _for_user, {"from": move.from_user, "to": move.user_id, "by": str(move)}
+        )
         if moved:
             record_access(
                 Action.LINK,
                 "earlier messages",
-                by=MOVING,
+                by=MERGE_ACTOR,
                 subject_id=move.pk,
                 user_id=move.user_id,
                 was=move.from_user,
@@ -149,12 +153,12 @@ def _for_user(table: str, of: PersonalData) -> Iterable[str]:
     yield from of.merge.for_user
 
 
-def _do(
+def _run_statements(
     move: HistoryMerge,
     statements_of: Callable[[str, PersonalData], Iterable[str]],
     parameters: dict[str, Any],
 ) -> Counter[str]:
-    """Run the statements of all tables, and count the rows that moved, by table."""
+    """Run the statements of all tables; store and return the numbers of moved rows by table."""
     moved: Counter[str] = Counter()
     with connection.cursor() as cursor:
         for table, of in personal_tables().items():
@@ -179,8 +183,8 @@ def _parameters(move: HistoryMerge, agent_id: UUID) -> dict[str, Any]:
     }
 
 
-def _still_wanted(move: HistoryMerge) -> bool:
-    """Lock the merge until the transaction ends, and return whether the link is still the same."""
+def _lock_if_current(move: HistoryMerge) -> bool:
+    """Lock the merge until the transaction ends; return False if it was cancelled or changed."""
     locked = HistoryMerge.objects.select_for_update().open().filter(pk=move.pk).first()
     return locked is not None and locked.user_id == move.user_id
 
@@ -194,15 +198,15 @@ def _mark_threads(move: HistoryMerge) -> None:
     for model, key in ((Escalation, escalation_status_key), (ToolCall, pending_tool_confirm_key)):
         threads = model._default_manager.filter(user_id=move.from_user)
         for thread_id in threads.values_list("thread_id", flat=True).order_by().distinct():
-            thread_cache.changing(key(tenant_id, thread_id))
+            thread_cache.invalidate(key(tenant_id, thread_id))
 
 
-def _shorten_windows(move: HistoryMerge) -> None:
+def _rebuild_windows(move: HistoryMerge) -> None:
     """Rebuild the cached windows of both users from the transcript."""
     tenant_id, client = required_tenant_id(), get_redis_connection("default")
     agents = Message.objects.filter(user_id=move.user_id).values_list("agent_id", flat=True)
     for agent_id in list(agents.order_by().distinct()):
-        with _windows(move, agent_id):
+        with _lock_windows(move, agent_id):
             if not Message.objects.filter(agent_id=agent_id, user_id=move.from_user).exists():
                 client.unlink(memory_short_key(tenant_id, agent_id, move.from_user))
             key = memory_short_key(tenant_id, agent_id, move.user_id)
@@ -214,6 +218,6 @@ def _shorten_windows(move: HistoryMerge) -> None:
 # --- Locks ----------------------------------------------------------------------------------------
 
 
-def _windows(move: HistoryMerge, agent_id: UUID) -> AbstractContextManager[None]:
+def _lock_windows(move: HistoryMerge, agent_id: UUID) -> AbstractContextManager[None]:
     """Lock the windows of both users in a transaction, so that no reply is written meanwhile."""
-    return locked_windows([Thread(agent_id, user, "") for user in (move.from_user, move.user_id)])
+    return lock_windows([Thread(agent_id, user, "") for user in (move.from_user, move.user_id)])

@@ -1,7 +1,6 @@
-"""Removes conversations that are older than a retention rule allows; without a rule, nothing.
+"""Removes conversations that are older than the retention rules allow.
 
-A rule that people shorten takes effect after a day, and can be cancelled until then.
-Facts expire by themselves (`expires_at`), and sessions of graphs stay until they are cleared.
+Facts expire by their own dates (`expires_at`). Sessions of graphs stay until they are cleared.
 """
 
 import logging
@@ -14,9 +13,9 @@ from uuid import UUID
 from django.utils import timezone
 from django_redis import get_redis_connection
 
-from konstruct.consistency.indexing import forget_words
-from konstruct.orchestrator.retention_rules import make_due_changes
-from konstruct.privacy.erasure.messages import shorten_window
+from konstruct.consistency.indexing import remove_from_word_index
+from konstruct.orchestrator.retention_rules import apply_due_changes
+from konstruct.privacy.erasure.messages import rebuild_cached_window
 from konstruct.privacy.erasure.rows import delete_messages, delete_rows_of_messages
 from memory.conversations import thread_window
 from memory.models import Message
@@ -31,13 +30,13 @@ from tenants.redis_keys import memory_short_key
 logger = logging.getLogger(__name__)
 
 BATCH = 1000
-# Before every message.
-_FIRST: tuple[datetime, int] = (datetime.min.replace(tzinfo=UTC), 0)
-RETENTION = Actor(ActorKind.OPERATOR, "retention", "retention")
+# The position before the first message: a time and a number.
+_BEFORE_FIRST: tuple[datetime, int] = (datetime.min.replace(tzinfo=UTC), 0)
+RETENTION_ACTOR = Actor(ActorKind.OPERATOR, "retention", "retention")
 
-# A message and its reply are removed together, and a message without its reply stays. In the order
-# of the index on agent and time, from the end of the last batch: nothing is sorted or read twice.
-_OLD = """
+# A message and its reply are removed together. A message that waits for its reply stays. The order
+# is that of the index on agent and time, so that Postgres sorts nothing and reads no row twice.
+_OLD_MESSAGES = """
 WITH asked AS (
     SELECT message.id, message.number, message.user_id, message.created_at, reply.id AS reply_id,
            reply.number AS reply_number, reply.user_id AS reply_user
@@ -59,7 +58,7 @@ SELECT reply_id, reply_number, reply_user, created_at, number FROM asked WHERE r
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedRows:
     """The numbers of removed rows of one agent's conversations."""
 
     agent_id: UUID
@@ -68,10 +67,10 @@ class Removed:
     users: int
 
 
-def apply_rules() -> list[Removed]:
+def apply_rules() -> list[RemovedRows]:
     """Apply the rules of the current tenant, after due changes have taken effect."""
     now = timezone.now()
-    make_due_changes(now, by=RETENTION)
+    apply_due_changes(now, by=RETENTION_ACTOR)
     return [
         removed
         for agent_id, days in _days_by_agent().items()
@@ -88,24 +87,23 @@ def _days_by_agent() -> dict[UUID, int]:
     return {**dict.fromkeys(agents, rules[None]), **of_one}
 
 
-def _remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
-    if fetch_row(_OLD, _values(agent_id, before, _FIRST, limit=1)) is not None:
-        # Before the rows: the line names agent and time only, as long as the rule exists. If the
-        # journal cannot be written, the rows wait.
+def _remove_before(agent_id: UUID, days: int, before: datetime) -> RemovedRows:
+    if fetch_row(_OLD_MESSAGES, _values(agent_id, before, _BEFORE_FIRST, limit=1)) is not None:
+        # Before the rows are removed: if the journal cannot be written, they stay.
         journal.append(
             required_tenant_id(), "retention", agent=str(agent_id), before=before.isoformat()
         )
     return remove_before(agent_id, days, before)
 
 
-def remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
-    """Remove an agent's conversations before a time, without a line in the journal."""
+def remove_before(agent_id: UUID, days: int, before: datetime) -> RemovedRows:
+    """Remove the conversations of an agent before a time, without writing the journal."""
     messages, users = 0, set[str]()
     for batch in _batches(agent_id, days, before):
         messages += len(batch)
         of_batch = {user_id for _, _, user_id in batch}
         for user_id in sorted(of_batch):
-            shorten_window(agent_id, user_id)
+            rebuild_cached_window(agent_id, user_id)
         thread_window.forget_all_threads(required_tenant_id())
         users |= of_batch
     with transaction.atomic():
@@ -116,20 +114,20 @@ def remove_before(agent_id: UUID, days: int, before: datetime) -> Removed:
                     f"DELETE FROM {table} AS kept WHERE {of.agent} = %(agent)s AND {of.retention}",
                     values,
                 )
-    return Removed(agent_id, days, messages, len(users))
+    return RemovedRows(agent_id, days, messages, len(users))
 
 
 def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple[UUID, int, str]]]:
     """Remove messages with their replies, a batch in each transaction; yield the batches.
 
-    A batch is logged in its transaction, and windows leave the cache before the commit: a killed
-    worker leaves neither unlogged removals nor windows with removed turns.
+    The transaction also writes the access log. Windows are removed from the cache before the
+    commit, so that a killed worker leaves no window with removed turns.
     """
-    after = _FIRST
+    after = _BEFORE_FIRST
     # Ends: each batch begins after the last one, and none is newer than `before`.
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(_OLD, _values(agent_id, before, after, limit=BATCH))
+            cursor.execute(_OLD_MESSAGES, _values(agent_id, before, after, limit=BATCH))
             found = cursor.fetchall()
             if not found:
                 return
@@ -137,13 +135,13 @@ def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple
             after = max((created_at, number) for *_, created_at, number in found)
             ids, numbers, users = (list(column) for column in zip(*batch, strict=True))
             scopes = [scope_number(agent_id, user_id) for user_id in set(users)]
-            delete_rows_of_messages(cursor, ids, _not_counted)
-            forget_words(numbers, scopes=scopes)
-            delete_messages(cursor, ids, _not_counted)
+            delete_rows_of_messages(cursor, ids, _ignore_count)
+            remove_from_word_index(numbers, scopes=scopes)
+            delete_messages(cursor, ids, _ignore_count)
             record_access(
                 Action.DELETE,
                 "messages past their time",
-                by=RETENTION,
+                by=RETENTION_ACTOR,
                 agent_id=agent_id,
                 days=days,
                 said_before=before.isoformat(timespec="seconds"),
@@ -160,7 +158,7 @@ def _batches(agent_id: UUID, days: int, before: datetime) -> Iterator[list[tuple
 def _values(
     agent_id: UUID, before: datetime, after: tuple[datetime, int], *, limit: int
 ) -> dict[str, Any]:
-    """Return the parameters of _OLD."""
+    """Return the parameters of _OLD_MESSAGES."""
     return {
         "agent": agent_id,
         "before": before,
@@ -170,5 +168,5 @@ def _values(
     }
 
 
-def _not_counted(table: str, keys: object, count: int, done: str) -> None:
-    """Do nothing: retention gives no receipt."""
+def _ignore_count(table: str, keys: object, count: int, done: str) -> None:
+    """Do nothing: retention has no receipt."""

@@ -25,7 +25,7 @@ from django.http import HttpRequest, HttpResponse
 
 from konstruct.api.auth.authentication import is_valid
 from konstruct.api.auth.keys import bearer_key, parse_key
-from konstruct.channels.slack.web_api import NotSigned, signed_body
+from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
 from konstruct.web.pool import Overloaded, Share
 from tenants.exceptions import KonstructError
 from tenants.http.client_address import address_of, throttled_address
@@ -177,8 +177,8 @@ def is_from_slack(request: ASGIRequest) -> bool:
     if "X-Slack-Signature" not in request.headers:
         return False
     try:
-        signed_body(request)
-    except NotSigned:
+        verified_body(request)
+    except SignatureInvalid:
         return False
     return True
 

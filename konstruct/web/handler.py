@@ -31,7 +31,7 @@ from konstruct.api.health import ready
 from konstruct.api.http.problems import Problem
 from konstruct.heartbeats import INTERVAL_SECONDS, WEB, write_heartbeat
 from konstruct.logs import fields
-from konstruct.orchestrator.replies.status import settled_among
+from konstruct.orchestrator.replies.status import settled_messages
 from konstruct.web.callers import Callers, TooManyUnverified
 from konstruct.web.pool import Overloaded, Pool, Share
 from konstruct.web.replies import Texts, Waiters, stream_reply
@@ -342,7 +342,7 @@ class Handler(BaseHandler):
     ) -> Collection[UUID]:
         def settled() -> Collection[UUID]:
             with tenant_scope(tenant_id, pinned=True):
-                return settled_among(list(message_ids))
+                return settled_messages(list(message_ids))
 
         return await self._in_thread(WAITERS, settled)
 

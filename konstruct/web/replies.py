@@ -19,13 +19,13 @@ from redis.exceptions import RedisError
 
 from konstruct.orchestrator.replies.partial_reply import (
     CHUNK_CHANNELS,
-    Place,
+    EntryId,
     ReplyChunk,
     message_of_chunk,
     read_chunks,
 )
 from konstruct.orchestrator.replies.reply_wait import (
-    EVERY_ANNOUNCEMENT,
+    ANNOUNCEMENTS_PATTERN,
     StreamingResponse,
     announced_message,
 )
@@ -43,7 +43,7 @@ PAUSE_SECONDS: Final = 1.0
 # A comment of server-sent events, so that no proxy closes a silent connection.
 KEEP_ALIVE: Final = b": waiting\n\n"
 KEEP_ALIVE_SECONDS: Final = 10.0
-BEGINNING: Final[Place] = (0, 0)
+BEGINNING: Final[EntryId] = (0, 0)
 
 Key = tuple[UUID, UUID]
 Look = Callable[[UUID, Collection[UUID]], Awaitable[Collection[UUID]]]
@@ -71,14 +71,14 @@ class Watched:
     def add(self, entries: Iterable[ReplyChunk]) -> None:
         """Add new entries."""
         for each in entries:
-            if each.place <= self.place:
+            if each.entry_id <= self.place:
                 continue
-            self.place = each.place
-            if each.attempt != self._attempt or each.broken:
+            self.place = each.entry_id
+            if each.attempt != self._attempt or each.is_failed:
                 self.broken = self.broken or self._was_taken
-                self._attempt = b"" if each.broken else each.attempt
+                self._attempt = b"" if each.is_failed else each.attempt
                 self._text.clear()
-            if not each.broken:
+            if not each.is_failed:
                 self._text.append(each.text)
             self.news.set()
 
@@ -254,7 +254,7 @@ class Waiters:
             redis.asyncio.from_url(self._cache_url, health_check_interval=PING_SECONDS) as cache,
             cache.pubsub() as subscription,
         ):
-            await subscription.psubscribe(EVERY_ANNOUNCEMENT, CHUNK_CHANNELS)
+            await subscription.psubscribe(ANNOUNCEMENTS_PATTERN, CHUNK_CHANNELS)
             while not self._stopping:
                 heard = await subscription.get_message(timeout=PING_SECONDS)
                 if heard is None:

@@ -72,9 +72,9 @@ def readings() -> dict[str, Reading]:
             {"description": text[:500], "a": text, **dict.fromkeys(text.split()[:300], text[:50])}
         ).fitted(500),
         "lines.turn_line": lambda text: chat.turn_line(text, text, datetime.now(UTC)),
-        "asking.asks_for_a_person": detection.asks_for_a_person,
-        "asking.phrase_in": lambda text: detection.phrase_in(text, ["a person", "é1"]),
-        "asking.phrase_in, of a long phrase": lambda text: detection.phrase_in(
+        "asking.asks_for_person": detection.asks_for_person,
+        "asking.find_phrase": lambda text: detection.find_phrase(text, ["a person", "é1"]),
+        "asking.find_phrase, of a long phrase": lambda text: detection.find_phrase(
             text, [text[: len(text) // 2] + "b"]
         ),
         "asking.yes_or_no": detection.yes_or_no,

@@ -128,7 +128,7 @@ def killed_workers(world: World) -> None:
     llm.forget()
     llm.answers.append(Answer({"content": "Still here."}, wait=True))
     calls = len(world.slack.calls)
-    world.deployment.order_deaths(["before note_posted", "before change"])
+    world.deployment.order_deaths(["before record_post", "before update_post"])
     assert world.tell(mention("T1", "Are you there?", channel="C3")) == 200
     world.wait("T1", "C3", [PLACEHOLDER.text])
     llm.release()

@@ -29,8 +29,8 @@ STEPS = [
 ]
 # Of the functions that update a channel.
 STEPS_OF_CHANNELS = [
-    ("konstruct.channels.delivery.queue", "note_posted"),
-    ("konstruct.channels.delivery.worker", "change"),
+    ("konstruct.channels.delivery.queue", "record_post"),
+    ("konstruct.channels.delivery.worker", "update_post"),
 ]
 # `after` one step is `before` the next one. These points are distinct.
 POINTS = [f"before {step}" for _, step in STEPS] + [

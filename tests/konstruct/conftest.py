@@ -26,7 +26,7 @@ def _no_wait_for_tests_beside_it(request: pytest.FixtureRequest) -> Iterator[Non
     """Erasures do not wait for transactions of other tests, which can take a minute."""
     with pytest.MonkeyPatch.context() as patch:
         if not request.node.get_closest_marker("alone"):
-            patch.setattr(storage, "TRANSACTION_SECONDS", 0)
+            patch.setattr(storage, "TRANSACTION_TIMEOUT_SECONDS", 0)
         yield
 
 

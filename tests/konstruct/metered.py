@@ -32,6 +32,6 @@ def metered_call(
 def counts_of_month() -> usage.Counts:
     """Return the counts of the current tenant and month."""
     counts = usage.Counts()
-    for of_day in usage.by("day", usage.first_of_month()).values():
+    for of_day in usage.counts_by("day", usage.first_of_month()).values():
         counts.add(of_day)
     return counts

@@ -192,7 +192,7 @@ def conversation(request: HttpRequest, message_id: UUID) -> HttpResponseBase:
     earlier, later = turns_beside(shown[0], shown[-1])
     agents = list(Agent.objects.only("pk", "name", "is_active"))
     names = {each.pk: each.name for each in agents}
-    thread = Thread.of(anchor).named
+    thread = Thread.of(anchor).as_filter
     escalation = extraction = None
     if request.user.has_perm("orchestrator.view_escalation"):
         escalation = Escalation.objects.open().filter(**thread).first()

@@ -19,14 +19,14 @@ from konstruct.admin.choosing import as_uuid, memory_query
 from konstruct.admin.lists import AgentFilter, ChoiceFilter, UserFilter, link
 from konstruct.admin.pages import PageForm, show_outcome
 from konstruct.orchestrator.handoff.escalations import (
-    ANSWER,
+    ANSWER_PERMISSION,
     OpenedBy,
     Thread,
     answer_as_person,
     assign,
-    colleagues,
-    held_in,
+    held_replies,
     open_escalation,
+    possible_assignees,
     resolve,
 )
 from konstruct.orchestrator.handoff.handovers import hand_over
@@ -168,7 +168,9 @@ def escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
 
 
 @tenant_site.post_page(
-    "escalations/<uuid:escalation_id>/answer/", name="answer_escalation", permission=ANSWER
+    "escalations/<uuid:escalation_id>/answer/",
+    name="answer_escalation",
+    permission=ANSWER_PERMISSION,
 )
 def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Answer the user as a person."""
@@ -189,7 +191,9 @@ def answer(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
 
 
 @tenant_site.post_page(
-    "escalations/<uuid:escalation_id>/resolve/", name="resolve_escalation", permission=ANSWER
+    "escalations/<uuid:escalation_id>/resolve/",
+    name="resolve_escalation",
+    permission=ANSWER_PERMISSION,
 )
 def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Resolve an escalation: the agent answers in the thread again."""
@@ -212,11 +216,13 @@ def end(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
 
 def colleague_names() -> list[str]:
     """Return the usernames of the people who may answer, for the choice of an assignment."""
-    return list(colleagues().values_list("username", flat=True)[:MAX_COLLEAGUES])
+    return list(possible_assignees().values_list("username", flat=True)[:MAX_COLLEAGUES])
 
 
 @tenant_site.post_page(
-    "escalations/<uuid:escalation_id>/assign/", name="assign_escalation", permission=ANSWER
+    "escalations/<uuid:escalation_id>/assign/",
+    name="assign_escalation",
+    permission=ANSWER_PERMISSION,
 )
 def assign_escalation(request: HttpRequest, escalation_id: UUID) -> HttpResponseBase:
     """Assign an escalation to a colleague, or to no user, and redirect to the page before."""
@@ -290,9 +296,9 @@ def _page(
     # A form that comes back with its errors shows the thread, too.
     _note(request, Action.VIEW, found)
     thread = Thread.of(found)
-    waiting = {pending.pk for pending in held_in(thread)}
+    waiting = {pending.pk for pending in held_replies(thread)}
     last = (
-        Message.objects.filter(**thread.named)
+        Message.objects.filter(**thread.as_filter)
         .defer("content")
         .order_by("-created_at", "-number")
         .first()
@@ -326,8 +332,8 @@ def _page(
         ending=ending,
         may_answer=found.resolved_at is None
         and found.to_agent_id is None
-        and request.user.has_perm(ANSWER),
-        may_resolve=found.resolved_at is None and request.user.has_perm(ANSWER),
+        and request.user.has_perm(ANSWER_PERMISSION),
+        may_resolve=found.resolved_at is None and request.user.has_perm(ANSWER_PERMISSION),
         colleagues=colleague_names() if found.resolved_at is None else [],
         query=memory_query(None, found.user_id),
         is_fullwidth=1,

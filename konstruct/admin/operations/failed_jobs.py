@@ -21,7 +21,7 @@ from konstruct.admin.operations.replies import retry_failed_reply
 from konstruct.channels.delivery.queue import DELIVERIES
 from konstruct.channels.inbox import ARRIVALS
 from konstruct.channels.models import Arrival, Delivery
-from konstruct.channels.notifications.looking import SENDING
+from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.orchestrator.extraction.queue import EXTRACTIONS
 from konstruct.orchestrator.models import ExtractionCursor, NotificationRecipient, PendingReply
 from konstruct.orchestrator.replies.queue import REPLIES
@@ -58,7 +58,7 @@ KINDS: Final = {
     DELIVERIES.name: FailedKind(_("Delivery"), Delivery, DELIVERIES.retry, is_message=True),
     ARRIVALS.name: FailedKind(_("Event of a channel"), Arrival, ARRIVALS.retry),
     EXTRACTIONS.name: FailedKind(_("Extraction of facts"), ExtractionCursor, EXTRACTIONS.retry),
-    SENDING.name: FailedKind(_("Notification"), NotificationRecipient, SENDING.retry),
+    NOTIFICATIONS.name: FailedKind(_("Notification"), NotificationRecipient, NOTIFICATIONS.retry),
 }
 
 

@@ -81,13 +81,13 @@ class ModelCallAdmin(AgentRowsAdmin):
             )
         names = agent_names()
         by_agent = sorted(
-            metering.summed(rows, "agent_id").items(),
+            metering.sum_by(rows, "agent_id").items(),
             key=lambda each: -(each[1].prompt_tokens + each[1].completion_tokens),
         )
         usage = {
             "days": DAYS,
             "tables": [
-                (gettext("Day (UTC)"), [*metering.summed(rows, "day").items()]),
+                (gettext("Day (UTC)"), [*metering.sum_by(rows, "day").items()]),
                 (
                     gettext("Agent"),
                     [

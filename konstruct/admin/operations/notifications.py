@@ -23,7 +23,7 @@ from konstruct.admin.jobs import JobListAdmin, JobStateFilter
 from konstruct.admin.lists import AgentFilter, UserFilter
 from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications import mail
-from konstruct.channels.notifications.looking import SENDING
+from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.channels.notifications.sending import send_test
 from konstruct.names_of_models import translated_choices
 from konstruct.orchestrator.models import Destination, Event, Notification, NotificationRecipient
@@ -145,7 +145,7 @@ class NotificationRecipientAdmin(JobListAdmin):
     """Recipients of notifications and their events, with a test notification."""
 
     form = RecipientForm
-    kind = SENDING
+    kind = NOTIFICATIONS
     job_key = OuterRef("pk")
     states = ("queued", "failed")
     counted = (_("recipient"), _("recipients"))

@@ -30,7 +30,7 @@ def show(request: HttpRequest) -> HttpResponseBase:
         with reading_replica():
             return csv_response([row_of(usage.full_tenant_row(), first)], first)
     with reading_replica():
-        days = usage.by("day", first, usage.last_of_month(first))
+        days = usage.counts_by("day", first, usage.last_of_month(first))
         used = usage.usage_of(tenant, Quota)
     response: HttpResponse = tenant_site.render(
         request,

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from konstruct.api.models import USUAL_SCOPES, ApiKey, KeyScope
 from konstruct.orchestrator.models import Agent
-from konstruct.orchestrator.usage import lock_quotas, refused, tenant_row
+from konstruct.orchestrator.usage import count_refusal, lock_quotas, tenant_row
 from tenants import transaction
 from tenants.audit.tombstones import KEY, enqueue_tombstones
 from tenants.context import tenant_scope
@@ -156,7 +156,7 @@ def _require_room(spare: int) -> None:
     lock_quotas()
     used = ApiKey.objects.valid().count()
     if used >= limit + spare:
-        raise refused(QuotaExceeded(Quota.API_KEYS, limit=limit, used=used))
+        raise count_refusal(QuotaExceeded(Quota.API_KEYS, limit=limit, used=used))
 
 
 def roll_key(

@@ -1,1 +1,1 @@
-"""Deliveries: the queue of messages that a channel is to show, and the worker that shows them."""
+"""Deliveries: the queue of messages to show in channels, and the worker that shows them."""

@@ -1,7 +1,7 @@
 """The interface of a channel that shows replies. Pure.
 
-An adapter is one file: see slack/adapter.py, and docs/slack.md for how to add another. The rest
-(when, how often, exactly once) is the same for all channels: queue.py and worker.py.
+An adapter is one file: see slack/adapter.py, and docs/slack.md for how to add another. The queue
+and the worker (queue.py, worker.py) are the same for all channels.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-# Where a message is shown, in the channel's own terms; only the channel's adapter reads it.
+# Where a message is shown. Its keys depend on the channel; only the channel's adapter reads it.
 Address = Mapping[str, str]
 
 
@@ -26,7 +26,7 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The content to show of a message, in Markdown, for every channel."""
+    """The content to show for a message: Markdown and buttons, for every channel."""
 
     text: str
     buttons: tuple[Button, ...] = ()
@@ -34,7 +34,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One post of a view: its text as the channel writes it, short enough for the channel."""
+    """One post of a view: its text in the channel's markup, within the channel's limit."""
 
     text: str
     buttons: tuple[Button, ...] = ()
@@ -47,8 +47,8 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """Invisible metadata of a post, by which the post is found again."""
+class PostMark:
+    """Invisible metadata of a post. `Adapter.find` finds the post by it."""
 
     message_id: UUID
     part: int
@@ -59,27 +59,28 @@ class Adapter(Protocol):
 
     channel: str
     can_edit: bool
-    """Whether a post can be changed. Where it cannot, no placeholder is shown."""
+    """Whether posts can be changed. If not, no placeholder is shown."""
     shares_threads: bool
     """Whether all participants of a thread read all of its messages."""
 
     def parts(self, view: View) -> list[Part]:
-        """Write the view as the channel does: escaped, and split at its limit."""
+        """Convert the view to the channel's markup, and split it at the channel's limit."""
         ...
 
-    def post(self, address: Address, part: Part, mark: Mark) -> str:
-        """Post, and return the id of the post."""
+    def post(self, address: Address, part: Part, mark: PostMark) -> str:
+        """Create a post, and return its id."""
         ...
 
-    def update(self, address: Address, posted: str, part: Part, mark: Mark) -> None:
+    def update(self, address: Address, post_id: str, part: Part, mark: PostMark) -> None:
         """Change a post.
 
-        Raises PostGone if there is none any more, or none can be changed: then it is made anew.
+        Raises PostGone if it does not exist any more, or cannot be changed. Then the worker creates
+        another post.
         """
         ...
 
-    def find(self, address: Address, mark: Mark) -> str | None:
-        """Return the id of the post that bears the mark, if there is one."""
+    def find(self, address: Address, mark: PostMark) -> str | None:
+        """Return the id of the post with this mark; None if there is none."""
         ...
 
 
@@ -89,10 +90,10 @@ channels = _adapters.keys()
 
 
 def register(adapter: Adapter) -> None:
-    """Deliver the replies of the adapter's channel by it. The app's configuration calls this."""
+    """Register the adapter for its channel. The app's configuration calls this."""
     _adapters[adapter.channel] = adapter
 
 
 def adapter_of(channel: str) -> Adapter:
-    """Return the adapter of a channel. Raises KeyError for a channel that does not push."""
+    """Return the adapter of a channel. Raises KeyError for a channel without one, such as REST."""
     return _adapters[channel]

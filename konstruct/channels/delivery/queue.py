@@ -1,7 +1,7 @@
-"""The queue of deliveries: messages of which a channel does not show the present state yet.
+"""The queue of deliveries: messages whose current state a channel does not show yet.
 
-A job is enqueued with the delivery, and again whenever the message changes. It is removed when the
-channel shows the current message. `delivered_at` is empty as long as there is a job.
+A job is enqueued with the delivery, and again when the message changes. It is removed when the
+channel shows the current state. `delivered_at` is empty while there is a job.
 """
 
 from collections.abc import Mapping
@@ -33,8 +33,8 @@ DELIVERIES = JobKind(
     is_busy=lambda error: isinstance(error, ChannelBusy),
 )
 
-# Burst, and rate per second, at which replies of a tenant are shown while they are written: of the
-# 50 changes of posts a minute that Slack allows, ten are left for replies that are complete.
+# Burst, and rate per second, of updates that show partial replies of a tenant. Slack allows 50
+# changes of posts a minute: ten are left for complete replies.
 PARTIAL_RATE: Final = (5, 40 / 60)
 
 _ENQUEUE = """
@@ -48,7 +48,7 @@ VALUES (%(message_id)s, %(channel)s, %(address)s)
 
 
 def enqueue(message: Message, *, channel: str, address: Mapping[str, str]) -> None:
-    """Show the message from now on. Call it in the transaction that accepts the message."""
+    """Enqueue the delivery of a message, in the transaction that stores the message."""
     values = {
         "message_id": message.pk,
         "channel": channel,
@@ -62,13 +62,13 @@ def enqueue(message: Message, *, channel: str, address: Mapping[str, str]) -> No
 class DeliveryHook:
     """Enqueues deliveries when messages of a channel change."""
 
-    def changed(self, message: KonstructMessage) -> None:
-        """Show the message anew; a delivery that was given up is tried again."""
+    def on_change(self, message: KonstructMessage) -> None:
+        """Enqueue the delivery again, also a failed one."""
         if Delivery.objects.filter(pk=message.id).update(delivered_at=None):
             DELIVERIES.enqueue_again(message.id)
 
-    def written(self, message: KonstructMessage) -> None:
-        """Show the reply as far as it is written, if the delivery is idle and the rate allows it.
+    def on_partial_reply(self, message: KonstructMessage) -> None:
+        """Enqueue the delivery, if it is not queued and PARTIAL_RATE allows it.
 
         The complete reply is shown in any case.
         """
@@ -81,36 +81,36 @@ class DeliveryHook:
                 if idle.update(delivered_at=None):
                     DELIVERIES.enqueue_again(message.id)
 
-    def said(self, turn: Message, *, after: KonstructMessage) -> None:
-        """Show a person's message where the user's last message is shown."""
-        shown = Delivery.objects.filter(message_id=after.id).first()
-        if shown is not None:
-            enqueue(turn, channel=shown.channel, address=shown.address)
+    def on_person_message(self, turn: Message, *, after: KonstructMessage) -> None:
+        """Enqueue a person's message for the place where the message `after` is shown."""
+        delivery = Delivery.objects.filter(message_id=after.id).first()
+        if delivery is not None:
+            enqueue(turn, channel=delivery.channel, address=delivery.address)
 
 
 HOOK = DeliveryHook()
 
 
 def due(message_id: UUID) -> Delivery | None:
-    """Return the delivery if it may be worked on now."""
+    """Return the delivery if its job is due; None otherwise."""
     return Delivery.objects.due().filter(pk=message_id).first()
 
 
-def intend(delivery: Delivery, part: int | None) -> None:
-    """Record which post is about to be made; None: none is any more."""
+def record_intent(delivery: Delivery, part: int | None) -> None:
+    """Record the index of the post that is being created; None: none."""
     delivery.intent = part
     delivery.save(update_fields=["intent"])
 
 
-def note_posted(delivery: Delivery, part: int, posted: str, digest: str) -> None:
-    """Record a post and its content."""
-    delivery.posted[part : part + 1] = [{"id": posted, "digest": digest}]
+def record_post(delivery: Delivery, part: int, post_id: str, digest: str) -> None:
+    """Record a post that exists in the channel, and the digest of its content."""
+    delivery.posted[part : part + 1] = [{"id": post_id, "digest": digest}]
     delivery.intent = None
     delivery.save(update_fields=["posted", "intent"])
 
 
 def finish(delivery: Delivery) -> None:
-    """Record that the channel shows the present state, unless that changed in the meantime."""
+    """Record that the channel shows the current state, unless the message has changed meanwhile."""
     row = Delivery.objects.filter(pk=delivery.pk)
     with transaction.atomic():
         row.update(delivered_at=Now())  # first: a change of the message waits for this lock

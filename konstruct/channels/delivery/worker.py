@@ -1,15 +1,16 @@
-"""Shows a message in its channel. A delivery can be run again at any point.
+"""Shows a message in its channel. A delivery can be killed and run again at any point.
 
-Before a post is made, the intent is stored; a worker that finds an intent searches the channel for
-the post, by its mark, before it posts again. No transaction is open during calls of the channel.
+Before a post is created, its index is stored as the intent. A worker that finds an intent searches
+the channel for the post, by its mark, before it posts again. No transaction is open during calls of
+the channel.
 """
 
 from typing import Final
 from uuid import UUID
 
 from konstruct.channels.delivery import queue
-from konstruct.channels.delivery.adapter import Adapter, Mark, Part, View, adapter_of, channels
-from konstruct.channels.delivery.rendering import NO_MORE, view_of
+from konstruct.channels.delivery.adapter import Adapter, Part, PostMark, View, adapter_of, channels
+from konstruct.channels.delivery.rendering import UNUSED_POST, view_of
 from konstruct.channels.exceptions import ChannelBusy, ChannelRefused, PostGone
 from konstruct.channels.models import Delivery
 from tenants import traces
@@ -28,8 +29,8 @@ DELIVERIES: Final = counter(
 def deliver(*, tenant_id: UUID, message_id: UUID) -> None:
     """Show the current state of the message in its channel.
 
-    One worker at a time. A worker that finds the delivery leased returns: the other one checks for
-    changes after it has ended its lease, so that none is missed.
+    If another worker has a lease of the delivery, this worker returns: the other one checks for
+    changes after its lease.
     """
     with tenant_scope(tenant_id):
         if not Delivery.objects.filter(pk=message_id).exists():
@@ -37,15 +38,15 @@ def deliver(*, tenant_id: UUID, message_id: UUID) -> None:
             return
         # Ends: each iteration shows the newest state, or delays the next attempt.
         while (delivery := queue.due(message_id)) is not None:
-            if not bring_up_to_date(delivery):
+            if not update_posts(delivery):
                 return
 
 
-def bring_up_to_date(delivery: Delivery) -> bool:
-    """Show the message, or record the failure. The attempt is counted first.
+def update_posts(delivery: Delivery) -> bool:
+    """Create and change the posts of a message, or record the failure.
 
     Returns:
-        False if the delivery is another worker's.
+        False if another worker has a lease of the delivery.
     """
 
     def show_parts(lease: Lease) -> None:
@@ -53,7 +54,7 @@ def bring_up_to_date(delivery: Delivery) -> bool:
         adapter = adapter_of(delivery.channel)
         view = view_of(delivery.message_id, can_edit=adapter.can_edit)
         for number, part in enumerate(parts_of(view, delivery, adapter)):
-            show(delivery, number, part, adapter, lease)
+            show_part(delivery, number, part, adapter, lease)
         with lease.transaction():
             queue.finish(delivery)
 
@@ -65,55 +66,55 @@ def bring_up_to_date(delivery: Delivery) -> bool:
 
 
 def parts_of(view: View | None, delivery: Delivery, adapter: Adapter) -> list[Part]:
-    """Return the content of each post; remaining posts show that there is no more.
+    """Return the content of each post; UNUSED_POST for existing posts that are not needed any more.
 
-    A long question with its buttons may have been longer than what follows it.
+    The content gets shorter if a long question with buttons is followed by a short reply.
     """
     if view is None:
         return []
     parts = adapter.parts(view)
-    left_over = len(delivery.posted) - len(parts)
-    return parts + adapter.parts(NO_MORE)[:1] * left_over
+    unused = len(delivery.posted) - len(parts)
+    return parts + adapter.parts(UNUSED_POST)[:1] * unused
 
 
-def show(delivery: Delivery, number: int, part: Part, adapter: Adapter, lease: Lease) -> None:
+def show_part(delivery: Delivery, number: int, part: Part, adapter: Adapter, lease: Lease) -> None:
     """Show the part in one post: change the existing one, or create it."""
-    mark = Mark(delivery.message_id, number)
+    mark = PostMark(delivery.message_id, number)
     if number < len(delivery.posted):
         existing = delivery.posted[number]
         if existing["digest"] == part.digest:
             return
         try:
-            change(delivery, existing["id"], part, adapter, mark, lease)
+            update_post(delivery, existing["id"], part, adapter, mark, lease)
         except PostGone:
             pass  # it was removed
         else:
             return
-    found = adapter.find(delivery.address, mark) if delivery.intent == number else None
-    if found is not None:
-        # A worker was killed before it recorded the post. Its content is not known.
+    post_id = adapter.find(delivery.address, mark) if delivery.intent == number else None
+    if post_id is not None:
+        # A worker was killed before it recorded the post. The content of the post is unknown.
         with lease.transaction():
-            queue.note_posted(delivery, number, found, "")
-        change(delivery, found, part, adapter, mark, lease)
+            queue.record_post(delivery, number, post_id, "")
+        update_post(delivery, post_id, part, adapter, mark, lease)
         return
     with lease.transaction():
-        queue.intend(delivery, number)
+        queue.record_intent(delivery, number)
     try:
-        posted = adapter.post(delivery.address, part, mark)
+        post_id = adapter.post(delivery.address, part, mark)
     except (ChannelBusy, ChannelRefused):
         with lease.transaction():
-            queue.intend(delivery, None)  # it was certainly not made
+            queue.record_intent(delivery, None)  # the channel did not create it
         raise
     with lease.transaction():
-        queue.note_posted(delivery, number, posted, part.digest)
+        queue.record_post(delivery, number, post_id, part.digest)
 
 
-def change(
-    delivery: Delivery, posted: str, part: Part, adapter: Adapter, mark: Mark, lease: Lease
+def update_post(
+    delivery: Delivery, post_id: str, part: Part, adapter: Adapter, mark: PostMark, lease: Lease
 ) -> None:
     """Change the content of an existing post."""
     with lease.transaction():
-        pass  # a worker that has lost the delivery changes no post
-    adapter.update(delivery.address, posted, part, mark)
+        pass  # raises LeaseLost if another worker has the delivery
+    adapter.update(delivery.address, post_id, part, mark)
     with lease.transaction():
-        queue.note_posted(delivery, mark.part, posted, part.digest)
+        queue.record_post(delivery, mark.part, post_id, part.digest)

@@ -1,1 +1,1 @@
-"""Notifications of the team, by mail and in Slack: noticing, wording and sending them."""
+"""Notifications of the team, by mail and in Slack: checks for events, texts, and sending."""

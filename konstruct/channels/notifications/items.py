@@ -37,8 +37,8 @@ JOB_PAGES: Final[Mapping[str, str]] = {
     "extraction": "orchestrator_extractioncursor_changelist",
     "notification": "orchestrator_notificationrecipient_changelist",
 }
-# Of the ids of quotas.
-QUOTAS: Final = UUID("5d0f4dca-6b1c-4b43-9b39-0f6d1f3c7a10")
+# The namespace of the ids of quotas.
+QUOTA_NAMESPACE: Final = UUID("5d0f4dca-6b1c-4b43-9b39-0f6d1f3c7a10")
 ESCALATIONS: Final = (Event.ESCALATION_OPENED, Event.ESCALATION_WAITS)
 
 
@@ -81,9 +81,9 @@ def one_line(text: str) -> str:
 def digest_of(
     batch: UUID, rows: Sequence[Notification], recipient: NotificationRecipient
 ) -> Digest:
-    """Return the notifications to send. Settled ones are left out.
+    """Return the digest of notifications. Those of settled rows are left out.
 
-    Of an escalation there is one line, however many events of it there are.
+    All events of an escalation are one item.
     """
     latest = {(row.subject_id, row.event in ESCALATIONS or row.event): row for row in rows}
     writer = _Writer(recipient)
@@ -93,7 +93,7 @@ def digest_of(
 
 def quota_id(quota: Quota) -> UUID:
     """Return the id by which notifications name a quota."""
-    return uuid5(QUOTAS, quota.value)
+    return uuid5(QUOTA_NAMESPACE, quota.value)
 
 
 def tenant_name() -> str:
@@ -189,18 +189,18 @@ class _Writer:
         return None
 
     def _review(self, row: Notification) -> Item | None:
-        least = self._recipient.review_threshold
+        threshold = self._recipient.review_threshold
         proposed = MemoryEntry.objects.entries().filter(state=FactState.PROPOSED).order_by()
-        if proposed.values("pk")[:least].count() < least:
+        if proposed.values("pk")[:threshold].count() < threshold:
             return None
         return Item(
-            gettext("%(least)s or more proposed facts wait for a review") % {"least": least},
+            gettext("%(least)s or more proposed facts wait for a review") % {"least": threshold},
             self._url("fact_review"),
         )
 
     def _quota(self, row: Notification) -> Item | None:
         reached = usage.tenant_row().usage.get("reached", {})
-        quota = next((each for each in Quota if quota_id(each) == row.subject_id), None)
+        quota = next((quota for quota in Quota if quota_id(quota) == row.subject_id), None)
         found = reached.get(quota)
         if quota is None or found is None:
             return None
@@ -224,6 +224,6 @@ class _Writer:
 
 def last_question(escalation: Escalation, limit: int = MAX_QUESTION_CHARACTERS) -> str:
     """Return the last message of the user in the thread of an escalation, up to a limit."""
-    said = Message.objects.filter(**Thread.of(escalation).named, role=Role.USER)
+    said = Message.objects.filter(**Thread.of(escalation).as_filter, role=Role.USER)
     content = said.order_by("-number").values_list("content", flat=True).first() or ""
     return content if len(content) <= limit else f"{content[: limit - 1]}…"

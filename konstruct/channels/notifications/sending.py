@@ -19,8 +19,8 @@ from django.utils.translation import gettext
 
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.notifications import mail, slack
+from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.channels.notifications.items import Digest, Item, base_url, digest_of, tenant_name
-from konstruct.channels.notifications.looking import SENDING
 from konstruct.orchestrator.models import (
     Destination,
     Event,
@@ -29,10 +29,10 @@ from konstruct.orchestrator.models import (
 )
 from tenants.jobs import Lease
 
-# Notifications of a digest.
+# The maximum number of notifications of a digest.
 MAX_BATCH: Final = 200
-# Sent notifications are kept for so long, so that open events are not sent again.
-KEPT: Final = timedelta(days=90)
+# Sent notifications are kept for this time, so that open events are not sent again.
+RETENTION: Final = timedelta(days=90)
 MAX_REMOVED: Final = 1000
 
 
@@ -45,16 +45,17 @@ def has_recipients(event: Event = Event.ESCALATION_OPENED) -> bool:
     recipients = NotificationRecipient.objects.active().filter(events__contains=[event])
     workspaces = set(SlackInstallation.objects.connected().values_list("workspace", flat=True))
     return any(
-        each.workspace in workspaces
-        if each.destination == Destination.SLACK
-        else mail.is_configured() and (each.email or (each.member and each.member.email))
-        for each in recipients.select_related("member")
+        recipient.workspace in workspaces
+        if recipient.destination == Destination.SLACK
+        else mail.is_configured()
+        and (recipient.email or (recipient.member and recipient.member.email))
+        for recipient in recipients.select_related("member")
     )
 
 
 def send(recipient_id: UUID) -> None:
-    """Send the recipient a digest, or find out when to. Safe to run twice; one worker at a time."""
-    SENDING.run(recipient_id, partial(_send, recipient_id))
+    """Send the next digest of a recipient, or postpone the job. One worker runs it at a time."""
+    NOTIFICATIONS.run(recipient_id, partial(_send, recipient_id))
 
 
 def _send(recipient_id: UUID, lease: Lease) -> None:
@@ -68,22 +69,22 @@ def _send(recipient_id: UUID, lease: Lease) -> None:
         return
     if pause := recipient.pause(timezone.now()):
         with lease.transaction():
-            SENDING.postpone(recipient_id, pause)
+            NOTIFICATIONS.postpone(recipient_id, pause)
         return
     with lease.transaction():
-        rows, was_begun = _take_batch(pending)
+        rows, is_repeated = _take_batch(pending)
     if rows and rows[0].batch is not None:
         with translation.override(settings.NOTIFICATION_LANGUAGE):
             digest = digest_of(rows[0].batch, rows, recipient)
         if digest.items:
-            deliver(recipient, digest, repeats=rows if was_begun else [])
+            deliver(recipient, digest, repeats=rows if is_repeated else [])
             recipient.last_sent_at = timezone.now()
     with lease.transaction():
         _finish(recipient, [row.pk for row in rows], pending, lease)
 
 
 def _take_batch(pending: QuerySet[Notification]) -> tuple[list[Notification], bool]:
-    """Return the notifications of the next digest, and whether a worker has begun it before."""
+    """Return the notifications of the next digest, and whether a worker may have sent it before."""
     begun = list(pending.filter(batch__isnull=False)[:MAX_BATCH])
     if begun:
         return [row for row in begun if row.batch == begun[0].batch], True
@@ -97,15 +98,15 @@ def _take_batch(pending: QuerySet[Notification]) -> tuple[list[Notification], bo
 def deliver(
     recipient: NotificationRecipient, digest: Digest, *, repeats: Sequence[Notification] = ()
 ) -> None:
-    """Send a digest by mail or to Slack. Not in a transaction.
+    """Send a digest by mail or to Slack. Do not call it in a transaction.
 
     Args:
-        recipient: who is notified.
-        digest: the content to send.
-        repeats: the notifications of a batch that a worker has begun before.
+        recipient: the recipient.
+        digest: the content.
+        repeats: its notifications, if a worker may have sent the digest before.
 
     Raises:
-        ChannelError: it was not sent, or perhaps not.
+        ChannelError: it was not sent, or may not have been sent.
     """
     with translation.override(settings.NOTIFICATION_LANGUAGE):
         if recipient.destination != Destination.SLACK:
@@ -132,15 +133,15 @@ def _finish(
     pending: QuerySet[Notification],
     lease: Lease,
 ) -> None:
-    """Record that a batch was sent. What came meanwhile is sent after the pause of a digest."""
+    """Record that a batch was sent. Later notifications are sent after the recipient's pause."""
     if sent:
         Notification.objects.filter(pk__in=sent).update(sent_at=Now())
         recipient.save(update_fields=["last_sent_at"])
         old = Notification.objects.filter(
-            recipient=recipient, sent_at__lt=timezone.now() - KEPT
+            recipient=recipient, sent_at__lt=timezone.now() - RETENTION
         ).values("pk")[:MAX_REMOVED]
         Notification.objects.filter(pk__in=old).delete()
     if pending.exists():
-        SENDING.postpone(recipient.pk, recipient.pause(timezone.now()))
+        NOTIFICATIONS.postpone(recipient.pk, recipient.pause(timezone.now()))
     else:
         lease.finish()

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from django.utils.translation import gettext
 
-from konstruct.channels.delivery.adapter import Mark
+from konstruct.channels.delivery.adapter import PostMark
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.notifications.items import Digest, Item
 from konstruct.channels.slack.adapter import SlackAdapter, metadata_of, token_of_workspace
-from konstruct.channels.slack.answering import ANSWER
+from konstruct.channels.slack.escalation_answers import ANSWER
 from konstruct.channels.slack.mrkdwn import escape
-from konstruct.channels.slack.web_api import ask
+from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.models import NotificationRecipient
 
 logger = logging.getLogger(__name__)
@@ -34,10 +34,10 @@ def send(recipient: NotificationRecipient, digest: Digest, *, since: datetime | 
         since: when a worker may have posted it before, if one was killed: it is looked for.
 
     Raises:
-        ChannelError: as `ask` does.
+        ChannelError: as `call_slack` does.
     """
     address = {"workspace": recipient.workspace, "channel": recipient.slack_channel}
-    mark = Mark(digest.batch, 0)
+    mark = PostMark(digest.batch, 0)
     if since is not None:
         from_then = {**address, "ts": f"{(since - CLOCK_SKEW).timestamp():.6f}"}
         try:
@@ -45,7 +45,7 @@ def send(recipient: NotificationRecipient, digest: Digest, *, since: datetime | 
                 return
         except ChannelRefused as error:  # without the scope to read, it may be posted twice
             logger.warning("Whether a notification was posted is unknown: %s", error)
-    ask(
+    call_slack(
         "chat_postMessage",
         token=token_of_workspace(recipient.workspace),
         channel=recipient.slack_channel,

@@ -19,7 +19,7 @@ DETAILS = {
     Status.WITH_PERSON: "A person answers in this conversation instead of the agent.",
     Status.WITH_PROGRAM: "The program that sent it has to send the results of its tools.",
 }
-_WHO = {
+_WAITS_FOR = {
     Status.AWAITING_CONSENT: "user",
     Status.WITH_PERSON: "person",
     Status.WITH_PROGRAM: "program",
@@ -30,7 +30,7 @@ def message_documents(messages: list[Message], request: Request) -> list[dict[st
     """Return the documents of messages, with one query for the names of their agents."""
     names = agent_names(message.agent_id for message in messages)
     address = reverse("messages", request=request)
-    waiting = waits_for(messages, request)
+    waiting = wait_conditions(messages, request)
     return [
         message_document(
             message, names.get(message.agent_id, ""), f"{address}{message.id}/", waiting
@@ -79,8 +79,8 @@ def message_document(
     }
 
 
-def waits_for(messages: Sequence[Message], request: Request) -> dict[UUID, dict[str, Any]]:
-    """Return the condition of each held message, with one query for each kind."""
+def wait_conditions(messages: Sequence[Message], request: Request) -> dict[UUID, dict[str, Any]]:
+    """Return the field `waits_for` of each held message, with one query for each kind."""
     held = {
         message.id: (status, message)
         for message in messages
@@ -94,7 +94,7 @@ def waits_for(messages: Sequence[Message], request: Request) -> dict[UUID, dict[
     )
     return {
         key: {
-            "who": _WHO[status],
+            "who": _WAITS_FOR[status],
             "detail": DETAILS[status],
             "tool_calls": calls.get(key, []),
             "escalation": escalations.get(_thread(message)),
@@ -137,13 +137,13 @@ def _escalations(
         )
     )
     return {
-        _thread(each): {
-            "id": each.id,
-            "reason": each.reason,
-            "opened_at": each.opened_at,
-            "url": reverse("escalation", args=[each.id], request=request),
+        _thread(escalation): {
+            "id": escalation.id,
+            "reason": escalation.reason,
+            "opened_at": escalation.opened_at,
+            "url": reverse("escalation", args=[escalation.id], request=request),
         }
-        for each in opened
+        for escalation in opened
     }
 
 

@@ -24,7 +24,7 @@ from konstruct.orchestrator.replies.reply_wait import (
     StreamingResponse,
     wait_until,
 )
-from konstruct.orchestrator.replies.status import Status, settled_among
+from konstruct.orchestrator.replies.status import Status, settled_messages
 from tenants.context import required_tenant_id, tenant_scope
 from tenants.outages import is_outage, outage_reason
 
@@ -79,7 +79,7 @@ def when_settled(
         respond: makes the response from the message's current state. It is called before and after
             the wait, and checks the caller's access each time.
         is_settled: returns whether a response says that the message is settled.
-        late: makes the response if the message is not settled after the wait; by default `respond`.
+        late: makes the response if the message is not settled after the wait. Default: `respond`.
     """
     response = respond()
     if is_settled(response) or not (seconds or late):
@@ -95,11 +95,13 @@ def when_settled(
         response.deferred = DeferredResponse(tenant_id, message_id, seconds, finish)
         return response
 
-    def look() -> Any:
-        found = respond()
-        return found if is_settled(found) else None
+    def settled_response() -> Any:
+        response = respond()
+        return response if is_settled(response) else None
 
-    settled = wait_until(look, tenant_id=tenant_id, message_id=message_id, seconds=seconds)
+    settled = wait_until(
+        settled_response, tenant_id=tenant_id, message_id=message_id, seconds=seconds
+    )
     return settled or respond_now()
 
 
@@ -156,10 +158,10 @@ def stream_events(
         )
         return response
 
-    def look() -> bool | None:
-        return bool(settled_among([message_id])) or None
+    def is_settled() -> bool | None:
+        return bool(settled_messages([message_id])) or None
 
-    wait_until(look, tenant_id=tenant_id, message_id=message_id, seconds=seconds)
+    wait_until(is_settled, tenant_id=tenant_id, message_id=message_id, seconds=seconds)
     response.content = opening + ended("")
     return response
 

@@ -25,7 +25,7 @@ from konstruct.api.resources.people.erasures import (
     ErasureSerializer,
     erase_messages,
 )
-from konstruct.channels.rest.documents import message_document, message_documents, waits_for
+from konstruct.channels.rest.documents import message_document, message_documents, wait_conditions
 from konstruct.channels.rest.responses import (
     MEDIA_TYPE,
     JsonOrEvents,
@@ -120,7 +120,7 @@ class MessagesView(ApiView):
         url = reverse("message", args=[message.id], request=request)
 
         def document(now: Message) -> dict[str, Any]:
-            return message_document(now, agent.name, url, waits_for([now], request))
+            return message_document(now, agent.name, url, wait_conditions([now], request))
 
         if streams:
             return self._stream(message, document, wait or STREAM_SECONDS)

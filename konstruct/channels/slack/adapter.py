@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from konstruct.channels.delivery.adapter import Address, Button, Mark, Part, View
+from konstruct.channels.delivery.adapter import Address, Button, Part, PostMark, View
 from konstruct.channels.delivery.rendering import APPROVE, DENY
 from konstruct.channels.exceptions import ChannelRefused
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.installations import CHANNEL, token_of
 from konstruct.channels.slack.mrkdwn import MAX_CHARACTERS, split
-from konstruct.channels.slack.web_api import ask
+from konstruct.channels.slack.web_api import call_slack
 
 EVENT_TYPE = "konstruct_reply"
 # Characters of the text in a block. Posts with buttons have blocks.
@@ -35,9 +35,9 @@ class SlackAdapter:
         texts = split(view.text, MAX_BLOCK_CHARACTERS if view.buttons else MAX_CHARACTERS)
         return [Part(text) for text in texts[:-1]] + [Part(texts[-1], view.buttons)]
 
-    def post(self, address: Address, part: Part, mark: Mark) -> str:
+    def post(self, address: Address, part: Part, mark: PostMark) -> str:
         """Post in the thread, or in the direct messages, and return the post's id."""
-        answer = ask(
+        answer = call_slack(
             "chat_postMessage",
             token=token_of_workspace(address["workspace"]),
             channel=address["channel"],
@@ -48,18 +48,18 @@ class SlackAdapter:
         )
         return str(answer["ts"])
 
-    def update(self, address: Address, posted: str, part: Part, mark: Mark) -> None:
+    def update(self, address: Address, post_id: str, part: Part, mark: PostMark) -> None:
         """Replace the text and the buttons of a post."""
-        ask(
+        call_slack(
             "chat_update",
             token=token_of_workspace(address["workspace"]),
             channel=address["channel"],
-            ts=posted,
+            ts=post_id,
             **_content(part, mark),
         )
 
-    def find(self, address: Address, mark: Mark) -> str | None:
-        """Return the id of the post after the message that has the mark, or None."""
+    def find(self, address: Address, mark: PostMark) -> str | None:
+        """Return the id of the post with this mark; None if none follows the user's message."""
         wanted = metadata_of(mark)
         for message in _later_messages(address):
             if message.get("metadata") == wanted:
@@ -87,9 +87,9 @@ def _later_messages(address: Address) -> Iterator[dict[str, Any]]:
     cursor = ""
     for _ in range(MAX_PAGES):
         if thread:
-            answer = ask("conversations_replies", ts=thread, cursor=cursor, **arguments)
+            answer = call_slack("conversations_replies", ts=thread, cursor=cursor, **arguments)
         else:
-            answer = ask("conversations_history", cursor=cursor, **arguments)
+            answer = call_slack("conversations_history", cursor=cursor, **arguments)
         yield from answer.get("messages", ())
         cursor = (answer.get("response_metadata") or {}).get("next_cursor", "")
         if not cursor:
@@ -100,11 +100,11 @@ def _later_messages(address: Address) -> Iterator[dict[str, Any]]:
     )
 
 
-def _content(part: Part, mark: Mark) -> dict[str, Any]:
+def _content(part: Part, mark: PostMark) -> dict[str, Any]:
     return {"text": part.text, "blocks": _blocks(part), "metadata": metadata_of(mark)}
 
 
-def metadata_of(mark: Mark) -> dict[str, Any]:
+def metadata_of(mark: PostMark) -> dict[str, Any]:
     """Return a mark as Slack stores it with a post."""
     return {
         "event_type": EVENT_TYPE,

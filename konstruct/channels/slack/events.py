@@ -19,8 +19,8 @@ _AFTER_MENTION: Final = " \t\r\n,:;–—-"
 MAX_NAME_CHARACTERS: Final = 120
 
 
-class Addressed(StrEnum):
-    """Why a message may be for the agent."""
+class AddressedBy(StrEnum):
+    """How a message addresses the agent."""
 
     DIRECT = "direct"
     MENTION = "mention"
@@ -41,9 +41,9 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class MessageEvent:
-    """A message that a person wrote where the bot can read it. The inbox stores it as JSON."""
+    """A message of a person that the bot can read. The inbox stores it as JSON."""
 
-    kind: Addressed
+    kind: AddressedBy
     workspace: str
     channel: str
     user: str
@@ -55,12 +55,12 @@ class MessageEvent:
     files: Sequence[str]
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> Self:
-        """Return the event that the inbox has stored."""
-        return cls(**{**stored, "kind": Addressed(stored["kind"])})
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """Return the event from its JSON in the inbox."""
+        return cls(**{**stored, "kind": AddressedBy(stored["kind"])})
 
     @property
-    def begins_a_thread(self) -> bool:
+    def begins_thread(self) -> bool:
         """Whether it is the first message of its thread."""
         return self.thread_ts == self.ts
 
@@ -76,8 +76,8 @@ class MessageEvent:
         return f"slack/{self.workspace}/{self.channel}/{self.ts}"
 
 
-def open_envelope(payload: Mapping[str, Any]) -> Envelope | None:
-    """Return the event of a payload, or None if it has no valid event."""
+def parse_envelope(payload: Mapping[str, Any]) -> Envelope | None:
+    """Return the event of a payload; None if it has no valid event."""
     event = payload.get("event")
     if not isinstance(event, Mapping):
         return None
@@ -93,9 +93,9 @@ def open_envelope(payload: Mapping[str, Any]) -> Envelope | None:
 
 
 def read_message(envelope: Envelope, *, bot: str) -> MessageEvent | None:
-    """Return the message of an event, or None if no person wrote one.
+    """Return the message of an event; None if it is not a new message of a person.
 
-    Posts of bots, and events about existing messages (edited, deleted, joined …) are no messages.
+    Posts of bots, and events about existing messages (edited, deleted, joined …), are ignored.
     """
     event = envelope.event
     kind = _kind(event, bot)
@@ -112,7 +112,7 @@ def read_message(envelope: Envelope, *, bot: str) -> MessageEvent | None:
         channel=channel,
         user=user,
         ts=ts,
-        thread_ts=native_id(event, "thread_ts") or ("" if kind is Addressed.DIRECT else ts),
+        thread_ts=native_id(event, "thread_ts") or ("" if kind is AddressedBy.DIRECT else ts),
         text=_storable(_text(event, "text")),
         name=_storable(name[:MAX_NAME_CHARACTERS]),
         files=_file_names(event.get("files")),
@@ -120,13 +120,13 @@ def read_message(envelope: Envelope, *, bot: str) -> MessageEvent | None:
 
 
 def native_id(mapping: Any, name: str) -> str:
-    """Return an id of Slack's, or "" for an invalid one."""
+    """Return the Slack id with this name; "" if it is missing or invalid."""
     text = _text(mapping, name)
     return text if _ID.fullmatch(text) else ""
 
 
 def plain_text(text: str, *, bot: str, agent: str, names: Mapping[str, str]) -> str:
-    """Return a text of Slack's as a person reads it, with mentions and links resolved.
+    """Convert a text from Slack's mrkdwn to plain text, with names for mentions and URLs for links.
 
     Args:
         text: the text, in Slack's mrkdwn.
@@ -140,7 +140,7 @@ def plain_text(text: str, *, bot: str, agent: str, names: Mapping[str, str]) -> 
     if first and _target(first[1]) == f"@{bot}":
         text = text[first.end() :].lstrip(_AFTER_MENTION)
     known = {**names, bot: agent}
-    # Every second part is the inside of a token.
+    # Every second part is the content of a token.
     parts = _TOKEN.split(text)
     parts[1::2] = [_token(token, known) for token in parts[1::2]]
     return "".join(map(_unescape, parts)).strip()
@@ -157,20 +157,20 @@ def mentioned_users(text: str) -> set[str]:
     return {target[1:] for target in targets if _USER.fullmatch(target)}
 
 
-def attached(files: Iterable[str]) -> str:
+def attachment_note(files: Iterable[str]) -> str:
     """Return a sentence that names the attached files, which the agent cannot read."""
     names = ", ".join(files)
     return f"[Attached, and not to be read here: {names}]" if names else ""
 
 
-def _kind(event: Mapping[str, Any], bot: str) -> Addressed | None:
+def _kind(event: Mapping[str, Any], bot: str) -> AddressedBy | None:
     if event.get("type") == "app_mention":
-        return Addressed.MENTION
+        return AddressedBy.MENTION
     if event.get("type") != "message":
         return None
     if event.get("channel_type") == "im":
-        return Addressed.DIRECT
-    return Addressed.MENTION if mentions(_text(event, "text"), bot) else Addressed.OVERHEARD
+        return AddressedBy.DIRECT
+    return AddressedBy.MENTION if mentions(_text(event, "text"), bot) else AddressedBy.OVERHEARD
 
 
 def _text(mapping: Any, name: str) -> str:
@@ -179,8 +179,8 @@ def _text(mapping: Any, name: str) -> str:
 
 
 def _file_names(value: Any) -> list[str]:
-    files = [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
-    return [_storable(_text(each, "title") or _text(each, "name") or "a file") for each in files]
+    files = [file for file in value if isinstance(file, Mapping)] if isinstance(value, list) else []
+    return [_storable(_text(file, "title") or _text(file, "name") or "a file") for file in files]
 
 
 def _time(value: Any) -> datetime | None:

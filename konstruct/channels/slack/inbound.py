@@ -1,4 +1,4 @@
-"""Slack's events and buttons: a message to the agent, a decision on a tool call, or nothing.
+"""Handles events and pressed buttons of Slack: messages to the agent, decisions on tool calls.
 
 `receive_event` runs while Slack waits for a response. `handle` runs in a worker.
 """
@@ -21,16 +21,16 @@ from konstruct.channels.delivery import queue
 from konstruct.channels.delivery.rendering import APPROVE, DENY
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.events import (
-    Addressed,
+    AddressedBy,
     Envelope,
     MessageEvent,
-    attached,
+    attachment_note,
     mentioned_users,
     native_id,
     plain_text,
     read_message,
 )
-from konstruct.channels.slack.installations import CHANNEL, end
+from konstruct.channels.slack.installations import CHANNEL, end_installation
 from konstruct.channels.slack.refusals import tell_refused
 from konstruct.channels.slack.users import is_name_outdated, known_users, learn_name
 from konstruct.orchestrator.exceptions import IdempotencyKeyReused
@@ -50,9 +50,9 @@ from tenants.serving import find_claim, refuse_unless_serving
 
 logger = logging.getLogger(__name__)
 
-# Slack retries an event within the hour.
+# How long a received event is remembered in the cache. Slack retries an event within an hour.
 SEEN_SECONDS = 24 * 3600
-# A thread stays engaged. The transcript has the threads that the cache has lost.
+# How long the cache remembers an engaged thread. Later the transcript is read.
 ENGAGED_SECONDS = 7 * 24 * 3600
 TRUNCATED = " […]"
 
@@ -85,7 +85,7 @@ def receive_event(envelope: Envelope) -> WebhookResult:
         return WebhookResult(EventOutcome.IGNORED)
     seen_key = idempotency_key(tenant.id, envelope.event_id)
     with tenant_scope(tenant.id, pinned=True):
-        # A shortcut: the inbox and the transcript store each message once without it.
+        # Saves a statement. The inbox and the transcript store a repeated message once anyway.
         if _is_cached(seen_key):
             return WebhookResult(EventOutcome.SEEN)
         result = _receive_event(tenant, envelope)
@@ -95,7 +95,10 @@ def receive_event(envelope: Envelope) -> WebhookResult:
 
 
 def serving_tenant(workspace: str) -> Tenant | None:
-    """Return the active tenant that has claimed a workspace. Raises if it cannot serve now."""
+    """Return the active tenant that has connected the workspace; None if there is none.
+
+    Raises what `refuse_unless_serving` raises.
+    """
     claim = find_claim(CHANNEL, workspace)
     if claim is None:
         logger.warning("An event of the unknown Slack workspace %s is ignored", workspace)
@@ -106,7 +109,7 @@ def serving_tenant(workspace: str) -> Tenant | None:
             *(workspace, claim.tenant.slug, claim.tenant.state),
         )
         return None
-    refuse_unless_serving(claim.tenant)  # it is served again soon: Slack sends the event again
+    refuse_unless_serving(claim.tenant)  # then Slack sends the event again
     return claim.tenant
 
 
@@ -115,8 +118,8 @@ def _receive_event(tenant: Tenant, envelope: Envelope) -> WebhookResult:
         is_ended = _end_installation(envelope)
         return WebhookResult(EventOutcome.ENDED if is_ended else EventOutcome.IGNORED)
     event = read_message(envelope, bot=envelope.bot or _bot_of(envelope.workspace))
-    # An overheard message can only be for the agent if its thread is engaged.
-    if event is None or (event.kind is Addressed.OVERHEARD and event.begins_a_thread):
+    # A new thread cannot be engaged.
+    if event is None or (event.kind is AddressedBy.OVERHEARD and event.begins_thread):
         return WebhookResult(EventOutcome.IGNORED)
     limit = take_from(tenant.id, request_buckets(tenant.quotas, CHANNEL))
     if not limit.allowed:
@@ -124,7 +127,7 @@ def _receive_event(tenant: Tenant, envelope: Envelope) -> WebhookResult:
     enqueued = inbox.enqueue(
         channel=CHANNEL, workspace=event.workspace, key=event.key, event=asdict(event)
     )
-    is_seen = enqueued is inbox.Enqueued.DUPLICATE
+    is_seen = enqueued is inbox.EnqueueResult.DUPLICATE
     return WebhookResult(EventOutcome.SEEN if is_seen else EventOutcome.ACCEPTED)
 
 
@@ -141,14 +144,14 @@ def _end_installation(envelope: Envelope) -> bool:
         bots = tokens.get("bot") if isinstance(tokens, dict) else None
         if not isinstance(bots, list) or _bot_of(envelope.workspace) not in bots:
             return False
-    because = f"Slack says: {envelope.event['type']}"
-    return end(envelope.workspace, because=because, before=envelope.at)
+    reason = f"Slack says: {envelope.event['type']}"
+    return end_installation(envelope.workspace, reason=reason, before=envelope.at)
 
 
 def receive_interaction(payload: Mapping[str, Any]) -> bool:
-    """Decide a tool call if a user has pressed one of its buttons. Return whether it is decided.
+    """Decide a tool call if a user has pressed one of its buttons; return whether it was decided.
 
-    The decision changes the message, and every change of a message updates its posts.
+    The decision changes the message, so that its posts are updated.
     """
     actions = payload.get("actions")
     action = actions[0] if isinstance(actions, list) and actions else None
@@ -177,8 +180,8 @@ def receive_interaction(payload: Mapping[str, Any]) -> bool:
 
 
 def handle(tenant_id: UUID, stored: Mapping[str, Any]) -> None:
-    """Accept a message of the inbox if it is for the agent. In the tenant, and in a transaction."""
-    event = MessageEvent.of(stored)
+    """Accept a message of the inbox if it is for the agent. Call it in a transaction."""
+    event = MessageEvent.from_json(stored)
     installation = (
         SlackInstallation.objects.connected()
         .select_related("agent")
@@ -187,7 +190,7 @@ def handle(tenant_id: UUID, stored: Mapping[str, Any]) -> None:
     )
     if installation is None or event.user == installation.bot_user_id:
         return
-    if event.kind is Addressed.OVERHEARD and not _is_engaged(tenant_id, event.thread_id):
+    if event.kind is AddressedBy.OVERHEARD and not _is_engaged(tenant_id, event.thread_id):
         return
     if not installation.agent.is_active:
         logger.warning("Agent %s is inactive: a Slack message is ignored", installation.agent_id)
@@ -221,7 +224,7 @@ def _accept(tenant_id: UUID, event: MessageEvent, installation: SlackInstallatio
     try:
         message, created = accept(incoming, tenant_id=tenant_id)
     except IdempotencyKeyReused:
-        return  # another event of the same message, with a name or a file more
+        return  # another event of the same message, with another name or file
     except QuotaExceeded as refusal:
         logger.warning("A message in Slack is refused: %s", refusal)
         where = (str(tenant_id), event.workspace, event.channel, event.thread_ts or "")
@@ -239,7 +242,7 @@ def _content(event: MessageEvent, installation: SlackInstallation, names: Mappin
     """Return the text and the names of files; for a mention alone, the agent's name."""
     agent = installation.agent.name
     text = plain_text(event.text, bot=installation.bot_user_id, agent=agent, names=names)
-    content = "\n".join(filter(None, (text, attached(event.files)))) or f"@{agent}"
+    content = "\n".join(filter(None, (text, attachment_note(event.files)))) or f"@{agent}"
     limit = settings.MAX_MESSAGE_CHARACTERS
     return content if len(content) <= limit else content[: limit - len(TRUNCATED)] + TRUNCATED
 

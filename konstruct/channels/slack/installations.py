@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 
 from konstruct.channels.exceptions import ChannelError, InstallationInvalid, TokenUnreadable
 from konstruct.channels.models import SlackInstallation
-from konstruct.channels.slack.web_api import ask
+from konstruct.channels.slack.web_api import call_slack
 from tenants import transaction
 from tenants.audit.changes import RowState, row_state
 from tenants.context import required_tenant_id, tenant_scope
@@ -97,7 +97,7 @@ def check_token(token: str, *, workspace: str) -> tuple[str, str]:
         InstallationInvalid: it is a token of another workspace, or of a person.
         ChannelError: Slack does not know it, or cannot be reached.
     """
-    answer = ask("auth_test", token=token)
+    answer = call_slack("auth_test", token=token)
     if answer.get("team_id") != workspace:
         raise InstallationInvalid(
             f"The token is of the workspace {answer.get('team_id')}, not of {workspace}."
@@ -122,25 +122,25 @@ def disconnect(
         problem = str(error)
     with transaction.atomic():
         before = row_state(installation)
-        ended = end(installation.workspace, because=f"disconnected by {by}")
+        ended = end_installation(installation.workspace, reason=f"disconnected by {by}")
         if ended:
             installation.refresh_from_db()
             if on_change is not None:
                 on_change(before, installation)
     if ended and token:
         try:
-            ask("auth_revoke", token=token)
+            call_slack("auth_revoke", token=token)
         except ChannelError as error:
             problem = str(error)
     return problem
 
 
-def end(workspace: str, *, because: str, before: datetime | None = None) -> bool:
+def end_installation(workspace: str, *, reason: str, before: datetime | None = None) -> bool:
     """Delete the token of a workspace and release the workspace for other tenants.
 
     Args:
         workspace: Slack's id of the workspace.
-        because: the reason, for the admin.
+        reason: the reason, for the admin.
         before: end only an installation from before this time.
 
     Returns:
@@ -154,11 +154,11 @@ def end(workspace: str, *, because: str, before: datetime | None = None) -> bool
             state=SlackInstallation.State.DISCONNECTED,
             encrypted_token="",
             ended_at=Now(),
-            ended_because=because,
+            ended_because=reason,
         )
         if ended:
             release_workspace(CHANNEL, workspace)
-            logger.info("Slack workspace %s: %s", workspace, because)
+            logger.info("Slack workspace %s: %s", workspace, reason)
     return bool(ended)
 
 
@@ -171,8 +171,8 @@ def token_of(installation: SlackInstallation) -> str:
     )
 
 
-def encrypt_all_again() -> int:
-    """Encrypt every token of the current tenant with the first key. Return their number.
+def reencrypt_tokens() -> int:
+    """Encrypt every token of the current tenant with the first key; return their number.
 
     Raises TokenUnreadable, and then changes nothing.
     """

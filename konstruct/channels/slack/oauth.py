@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 from konstruct.channels.exceptions import InstallationInvalid
 from konstruct.channels.models import SlackInstallation
 from konstruct.channels.slack.installations import OnChange, connect
-from konstruct.channels.slack.web_api import ask
+from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.agents import find_agent
 from tenants.context import public_scope
 from tenants.models import Domain
@@ -142,7 +142,7 @@ def finish(request: HttpRequest, *, tenant_id: UUID, on_change: OnChange) -> Sla
     if "error" in request.GET or not request.GET.get("code"):
         raise InstallationInvalid("Nothing was connected: the request was declined in Slack.")
     agent = find_agent(state.agent, active=True)
-    answer = ask(
+    answer = call_slack(
         "oauth_v2_access",
         client_id=settings.SLACK_CLIENT_ID,
         client_secret=settings.SLACK_CLIENT_SECRET,

@@ -1,4 +1,4 @@
-"""Posts in Slack that a message is refused, since a quota of the tenant is used up."""
+"""Posts in Slack that a message was refused because a quota of the tenant is used up."""
 
 import logging
 from typing import Final
@@ -10,13 +10,13 @@ from redis.exceptions import RedisError
 
 from konstruct.channels.exceptions import ChannelError
 from konstruct.channels.slack.adapter import token_of_workspace
-from konstruct.channels.slack.web_api import ask
+from konstruct.channels.slack.web_api import call_slack
 from tenants.redis_keys import idempotency_key
 from tenants.serving import TenantTask
 
 logger = logging.getLogger(__name__)
 
-# A thread has at most one such post in this time, however many messages are refused.
+# A thread gets at most one such post in this time.
 PAUSE_SECONDS: Final = 3600
 
 
@@ -30,7 +30,7 @@ def tell_refused(tenant_id: str, workspace: str, channel: str, thread_ts: str, t
     try:
         if not get_redis_connection("default").set(key, 1, ex=PAUSE_SECONDS, nx=True):
             return
-        ask(
+        call_slack(
             "chat_postMessage",
             token=token_of_workspace(workspace),
             channel=channel,

@@ -10,13 +10,13 @@ from django.utils import timezone
 from konstruct.channels.exceptions import ChannelError, ChannelRefused
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack.installations import CHANNEL, token_of
-from konstruct.channels.slack.web_api import ask
+from konstruct.channels.slack.web_api import call_slack
 from memory.models import Message
 from tenants.serving import TenantTask
 
 logger = logging.getLogger(__name__)
 
-NAME_MAX_AGE = timedelta(days=1)
+MAX_NAME_AGE = timedelta(days=1)
 
 
 def known_users(workspace: str, slack_ids: Iterable[str]) -> dict[str, SlackUser]:
@@ -29,7 +29,7 @@ def is_name_outdated(known: SlackUser | None, user_id: str) -> bool:
     """Return whether to ask Slack for a user's name."""
     if known is None or known.user_id != user_id:
         return True
-    return timezone.now() - known.looked_up_at > NAME_MAX_AGE
+    return timezone.now() - known.looked_up_at > MAX_NAME_AGE
 
 
 @shared_task(base=TenantTask)
@@ -47,7 +47,7 @@ def fetch_name(workspace: str, slack_id: str, user_id: str) -> None:
     if installation is None:
         return
     try:
-        answer = ask("users_info", token=token_of(installation), user=slack_id)
+        answer = call_slack("users_info", token=token_of(installation), user=slack_id)
         name = _name(answer.get("user"))
     except ChannelRefused as error:
         logger.warning("The name of Slack user %s is unknown: %s", slack_id, error)

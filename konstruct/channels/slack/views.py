@@ -21,32 +21,34 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from konstruct.channels.exceptions import InstallationInvalid
-from konstruct.channels.slack import answering
-from konstruct.channels.slack.events import open_envelope
+from konstruct.channels.slack import escalation_answers
+from konstruct.channels.slack.events import parse_envelope
 from konstruct.channels.slack.inbound import EventOutcome, receive_event, receive_interaction
 from konstruct.channels.slack.oauth import admin_url
-from konstruct.channels.slack.web_api import NotSigned, signed_body
+from konstruct.channels.slack.web_api import SignatureInvalid, verified_body
 
 logger = logging.getLogger(__name__)
 
 SignedView = Callable[[HttpRequest, bytes], HttpResponse]
 
 
-def _signed(answer: SignedView) -> Callable[[HttpRequest], HttpResponse]:
-    """Call a view with the bodies of requests that Slack has signed; refuse other requests."""
+def _verify_signature(signed_view: SignedView) -> Callable[[HttpRequest], HttpResponse]:
+    """Decorate a view: it is called with the body of requests that Slack has signed; others get an
+    error.
+    """
 
     def view(request: HttpRequest) -> HttpResponse:
         try:
-            body = signed_body(request)
-        except NotSigned as refusal:
+            body = verified_body(request)
+        except SignatureInvalid as refusal:
             logger.warning("A request to %s was refused: %s", request.path, refusal)
             return _plain(str(refusal), refusal.status)
-        return answer(request, body)
+        return signed_view(request, body)
 
     return csrf_exempt(require_POST(view))
 
 
-@_signed
+@_verify_signature
 def events(request: HttpRequest, body: bytes) -> HttpResponse:
     """Receive an event. Ignored events get a 200 too, so that Slack does not retry them."""
     payload = _document(body)
@@ -54,7 +56,7 @@ def events(request: HttpRequest, body: bytes) -> HttpResponse:
         return _plain("The body is not a JSON object.", 400)
     if payload.get("type") == "url_verification":
         return JsonResponse({"challenge": str(payload.get("challenge", ""))})
-    envelope = open_envelope(payload) if payload.get("type") == "event_callback" else None
+    envelope = parse_envelope(payload) if payload.get("type") == "event_callback" else None
     if envelope is None:
         return _plain("Nothing to be done.", 200)
     result = receive_event(envelope)
@@ -63,14 +65,14 @@ def events(request: HttpRequest, body: bytes) -> HttpResponse:
     return _plain(f"{result.outcome.capitalize()}.", 200)
 
 
-@_signed
+@_verify_signature
 def interactions(request: HttpRequest, body: bytes) -> HttpResponse:
     """Receive a button that was pressed, or a form that was sent."""
     form = QueryDict(body, encoding="utf-8")
     payload = _document(form.get("payload") or "")
     if payload is None:
         return _plain("The body is not a form with a payload in JSON.", 400)
-    answer = answering.receive(payload)
+    answer = escalation_answers.receive_answer(payload)
     if answer is None:
         receive_interaction(payload)
     return JsonResponse(answer) if answer else HttpResponse(status=200)

@@ -55,7 +55,7 @@ REMEDIES: Final = {
 }
 
 
-def ask(
+def call_slack(
     method: str,
     *,
     token: str | None = None,
@@ -64,7 +64,7 @@ def ask(
 ) -> dict[str, Any]:
     """Call a method of the Web API (`chat_postMessage`) once, and return its response.
 
-    Not in a transaction: this thread holds no connection of a pool (DATABASE_POOL_SIZE) meanwhile.
+    Do not call it in a transaction: the thread returns its pooled database connections meanwhile.
 
     Raises:
         ChannelBusy: Slack's rate limit; the call was not executed.
@@ -114,28 +114,30 @@ def _retry_after(text: str | None) -> float:
     return min(max(seconds, 1.0), MAX_RETRY_AFTER_SECONDS)
 
 
-class NotSigned(KonstructError):
-    """A request is not from Slack; `status` is the status of the response."""
+class SignatureInvalid(KonstructError):
+    """A request has no valid signature of Slack; `status` is the HTTP status of the response."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
         self.status = status
 
 
-def signed_body(request: HttpRequest) -> bytes:
+def verified_body(request: HttpRequest) -> bytes:
     """Return the body of a request that Slack has signed within the last five minutes.
 
-    Raises NotSigned.
+    Raises SignatureInvalid.
     """
     if not settings.SLACK_SIGNING_SECRET:
-        raise NotSigned("Slack is not configured here: SLACK_SIGNING_SECRET is not set.", 404)
+        raise SignatureInvalid(
+            "Slack is not configured here: SLACK_SIGNING_SECRET is not set.", 404
+        )
     try:
         is_too_large = int(request.META.get("CONTENT_LENGTH") or 0) > MAX_BODY_BYTES
         body = b"" if is_too_large else request.body
     except RequestDataTooBig:
         is_too_large = True
     if is_too_large:
-        raise NotSigned(f"The body is larger than {MAX_BODY_BYTES} bytes.", 413)
+        raise SignatureInvalid(f"The body is larger than {MAX_BODY_BYTES} bytes.", 413)
     timestamp = request.headers.get("X-Slack-Request-Timestamp")
     signature = request.headers.get("X-Slack-Signature")
     try:
@@ -146,5 +148,5 @@ def signed_body(request: HttpRequest) -> bytes:
     except (ValueError, TypeError):  # not a number, not UTF-8, or not ASCII
         is_signed = False
     if not is_signed:
-        raise NotSigned("The signature is not Slack's, or older than five minutes.", 401)
+        raise SignatureInvalid("The signature is not Slack's, or older than five minutes.", 401)
     return body

@@ -54,7 +54,7 @@ class NotExtracted(Exception):
 
 def extract_facts(
     texts: Sequence[Text], owner: Owner, *, requested_by: str, said_at: datetime | None
-) -> runs.Answered:
+) -> runs.UnsavedExtraction:
     """Ask the language model for the facts of a conversation.
 
     It may take `TIMEOUT_SECONDS`: do not call it in a transaction.
@@ -72,7 +72,7 @@ def extract_facts(
         for text in texts
     ]
     try:
-        return runs.answer_now(
+        return runs.extract_unsaved_messages(
             agent or Agent(id=uuid4(), name="mem0", model_tier=ModelTier.FAST),
             owner.user_id or "",
             messages,
@@ -89,7 +89,7 @@ def extract_facts(
 
 
 def record_run(
-    answered: runs.Answered, texts: Sequence[Text], owner: Owner, fields: dict[str, Any]
+    answered: runs.UnsavedExtraction, texts: Sequence[Text], owner: Owner, fields: dict[str, Any]
 ) -> list[Stored]:
     """Write the texts into the transcript, and record the facts that rest on them.
 
@@ -133,7 +133,7 @@ def record_run(
     values: dict[str, Any] = {"metadata": metadata_of(fields)}
     if fields.get("expiration_date") is not None:
         values["expires_at"] = fields["expiration_date"]
-    run = runs.record_now(answered, agent, [rows[pk] for pk in ids], **values)
+    run = runs.record_unsaved_extraction(answered, agent, [rows[pk] for pk in ids], **values)
     recorded = {
         UUID(each["memory_id"]): each["outcome"] for each in run.candidates if "memory_id" in each
     }

@@ -36,7 +36,7 @@ from konstruct.interfaces.mem0.serializers import (
     memory_documents,
     with_ignored,
 )
-from konstruct.orchestrator.extraction.runs import Answered
+from konstruct.orchestrator.extraction.runs import UnsavedExtraction
 from konstruct.strict_json import NotStrictJSON, read_json
 from memory.embedding.embedder import embed
 from memory.exceptions import FactNotFound, InvalidArgument
@@ -111,7 +111,7 @@ class AddView(Mem0View):
         fields: dict[str, Any],
         owner: Owner,
         texts: list[Text],
-        answered: Answered | None,
+        answered: UnsavedExtraction | None,
         conversation: list[Text],
     ) -> list[dict[str, Any]]:
         """Store the texts, once for an Idempotency-Key, and return their documents."""

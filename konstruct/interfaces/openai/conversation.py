@@ -20,7 +20,7 @@ from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
 from konstruct.interfaces.openai.requests import ChatRequest
-from konstruct.llm.completions import storable
+from konstruct.llm.completions import make_storable
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import ToolCall
 from konstruct.orchestrator.tools import tool_calls
@@ -61,7 +61,9 @@ def find_match(
         thread: the message's thread.
         is_retry: whether the client says that it is a retry.
     """
-    sent = Message.objects.filter(role=Role.USER, **thread.named).order_by("-created_at", "-number")
+    sent = Message.objects.filter(role=Role.USER, **thread.as_filter).order_by(
+        "-created_at", "-number"
+    )
     latest, before = [*sent[:2], None, None][:2]
     turns = [str(thread.agent_id), thread.user_id, thread.thread_id, chat.turns]
     same = f"{caller}/{_digest(turns)}/"
@@ -111,11 +113,11 @@ def results_in(chat: ChatRequest, thread: Thread, caller: Caller) -> Iterator[Re
     texts = {key: text for each, text in chat.results.items() if (key := _key(each)) is not None}
     if not texts:
         return
-    calls = caller.rows(ToolCall.objects.filter(pk__in=texts, **thread.named))
+    calls = caller.rows(ToolCall.objects.filter(pk__in=texts, **thread.as_filter))
     ordered = calls.select_related("message").order_by("message_id", "round")
     for message, group in groupby(ordered, key=lambda call: call.message):
         of_message = list(group)
-        stored = {call.pk: storable(texts[call.pk]) for call in of_message}
+        stored = {call.pk: make_storable(texts[call.pk]) for call in of_message}
         yield Results(message, stored, of_message[-1].round + 1)
 
 
@@ -133,7 +135,7 @@ def continued_results(chat: ChatRequest, results: Iterable[Results]) -> Results:
             "tool_calls that you were given, with the same user and thread."
         )
         raise Refusal(refused("messages", why, code="tool_call_not_found"))
-    for call in tool_calls.awaiting_client(found.message.pk):
+    for call in tool_calls.calls_awaiting_program(found.message.pk):
         if call.pk not in found.texts:
             why = f"The result of the call {call_document(call)['id']} is missing."
             raise Refusal(refused("messages", why, code="tool_result_missing"))

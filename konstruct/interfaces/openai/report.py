@@ -15,7 +15,7 @@ from konstruct.interfaces.openai.requests import (
     ChatRequest,
     wants_usage,
 )
-from konstruct.llm.completions import storable
+from konstruct.llm.completions import make_storable
 from konstruct.orchestrator.builder import (
     LENGTH_LIMITS,
     joined_instructions,
@@ -90,7 +90,7 @@ def _unsupported(body: Mapping[str, Any]) -> list[str]:
     if wants_usage(body) or not parameters.get("stream_options.include_usage"):
         parameters.pop("stream_options.include_usage", None)
     names = [n for n, value in parameters.items() if value is not None and n not in _FOLLOWED]
-    return [storable(name)[:MAX_NAME_CHARACTERS] for name in names[:MAX_NAMED]]
+    return [make_storable(name)[:MAX_NAME_CHARACTERS] for name in names[:MAX_NAMED]]
 
 
 def instructions_of(chat: ChatRequest, agent: Agent, caller: Caller) -> tuple[str, ...]:

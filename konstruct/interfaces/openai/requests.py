@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from konstruct.api.auth.permissions import Caller
 from konstruct.api.http.problems import Refusal
 from konstruct.interfaces.openai.errors import refused
-from konstruct.llm.completions import storable_value
+from konstruct.llm.completions import make_storable_value
 from konstruct.orchestrator.builder import LENGTH_LIMITS
 from memory.arguments import is_unicode
 
@@ -284,7 +284,7 @@ def _options(body: Mapping[str, Any]) -> dict[str, Any]:
     if tools and choice != "none":
         sent = {"tools": tools, "tool_choice": choice, "parallel_tool_calls": parallel}
         options |= {name: value for name, value in sent.items() if value is not None}
-    stored: dict[str, Any] = storable_value(options)
+    stored: dict[str, Any] = make_storable_value(options)
     return stored
 
 

@@ -167,7 +167,7 @@ class ChatCompletionsView(ApiView):
     def _take(
         self, sent: Results, options: Mapping[str, Any] | None, instructions: Sequence[str]
     ) -> bool:
-        return tool_calls.take_results(
+        return tool_calls.record_program_results(
             sent.message,
             sent.texts,
             by=f"{self.caller.name}, by the API",
@@ -250,7 +250,7 @@ class ChatCompletionsView(ApiView):
                 return Answer("\n".join(questions) or DETAILS[progress.status])
             case Status.WITH_PROGRAM:
                 calls = list(ToolCall.objects.of_message(message_id))
-                out = [call for call in calls if tool_calls.awaits_client(call)]
+                out = [call for call in calls if tool_calls.awaits_program(call)]
                 if not out:
                     return Answer(DETAILS[progress.status])
                 text = next(call.content for call in calls if call.round == out[0].round)

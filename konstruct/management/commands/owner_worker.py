@@ -31,12 +31,12 @@ PAUSE_SECONDS = 2.0
 LOOPS: Final[tuple[Callable[[], int], ...]] = (
     provision_registered,
     migrate_asked,
-    jobs.MERGE.do_all,
-    jobs.ERASE.do_all,
-    jobs.ERASE.do_all,
-    jobs.ERASE_MESSAGES.do_all,
-    jobs.RETAIN.do_all,
-    jobs.WRITE_TOMBSTONES.do_all,
+    jobs.MERGE.run_due,
+    jobs.ERASE.run_due,
+    jobs.ERASE.run_due,
+    jobs.ERASE_MESSAGES.run_due,
+    jobs.RETAIN.run_due,
+    jobs.WRITE_TOMBSTONES.run_due,
     settle_moves,
     partial(delete_due, record_deletion),
 )

@@ -1,7 +1,7 @@
-"""Candidates: the facts that a language model proposes, parsed strictly and checked in code. Pure.
+"""Candidates: the facts that a language model proposes. They are parsed and checked. Pure.
 
-A candidate is accepted or refused with a reason; it is never repaired. Texts of conversations and
-of models are data: a candidate that reads as an instruction is refused.
+A candidate is accepted, or refused with a reason. It is never repaired. A candidate that reads as
+an instruction to an agent is refused.
 """
 
 import json
@@ -34,15 +34,16 @@ MAX_FACT_CHARACTERS: Final = 500
 MAX_QUOTE_CHARACTERS: Final = 1_000
 MIN_QUOTE_LETTERS: Final = 3
 MIN_CONFIDENCE: Final = 0.6
-# How often a JSON object is searched for in an answer: text with more braces is no answer.
+# The maximum number of positions at which a JSON object is searched for in an answer.
 MAX_OBJECT_STARTS: Final = 20
-# The date of a plan.
+# How far the date of a fact may be after its messages.
 MAX_YEARS_AHEAD: Final = 50
 
 _SLOT: Final = re.compile(r"[a-z][a-z0-9]{0,39}(?:_[a-z0-9]{1,20}){0,6}")
 _DATE: Final = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
-_DAYS: Final = {"day": 1, "month": 31, "year": 366}
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+_DAYS_BY_PRECISION: Final = {"day": 1, "month": 31, "year": 366}
+# Unicode categories of invisible characters.
+_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 
 # Reasons for a review.
 INFERRED: Final = "inferred"
@@ -59,11 +60,11 @@ class AnswerInvalid(ValueError):
 
 
 class MalformedCandidate(ValueError):
-    """An object of an answer is no candidate."""
+    """An object of an answer is not a valid candidate."""
 
 
 class Evidence(NamedTuple):
-    """Words of a message as the evidence of a candidate."""
+    """A quote from a message that supports a candidate."""
 
     message: Any
     """The label or the id of the message."""
@@ -72,7 +73,7 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed fact with the words that it rests on."""
+    """A proposed fact with its evidence."""
 
     id: str
     subject: str
@@ -100,7 +101,7 @@ class Source:
     id: Any
     role: str
     speaker: str
-    """The author's name; without one "user" or "assistant"."""
+    """The author's name; "user" or "assistant" without a name."""
     content: str
     created_at: datetime
     user_id: str = ""
@@ -112,7 +113,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownFact:
     """An active fact of the same agent and user."""
 
     label: str
@@ -124,19 +125,19 @@ class Known:
     fact: str
     valid_from: datetime
 
-    def is_of(self, candidate: Candidate) -> bool:
-        """Whether it has the candidate's subject and slot."""
-        return self.slot == candidate.slot and _same(self.subject, candidate.subject)
+    def is_same_slot(self, candidate: Candidate) -> bool:
+        """Return whether the fact has the subject and the slot of the candidate."""
+        return self.slot == candidate.slot and _is_same_text(self.subject, candidate.subject)
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """Which facts of an agent are reviewed."""
+class ReviewPolicy:
+    """Which facts of an agent need a review: FactReview values."""
 
     review: str = FactReview.DOUBTFUL
     by_slot: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
-    """Why every fact is reviewed, with any rule of the agent."""
+    """If not empty, every fact needs a review, for this reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,22 +150,22 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedCandidate:
     """A candidate that passed all checks."""
 
     candidate: Candidate
     spans: tuple[Span, ...]
     asserter: str
     valid_from: datetime | None
-    """None: since it was stated."""
-    supersedes: Known | None
-    """A fact with another value that it ends."""
+    """None: the time of the statement."""
+    supersedes: KnownFact | None
+    """The known fact that the candidate replaces."""
     review: str
-    """Why a person is to review it; empty: no review is required."""
+    """Why a person must review it; empty: no review is required."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedCandidate:
     """A candidate that failed a check."""
 
     id: str
@@ -175,7 +176,7 @@ class Refused:
 # --- Parsing --------------------------------------------------------------------------------------
 
 
-def parse(answer: str) -> tuple[list[Candidate], list[Refused]]:
+def parse(answer: str) -> tuple[list[Candidate], list[RefusedCandidate]]:
     """Parse the answer of a language model.
 
     Args:
@@ -194,12 +195,12 @@ def parse(answer: str) -> tuple[list[Candidate], list[Refused]]:
     if len(facts) > MAX_CANDIDATES:
         raise AnswerInvalid(f"the answer has {len(facts)} facts, more than {MAX_CANDIDATES}")
     candidates: list[Candidate] = []
-    refused: list[Refused] = []
+    refused: list[RefusedCandidate] = []
     for position, entry in enumerate(facts, start=1):
         try:
-            candidates.append(read_candidate(entry))
+            candidates.append(parse_candidate(entry))
         except ValueError as error:
-            refused.append(Refused(f"#{position}", "malformed", str(error)))
+            refused.append(RefusedCandidate(f"#{position}", "malformed", str(error)))
     return candidates, refused
 
 
@@ -227,7 +228,7 @@ def _only_object(answer: str) -> dict[str, Any]:
     return dict(document)
 
 
-def read_candidate(entry: Any) -> Candidate:
+def parse_candidate(entry: Any) -> Candidate:
     """Read one object of an answer. Unknown members are ignored.
 
     Raises:
@@ -241,7 +242,7 @@ def read_candidate(entry: Any) -> Candidate:
         id=_text(entry, "id", MAX_ID_CHARACTERS),
         subject=_text(entry, "subject", MAX_NAME_CHARACTERS),
         slot=_text(entry, "slot", MAX_NAME_CHARACTERS),
-        is_multi_valued=_flag(entry.get("multi", True)),
+        is_multi_valued=_boolean(entry.get("multi", True)),
         value=_text(entry, "value", MAX_VALUE_CHARACTERS),
         fact=_text(entry, "fact", MAX_FACT_CHARACTERS),
         kind=_text(entry, "kind", MAX_NAME_CHARACTERS),
@@ -260,12 +261,14 @@ def _text(entry: Mapping[str, Any], name: str, limit: int) -> str:
         raise MalformedCandidate(f"{name} is no text")
     if len(value) > limit:
         raise MalformedCandidate(f"{name} has more than {limit} characters")
-    if not is_unicode(value) or any(unicodedata.category(each) in _UNSEEN for each in value):
+    if not is_unicode(value) or any(
+        unicodedata.category(character) in _INVISIBLE for character in value
+    ):
         raise MalformedCandidate(f"{name} has control characters")
     return " ".join(value.split())
 
 
-def _flag(value: Any) -> bool:
+def _boolean(value: Any) -> bool:
     if not isinstance(value, bool):
         raise MalformedCandidate("multi is neither true nor false")
     return value
@@ -275,13 +278,13 @@ def _evidence(value: Any) -> tuple[Evidence, ...]:
     if not isinstance(value, list) or not 0 < len(value) <= MAX_EVIDENCE:
         raise MalformedCandidate(f"evidence is not a list of 1 to {MAX_EVIDENCE} quotes")
     quotes = []
-    for each in value:
-        if not isinstance(each, dict) or not isinstance(each.get("quote"), str):
+    for quote in value:
+        if not isinstance(quote, dict) or not isinstance(quote.get("quote"), str):
             raise MalformedCandidate("evidence has no quote")
         # A quote is compared unchanged, with its white space.
-        if not 0 < len(each["quote"]) <= MAX_QUOTE_CHARACTERS:
+        if not 0 < len(quote["quote"]) <= MAX_QUOTE_CHARACTERS:
             raise MalformedCandidate(f"a quote has not 1 to {MAX_QUOTE_CHARACTERS} characters")
-        quotes.append(Evidence(_text(each, "message", MAX_NAME_CHARACTERS), each["quote"]))
+        quotes.append(Evidence(_text(quote, "message", MAX_NAME_CHARACTERS), quote["quote"]))
     return tuple(quotes)
 
 
@@ -323,21 +326,21 @@ def dump(candidates: Sequence[Candidate]) -> str:
     """Return candidates as the answer of a language model, which `parse` reads."""
     facts = [
         {
-            "id": each.id,
-            "subject": each.subject,
-            "slot": each.slot,
-            "multi": each.is_multi_valued,
-            "value": each.value,
-            "fact": each.fact,
-            "kind": each.kind,
-            "speaker": each.speaker,
-            "evidence": [{"message": str(at), "quote": quote} for at, quote in each.evidence],
-            "valid_from": each.valid_from.isoformat() if each.valid_from else None,
-            "precision": each.precision or None,
-            "supersedes": each.supersedes,
-            "confidence": each.confidence,
+            "id": candidate.id,
+            "subject": candidate.subject,
+            "slot": candidate.slot,
+            "multi": candidate.is_multi_valued,
+            "value": candidate.value,
+            "fact": candidate.fact,
+            "kind": candidate.kind,
+            "speaker": candidate.speaker,
+            "evidence": [{"message": str(at), "quote": quote} for at, quote in candidate.evidence],
+            "valid_from": candidate.valid_from.isoformat() if candidate.valid_from else None,
+            "precision": candidate.precision or None,
+            "supersedes": candidate.supersedes,
+            "confidence": candidate.confidence,
         }
-        for each in candidates
+        for candidate in candidates
     ]
     return json.dumps({"facts": facts}, ensure_ascii=False)
 
@@ -345,20 +348,20 @@ def dump(candidates: Sequence[Candidate]) -> str:
 # --- Checks ---------------------------------------------------------------------------------------
 
 
-def check(
+def check_candidates(
     candidates: Sequence[Candidate],
     *,
     sources: Sequence[Source],
-    known: Sequence[Known] = (),
-    policy: Policy = Policy(),
-) -> tuple[list[Accepted], list[Refused]]:
-    """Check candidates against the messages that they cite and the facts that are known.
+    known: Sequence[KnownFact] = (),
+    policy: ReviewPolicy = ReviewPolicy(),
+) -> tuple[list[AcceptedCandidate], list[RefusedCandidate]]:
+    """Check candidates against the messages that they cite and the known facts.
 
     Args:
-        candidates: in the order of the answer. A later one may supersede an earlier one.
-        sources: the messages that may be cited, by label or id.
+        candidates: the candidates in the order of the answer. A later one may supersede an earlier.
+        sources: the messages that they may cite, by label or id.
         known: the active facts of the same agent and user.
-        policy: of the agent, for reviews.
+        policy: the review policy of the agent.
 
     Returns:
         The accepted candidates with the places of their quotes, and the refused ones with reasons.
@@ -366,11 +369,10 @@ def check(
     by_label: dict[Any, Source] = {source.label: source for source in sources}
     by_label |= {str(source.id): source for source in sources}
     facts = {fact.label: fact for fact in known}
-    accepted: list[Accepted] = []
-    refused: list[Refused] = []
+    accepted: list[AcceptedCandidate] = []
+    refused: list[RefusedCandidate] = []
     for candidate in candidates:
-        reason = ""
-        cited = [by_label.get(str(each.message)) for each in candidate.evidence]
+        cited = [by_label.get(str(evidence.message)) for evidence in candidate.evidence]
         spans = tuple(_spans(candidate, cited))
         if None in cited:
             reason = "unknown message"
@@ -379,7 +381,7 @@ def check(
         else:
             reason = _refusal(candidate, spans, facts)
         if reason:
-            refused.append(Refused(candidate.id, reason, candidate.fact))
+            refused.append(RefusedCandidate(candidate.id, reason, candidate.fact))
             continue
         checked = _accept(candidate, spans, facts, policy)
         accepted.append(checked)
@@ -389,14 +391,16 @@ def check(
 
 def _spans(candidate: Candidate, cited: Sequence[Source | None]) -> Iterator[Span]:
     for (_, quote), source in zip(candidate.evidence, cited, strict=True):
-        start = -1 if source is None else source.content.find(quote)
-        is_weighty = sum(map(str.isalnum, quote)) >= MIN_QUOTE_LETTERS
-        if source is not None and start >= 0 and (is_weighty or quote == source.content):
+        if source is None:
+            continue
+        start = source.content.find(quote)
+        is_long_enough = sum(map(str.isalnum, quote)) >= MIN_QUOTE_LETTERS
+        if start >= 0 and (is_long_enough or quote == source.content):
             yield Span(source, start, start + len(quote))
 
 
-def _refusal(candidate: Candidate, spans: Sequence[Span], facts: Mapping[str, Known]) -> str:
-    """Return why a candidate with these quotes is refused; empty: it is not."""
+def _refusal(candidate: Candidate, spans: Sequence[Span], facts: Mapping[str, KnownFact]) -> str:
+    """Return why a candidate with these quotes is refused; "" if it is accepted."""
     if len(_asserters(candidate, spans)) != 1:
         return "speaker is not the author"
     if _SLOT.fullmatch(candidate.slot) is None:
@@ -404,23 +408,26 @@ def _refusal(candidate: Candidate, spans: Sequence[Span], facts: Mapping[str, Kn
     if candidate.kind not in (FactKind.OBSERVED, FactKind.INFERRED):
         return "unknown kind"
     texts = (candidate.fact, candidate.value, candidate.subject)
-    if is_instruction(*texts) or any(orders_agent(_words(span)) for span in spans):
+    if is_instruction(*texts) or any(orders_agent(_quote(span)) for span in spans):
         return "instruction"
     if is_other_language(candidate.fact, " ".join(span.source.content for span in spans)):
         return "other language"
     if candidate.valid_from and candidate.valid_from.year > _latest(spans).year + MAX_YEARS_AHEAD:
         return "date out of range"
     superseded = facts.get(candidate.supersedes or "")
-    if candidate.supersedes and (superseded is None or not superseded.is_of(candidate)):
+    if candidate.supersedes and (superseded is None or not superseded.is_same_slot(candidate)):
         return "supersedes another slot" if superseded else "supersedes an unknown fact"
     return ""
 
 
 def _accept(
-    candidate: Candidate, spans: tuple[Span, ...], facts: Mapping[str, Known], policy: Policy
-) -> Accepted:
-    of_slot = [fact for fact in facts.values() if fact.is_of(candidate)]
-    is_multi_valued = of_slot[0].is_multi_valued if of_slot else candidate.is_multi_valued
+    candidate: Candidate,
+    spans: tuple[Span, ...],
+    facts: Mapping[str, KnownFact],
+    policy: ReviewPolicy,
+) -> AcceptedCandidate:
+    same_slot = [fact for fact in facts.values() if fact.is_same_slot(candidate)]
+    is_multi_valued = same_slot[0].is_multi_valued if same_slot else candidate.is_multi_valued
     (asserter,) = _asserters(candidate, spans)
     is_unverified = any(
         span.source.role != Role.USER or span.source.speaker != asserter for span in spans
@@ -428,20 +435,20 @@ def _accept(
     kind = FactKind.INFERRED if is_unverified else candidate.kind
     candidate = replace(candidate, is_multi_valued=is_multi_valued, kind=kind)
     superseded = facts.get(candidate.supersedes or "")
-    others = [fact for fact in of_slot if not _same(fact.value, candidate.value)]
+    others = [fact for fact in same_slot if not _is_same_text(fact.value, candidate.value)]
     begins = _valid_from(candidate, spans)
-    # Such a value ends no other one, even if the language model names one.
+    # A planned, past or temporary value must not end the current value without a review.
     is_planned = candidate.valid_from is not None and begins is None
     is_past = superseded is not None and begins is not None and begins < superseded.valid_from
     is_temporary = any(is_limited_in_time(_sentence(span)) for span in spans)
     has_uncertain_period = (is_planned or is_past or is_temporary) and not is_multi_valued
     if superseded is not None and begins is not None and superseded.valid_from <= _latest(spans):
-        # The date of the former value may be that of its statement, and it may have ended before.
+        # `valid_from` of the known fact may be that of its statement. It must not end before.
         begins = max(begins, superseded.valid_from)
     is_contradicted = not is_multi_valued and any(
         fact is not superseded and fact.valid_from <= (begins or _latest(spans)) for fact in others
     )
-    is_low = candidate.confidence is not None and candidate.confidence < MIN_CONFIDENCE
+    has_low_confidence = candidate.confidence is not None and candidate.confidence < MIN_CONFIDENCE
     doubts = [
         CONFLICT if is_contradicted else "",
         ENDS_ONE_VALUE if is_multi_valued and superseded in others else "",
@@ -449,19 +456,19 @@ def _accept(
         UNVERIFIED if is_unverified or any(orders_agent(s.source.content) for s in spans) else "",
         INFERRED if candidate.kind == FactKind.INFERRED and not is_unverified else "",
         sensitive_topic(candidate.slot, f"{candidate.value} {candidate.fact}"),
-        LOW_CONFIDENCE if is_low else "",
+        LOW_CONFIDENCE if has_low_confidence else "",
     ]
-    return Accepted(
+    return AcceptedCandidate(
         candidate=candidate,
         spans=spans,
         asserter=asserter,
         valid_from=begins,
         supersedes=superseded if superseded in others else None,
-        review=_review(candidate.slot, [each for each in doubts if each], policy),
+        review=_review_reason(candidate.slot, [doubt for doubt in doubts if doubt], policy),
     )
 
 
-def _review(slot: str, doubts: Sequence[str], policy: Policy) -> str:
+def _review_reason(slot: str, doubts: Sequence[str], policy: ReviewPolicy) -> str:
     rule = policy.by_slot.get(slot, policy.review)
     reasons = [policy.reason] if policy.reason else []
     if rule != FactReview.NONE or policy.reason:
@@ -472,10 +479,10 @@ def _review(slot: str, doubts: Sequence[str], policy: Policy) -> str:
 
 
 def _valid_from(candidate: Candidate, spans: Sequence[Span]) -> datetime | None:
-    """Return the beginning of the validity; None: the time of the statement.
+    """Return when the fact became valid; None: at the time of the statement.
 
-    A period that includes the statement, such as “this month”, begins with the statement at the
-    latest. The date of a plan is later: the plan is valid since its statement.
+    If the stated period includes the statement, such as “this month”, it is the statement's time. A
+    date after the statement is the date of a plan, and the plan is valid since its statement.
     """
     value, stated = candidate.valid_from, _latest(spans)
     if value is None:
@@ -484,19 +491,19 @@ def _valid_from(candidate: Candidate, spans: Sequence[Span]) -> datetime | None:
         begin = end = value
     else:
         begin = datetime(value.year, value.month, value.day, tzinfo=UTC)
-        end = begin + timedelta(days=_DAYS.get(candidate.precision, 0))
+        end = begin + timedelta(days=_DAYS_BY_PRECISION.get(candidate.precision, 0))
     if begin > stated:
         return None
     return stated if stated < end else begin
 
 
 def _asserters(candidate: Candidate, spans: Sequence[Span]) -> set[str]:
-    """Return the names of the authors of the quotes who are the candidate's speaker."""
+    """Return the names of those authors of the quotes who are the candidate's speaker."""
     return {
         span.source.speaker
         for span in spans
-        if _same(candidate.speaker, span.source.speaker)
-        or _same(candidate.speaker, span.source.role)
+        if _is_same_text(candidate.speaker, span.source.speaker)
+        or _is_same_text(candidate.speaker, span.source.role)
     }
 
 
@@ -504,21 +511,21 @@ def _latest(spans: Sequence[Span]) -> datetime:
     return max(span.source.created_at for span in spans)
 
 
-def _words(span: Span) -> str:
+def _quote(span: Span) -> str:
     return span.source.content[span.start : span.end]
 
 
 def _sentence(span: Span) -> str:
-    """Return the line and the sentence, about, in which a quote is."""
+    """Return the approximate sentence of a quote, within its line."""
     content = span.source.content
     before = max(content.rfind(mark, 0, span.start) for mark in (". ", "! ", "? ", "\n"))
     ends = [content.find(mark, span.end) for mark in (". ", "! ", "? ", "\n")]
     return content[before + 1 : min([end for end in ends if end >= 0], default=len(content))]
 
 
-def _as_known(accepted: Accepted) -> Known:
+def _as_known(accepted: AcceptedCandidate) -> KnownFact:
     candidate = accepted.candidate
-    return Known(
+    return KnownFact(
         label=candidate.id,
         id=None,
         subject=candidate.subject,
@@ -530,5 +537,5 @@ def _as_known(accepted: Accepted) -> Known:
     )
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_text(one: str, other: str) -> bool:
     return one.strip().casefold() == other.strip().casefold()

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from konstruct.orchestrator.extraction.candidates import Known, Source
+from konstruct.orchestrator.extraction.candidates import KnownFact, Source
 
 INSTRUCTIONS: Final = """\
 You extract facts for the memory of an AI agent. You are given a JSON document with facts that are \
@@ -101,7 +101,7 @@ PROMPT_DIGEST: Final = hashlib.sha256(
 ).hexdigest()
 
 
-def prompt(sources: Sequence[Source], known: Sequence[Known]) -> list[dict[str, str]]:
+def prompt(sources: Sequence[Source], known: Sequence[KnownFact]) -> list[dict[str, str]]:
     """Return the messages of a request for the facts of a part of a conversation.
 
     Args:

@@ -93,9 +93,9 @@ def enqueue(tenant_id: UUID, threads: Collection[Thread]) -> None:
         _ENQUEUE,
         {
             "tenant_id": tenant_id,
-            "agents": [each.agent_id for each in threads],
-            "users": [each.user_id for each in threads],
-            "threads": [each.thread_id for each in threads],
+            "agents": [thread.agent_id for thread in threads],
+            "users": [thread.user_id for thread in threads],
+            "threads": [thread.thread_id for thread in threads],
             "traceparent": traceparent(),
         },
     )

@@ -1,4 +1,4 @@
-"""Records the facts of an answer, and the outcome of each candidate."""
+"""Records the accepted facts of an answer, and the outcome of each candidate."""
 
 from collections import Counter
 from typing import Any, Final
@@ -7,8 +7,12 @@ from uuid import UUID
 from django.utils import timezone
 
 from konstruct.orchestrator.extraction import rules
-from konstruct.orchestrator.extraction.asking import Answer, Batch, known_facts
-from konstruct.orchestrator.extraction.candidates import Accepted, Policy, check
+from konstruct.orchestrator.extraction.candidates import (
+    AcceptedCandidate,
+    ReviewPolicy,
+    check_candidates,
+)
+from konstruct.orchestrator.extraction.fact_requests import Answer, Batch, known_facts
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import ExtractionRun, RunState
 from konstruct.orchestrator.notifications import notify_of_reviews
@@ -18,13 +22,20 @@ from tenants.context import required_tenant_id
 
 
 def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> None:
-    """Record the candidates that pass all checks, and set the outcomes in the run."""
+    """Record the candidates that pass all checks, and set their outcomes on the unsaved run.
+
+    Args:
+        batch: the messages.
+        run: the run.
+        answer: the parsed answer.
+        **values: fields of each new fact.
+    """
     agent, by_id = batch.agent, {message.id: message for message in batch.messages}
-    accepted, refused = check(
+    accepted, refused = check_candidates(
         answer.candidates,
         sources=batch.sources,
-        known=known_facts(batch.thread, {each.slot for each in answer.candidates}),
-        policy=Policy(
+        known=known_facts(batch.thread, {candidate.slot for candidate in answer.candidates}),
+        policy=ReviewPolicy(
             agent.fact_review, agent.fact_review_by_slot, "" if run.model else rules.REVIEW_REASON
         ),
     )
@@ -32,25 +43,25 @@ def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> N
     counts: Counter[str] = Counter()
     documents = []
     new_ids: dict[str, UUID] = {}
-    for each in accepted:
-        quotes = [Quote(by_id[span.source.id], span.start, span.end) for span in each.spans]
-        entry = _entry(batch.thread, run, each, **values)
-        entry.embedding = answer.embeddings[each.candidate.fact]
-        former = each.supersedes
+    for item in accepted:
+        quotes = [Quote(by_id[span.source.id], span.start, span.end) for span in item.spans]
+        entry = _entry(batch.thread, run, item, **values)
+        entry.embedding = answer.embeddings[item.candidate.fact]
+        former = item.supersedes
         recorded = record_candidate(
             entry,
             quotes,
             author=author,
-            review=each.review,
+            review=item.review,
             supersedes=None if former is None else former.id or new_ids.get(former.label),
         )
         if recorded.memory_id == entry.memory_id:
-            new_ids.setdefault(each.candidate.id, entry.memory_id)
+            new_ids.setdefault(item.candidate.id, entry.memory_id)
         counts[recorded.outcome] += 1
         counts["superseded"] += recorded.superseded is not None
         documents.append(
             {
-                **_document(each),
+                **_document(item),
                 "outcome": str(recorded.outcome),
                 "memory_id": str(recorded.memory_id),
                 "superseded": str(recorded.superseded) if recorded.superseded else None,
@@ -58,8 +69,8 @@ def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> N
         )
     all_refused = [*answer.malformed, *refused]
     documents += [
-        {"id": each.id, "fact": each.fact, "outcome": "refused", "reason": each.reason}
-        for each in all_refused
+        {"id": refusal.id, "fact": refusal.fact, "outcome": "refused", "reason": refusal.reason}
+        for refusal in all_refused
     ]
     if counts[Outcome.PROPOSED]:
         notify_of_reviews()
@@ -67,11 +78,13 @@ def record(batch: Batch, run: ExtractionRun, answer: Answer, **values: Any) -> N
     run.result = {
         "candidates": len(documents),
         **{name: count for name, count in counts.items() if count},
-        "refused": dict(Counter(each.reason for each in all_refused)),
+        "refused": dict(Counter(refusal.reason for refusal in all_refused)),
     }
 
 
-def _entry(thread: Thread, run: ExtractionRun, accepted: Accepted, **values: Any) -> MemoryEntry:
+def _entry(
+    thread: Thread, run: ExtractionRun, accepted: AcceptedCandidate, **values: Any
+) -> MemoryEntry:
     candidate = accepted.candidate
     dated = {} if accepted.valid_from is None else {
         "valid_from": accepted.valid_from,
@@ -95,7 +108,7 @@ def _entry(thread: Thread, run: ExtractionRun, accepted: Accepted, **values: Any
     )
 
 
-def _document(accepted: Accepted) -> dict[str, Any]:
+def _document(accepted: AcceptedCandidate) -> dict[str, Any]:
     candidate = accepted.candidate
     return {
         "id": candidate.id,
@@ -112,14 +125,14 @@ def _document(accepted: Accepted) -> dict[str, Any]:
     }
 
 
-_AT_THE_END: Final = (
+_FIELDS_AT_END: Final = (
     *("state", "error", "ended_at", "output", "response_format"),
     *("prompt_tokens", "completion_tokens", "cost", "result", "candidates"),
 )
 
 
 def end(run: ExtractionRun, state: RunState, *, error: str = "") -> None:
-    """Store the end of a run, unless it was erased with one of its messages."""
+    """Save the end of a run. Without effect if the run was erased with one of its messages."""
     run.state, run.error, run.ended_at = state, error, timezone.now()
-    values = {name: getattr(run, name) for name in _AT_THE_END}
+    values = {name: getattr(run, name) for name in _FIELDS_AT_END}
     ExtractionRun.objects.filter(pk=run.pk).update(**values)

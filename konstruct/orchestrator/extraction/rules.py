@@ -159,7 +159,7 @@ def _is_plain(sentence: str, found: regex.Match[str]) -> bool:
     is_asked_afterwards = FOLLOWING_QUESTION.match(sentence, found.end())
     after = "" if is_asked_afterwards else sentence[found.end() :]
     rest = f"{sentence[: found.start()]} {after}"
-    return not any(each.search(rest) for each in (DOUBT, REPORTED, QUESTION))
+    return not any(pattern.search(rest) for pattern in (DOUBT, REPORTED, QUESTION))
 
 
 def _read(found: regex.Match[str], language: str) -> Iterator[_Statement]:

@@ -1,8 +1,8 @@
 """Extraction runs: request facts from a language model, check its answer, record accepted facts.
 
-A run is stored before the request, and its result in one transaction with the facts, the cursor of
-the conversation and the state of the job. A killed worker leaves all of it or nothing, and the next
-one marks its run as failed. During the request there is no open transaction and no connection.
+A run is stored before the request. Its result is stored in one transaction with the facts, the
+cursor of the conversation and the state of the job. If a worker is killed, the next worker marks
+its run as failed. No transaction and no connection is open during the request.
 """
 
 from collections.abc import Sequence
@@ -21,20 +21,24 @@ from konstruct.orchestrator.exceptions import (
     WrongRunState,
 )
 from konstruct.orchestrator.extraction import prompt, queue
-from konstruct.orchestrator.extraction.asking import (
+from konstruct.orchestrator.extraction.candidates import (
+    AcceptedCandidate,
+    ReviewPolicy,
+    check_candidates,
+)
+from konstruct.orchestrator.extraction.fact_requests import (
     Answer,
     Batch,
-    ask,
-    check_limit,
+    build_run,
     known_facts,
-    new_run,
-    read,
-    share,
-    up_to_limit,
+    parse_facts,
+    request_facts,
+    request_slot,
+    require_token_budget,
+    truncate_batch,
 )
-from konstruct.orchestrator.extraction.candidates import Accepted, Policy, check
 from konstruct.orchestrator.extraction.recording import end, record
-from konstruct.orchestrator.messages import Thread, locked_windows
+from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.orchestrator.models import (
     Agent,
     ExtractionCursor,
@@ -48,7 +52,7 @@ from memory.models import MemoryEntry, Message
 from tenants import transaction
 from tenants.jobs import Lease
 
-# Messages before the first new one, which it may refer to.
+# Earlier messages in a batch, because the new messages may refer to them.
 MAX_CONTEXT_MESSAGES: Final = 6
 SWITCHED_OFF: Final = "The agent does not extract facts now (extracts_facts)."
 KILLED: Final = "The process ended before the run was done."
@@ -60,25 +64,24 @@ KILLED: Final = "The process ended before the run was done."
 def extract(cursor_id: UUID) -> None:
     """Extract facts from the next messages of a conversation, or record the failure.
 
-    If the conversation is not idle yet, or today's tokens are used, the job is postponed. A batch
-    without a valid answer after all attempts is skipped: its run stays as failed, and can be
-    replayed.
+    If the conversation is not idle yet, or the tokens of today are used, the job is postponed. A
+    batch without a valid answer after all attempts is skipped. Its failed run can be replayed.
 
     Args:
-        cursor_id: of an ExtractionCursor of the current tenant.
+        cursor_id: the id of an ExtractionCursor of the current tenant.
     """
     cursor = ExtractionCursor.objects.filter(pk=cursor_id).first()
     if cursor is None:
-        queue.EXTRACTIONS.finish(cursor_id)  # it was erased, or merged into another user's
+        queue.EXTRACTIONS.finish(cursor_id)  # it was erased, or merged with another user's cursor
         return
-    work = _Extraction(cursor)
+    attempt = _Attempt(cursor)
     lane = Thread(cursor.agent_id, cursor.user_id, "").lane
-    queue.EXTRACTIONS.run(cursor_id, work.extract, lane=lane, on_failure=work.record_failure)
+    queue.EXTRACTIONS.run(cursor_id, attempt.extract, lane=lane, on_failure=attempt.record_failure)
 
 
 @dataclass
-class _Extraction:
-    """One attempt, with the data for recording its failure."""
+class _Attempt:
+    """One attempt of a worker. Its batch and its run are needed to record a failure."""
 
     cursor: ExtractionCursor
     batch: Batch | None = None
@@ -90,20 +93,20 @@ class _Extraction:
             return
         with lease.transaction():
             self.run = run = _create_run(batch)
-        _apply(batch, run, ask(batch, run), lease=lease, cursor=self.cursor)
+        _apply(batch, run, request_facts(batch, run), lease=lease, cursor=self.cursor)
 
     def record_failure(self, error: Exception) -> bool:
         if self.run is not None:
             end(self.run, RunState.FAILED, error=str(error))
-        is_given_up = queue.EXTRACTIONS.record_failure(self.cursor.pk, error)
-        if is_given_up and self.batch is not None and isinstance(error, ExtractionFailed):
+        is_permanent = queue.EXTRACTIONS.record_failure(self.cursor.pk, error)
+        if is_permanent and self.batch is not None and isinstance(error, ExtractionFailed):
             _advance(self.cursor, self.batch)
             queue.EXTRACTIONS.postpone(self.cursor.pk, timedelta(0))
-        return is_given_up
+        return is_permanent
 
 
 def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
-    """Return the messages to process now; or finish or postpone the job, and return None."""
+    """Return the messages to process now. Without any, finish or postpone the job: return None."""
     with lease.transaction():
         agent = Agent.objects.filter(pk=cursor.agent_id).first()
         if agent is None:
@@ -112,17 +115,15 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         if not agent.extracts_facts:
             queue.EXTRACTIONS.postpone(cursor.pk, timedelta(days=1), note=SWITCHED_OFF)
             return None
-        # A run of an earlier lease, which was interrupted.
-        ExtractionRun.objects.filter(**_of(cursor), state=RunState.RUNNING, requested_by="").update(
+        # Runs of workers that were killed.
+        runs = ExtractionRun.objects.filter(**_conversation(cursor), requested_by="")
+        runs.filter(state=RunState.RUNNING).update(
             state=RunState.FAILED, error=KILLED, ended_at=timezone.now()
         )
         thread = Thread(cursor.agent_id, cursor.user_id, cursor.thread_id)
-        of_thread = Message.objects.filter(**thread.named)
-        new = list(
-            of_thread.filter(number__gt=cursor.last_number).order_by("number")[
-                : agent.extraction_batch_size
-            ]
-        )
+        messages = Message.objects.filter(**thread.as_filter)
+        later = messages.filter(number__gt=cursor.last_number).order_by("number")
+        new = list(later[: agent.extraction_batch_size])
         if not new:
             lease.finish()
             return None
@@ -130,12 +131,12 @@ def _next_batch(cursor: ExtractionCursor, lease: Lease) -> Batch | None:
         if pause and len(new) < agent.extraction_batch_size:
             queue.EXTRACTIONS.postpone(cursor.pk, pause)
             return None
-        new = up_to_limit(new)
-        before = of_thread.filter(number__lt=new[0].number).order_by("-number")
-        context = list(before[:MAX_CONTEXT_MESSAGES])[::-1]
+        new = truncate_batch(new)
+        earlier = messages.filter(number__lt=new[0].number).order_by("-number")
+        context = list(earlier[:MAX_CONTEXT_MESSAGES])[::-1]
         batch = Batch(agent, thread, [*context, *new], known_facts(thread))
         try:
-            check_limit(batch)
+            require_token_budget(batch)
         except ExtractionLimitReached as error:
             queue.EXTRACTIONS.postpone(cursor.pk, _until_tomorrow(), note=str(error))
             return None
@@ -158,7 +159,7 @@ def _advance(cursor: ExtractionCursor, batch: Batch) -> None:
 
 
 def _create_run(batch: Batch, **values: Any) -> ExtractionRun:
-    run = new_run(batch, **values)
+    run = build_run(batch, **values)
     run.save(force_insert=True)
     return run
 
@@ -174,18 +175,18 @@ def _apply(
     """Record the facts of an answer, and end the run, in one transaction.
 
     Raises:
-        ExtractionFailed: the answer has no list of facts, or its messages were erased or moved.
+        ExtractionFailed: the answer has no list of facts, or a message was erased or moved.
         LeaseLost: another worker has the job. Nothing was written.
     """
-    answer = read(output)
-    with locked_windows([batch.thread], lease):
+    answer = parse_facts(output)
+    with lock_windows([batch.thread], lease):
         _require_messages(batch)
         record(batch, run, answer)
         end(run, RunState.APPLIED)
         if lease is not None and cursor is not None:
             _advance(cursor, batch)
             later = Message.objects.filter(
-                **batch.thread.named, number__gt=batch.messages[-1].number
+                **batch.thread.as_filter, number__gt=batch.messages[-1].number
             )
             if later.exists():
                 queue.EXTRACTIONS.postpone(cursor.pk, timedelta(0))
@@ -195,11 +196,11 @@ def _apply(
 
 def _require_messages(batch: Batch) -> None:
     ids = [message.id for message in batch.messages]
-    if Message.objects.filter(**batch.thread.named, pk__in=ids).count() < len(ids):
+    if Message.objects.filter(**batch.thread.as_filter, pk__in=ids).count() < len(ids):
         raise ExtractionFailed("A message of the run was erased, or moved to another user.")
 
 
-def _of(row: ExtractionCursor | ExtractionRun) -> dict[str, Any]:
+def _conversation(row: ExtractionCursor | ExtractionRun) -> dict[str, Any]:
     return {"agent_id": row.agent_id, "user_id": row.user_id, "thread_id": row.thread_id}
 
 
@@ -213,19 +214,19 @@ def preview(
     model: str | None = None,
     replay_of: ExtractionRun | None = None,
 ) -> ExtractionRun:
-    """Request the facts of messages, and return a run that shows the changes.
+    """Extract facts from messages without storing them; return a run with the changes.
 
     Only the run is stored. Do not call it in a transaction: it waits for the language model.
 
     Args:
-        messages: of one conversation, oldest first, with their tenant's current agent.
+        messages: messages of one conversation, oldest first.
         requested_by: the author of the request, such as "person:7".
         model: the language model; None: the agent's.
-        replay_of: the run whose input is repeated.
+        replay_of: the run that had these messages.
 
     Raises:
         ExtractionFailed: there are no messages, or the answer has no list of facts.
-        ExtractionLimitReached: the agent has not enough tokens left today.
+        ExtractionLimitReached: the agent has not enough tokens left for today.
         Busy: the tenant has the maximum number of requests to the language model.
         LLMError: there is no answer.
     """
@@ -235,17 +236,17 @@ def preview(
     agent = Agent.objects.get(pk=thread.agent_id)
     if model is not None:
         agent.extraction_model = model
-    batch = Batch(agent, thread, up_to_limit(list(messages)), known_facts(thread))
-    check_limit(batch)
-    longest = len(prompt.FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + queue.PREVIEW_GRACE
+    batch = Batch(agent, thread, truncate_batch(list(messages)), known_facts(thread))
+    require_token_budget(batch)
+    max_time = len(prompt.FORMATS) * timedelta(seconds=settings.LLM_TIMEOUT) + queue.PREVIEW_GRACE
     with transaction.atomic():
         run = _create_run(
             batch, requested_by=requested_by, replay_of=replay_of.pk if replay_of else None
         )
-        queue.PREVIEWS.enqueue_many([run.pk], delay=longest)
+        queue.PREVIEWS.enqueue_many([run.pk], delay=max_time)
     try:
-        with share():
-            answer = read(ask(batch, run))
+        with request_slot():
+            answer = parse_facts(request_facts(batch, run))
         with transaction.atomic():
             _require_messages(batch)
             record(batch, run, answer)
@@ -253,19 +254,19 @@ def preview(
     except Exception as error:
         _end_preview(run, RunState.FAILED, error=str(error))
         raise
-    existing = set(
-        MemoryEntry.objects.filter(
-            pk__in=[each["memory_id"] for each in run.candidates if "memory_id" in each]
-        ).values_list("pk", flat=True)
-    )
-    run.candidates = [
-        {**each, "memory_id": each["memory_id"] if UUID(each["memory_id"]) in existing else None}
-        if "memory_id" in each
-        else each
-        for each in run.candidates
-    ]
+    _remove_missing_facts(run)
     _end_preview(run, RunState.PREVIEW)
     return run
+
+
+def _remove_missing_facts(run: ExtractionRun) -> None:
+    """Set `memory_id` to None in candidates whose fact was rolled back with the preview."""
+    candidates = [candidate for candidate in run.candidates if "memory_id" in candidate]
+    facts = MemoryEntry.objects.filter(pk__in=[candidate["memory_id"] for candidate in candidates])
+    existing = {str(pk) for pk in facts.values_list("pk", flat=True)}
+    for candidate in candidates:
+        if candidate["memory_id"] not in existing:
+            candidate["memory_id"] = None
 
 
 def _end_preview(run: ExtractionRun, state: RunState, *, error: str = "") -> None:
@@ -275,7 +276,7 @@ def _end_preview(run: ExtractionRun, state: RunState, *, error: str = "") -> Non
 
 
 def end_interrupted_preview(run_id: UUID) -> None:
-    """Mark a preview as failed if it has not ended by the time of its job."""
+    """Mark a preview as failed if it is still running when its job is due."""
     with transaction.atomic():
         ExtractionRun.objects.filter(pk=run_id, state=RunState.RUNNING).update(
             state=RunState.FAILED, error=KILLED, ended_at=timezone.now()
@@ -284,31 +285,31 @@ def end_interrupted_preview(run_id: UUID) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """The answer of a language model about messages that are not in the transcript yet."""
+class UnsavedExtraction:
+    """The extracted facts of messages that are not in the transcript yet."""
 
     batch: Batch
     run: ExtractionRun
     answer: Answer
 
-    def accepted(self) -> list[Accepted]:
-        """Return the candidates that pass all checks, without a review."""
-        policy = Policy(FactReview.NONE)
+    def accepted(self) -> list[AcceptedCandidate]:
+        """Return the candidates that pass all checks. No review is required."""
+        policy = ReviewPolicy(FactReview.NONE)
         sources = self.batch.sources
-        return check(self.answer.candidates, sources=sources, policy=policy)[0]
+        return check_candidates(self.answer.candidates, sources=sources, policy=policy)[0]
 
 
-def answer_now(
+def extract_unsaved_messages(
     agent: Agent, user_id: str, messages: Sequence[Message], *, requested_by: str, timeout: float
-) -> Answered:
-    """Request the facts of messages for a waiting request. Do not call it in a transaction.
+) -> UnsavedExtraction:
+    """Extract facts from messages that are not stored. Do not call it in a transaction.
 
     Args:
-        agent: the agent; one that is not stored has no limit.
-        user_id: the user; empty: none.
-        messages: rows that are not stored yet, oldest first.
+        agent: the agent. An unsaved agent has no limit of tokens.
+        user_id: the user; "": no user.
+        messages: unsaved messages, oldest first.
         requested_by: the author of the request, such as "program:7".
-        timeout: seconds.
+        timeout: seconds for each response_format that is tried.
 
     Raises:
         The errors of `preview`.
@@ -316,31 +317,31 @@ def answer_now(
     thread = Thread(agent.id, user_id, "")
     is_stored = not agent._state.adding and user_id
     batch = Batch(agent, thread, messages, known_facts(thread) if is_stored else [])
-    check_limit(batch)
-    run = new_run(batch, requested_by=requested_by)
-    with share():
-        return Answered(batch, run, read(ask(batch, run, timeout)))
+    require_token_budget(batch)
+    run = build_run(batch, requested_by=requested_by)
+    with request_slot():
+        return UnsavedExtraction(batch, run, parse_facts(request_facts(batch, run, timeout)))
 
 
-def record_now(
-    answered: Answered, agent: Agent, messages: Sequence[Message], **values: Any
+def record_unsaved_extraction(
+    extraction: UnsavedExtraction, agent: Agent, messages: Sequence[Message], **values: Any
 ) -> ExtractionRun:
-    """Record a run of stored messages, in the transaction that stored them.
+    """Record the extracted facts, in the transaction that stored the messages.
 
     Args:
-        answered: of `answer_now`.
+        extraction: the result of `extract_unsaved_messages`.
         agent: the agent of the messages.
-        messages: the rows, in the order of those in the request.
-        **values: of each new fact, such as its metadata.
+        messages: the stored messages, in the same order.
+        **values: fields of each new fact, such as its metadata.
     """
-    batch = Batch(agent, Thread.of(messages[0]), messages, answered.batch.known)
-    run = answered.run
+    batch = Batch(agent, Thread.of(messages[0]), messages, extraction.batch.known)
+    run = extraction.run
     run.message_ids = [message.id for message in messages]
-    for name, value in batch.thread.named.items():
+    for name, value in batch.thread.as_filter.items():
         setattr(run, name, value)
-    with locked_windows([batch.thread]):
+    with lock_windows([batch.thread]):
         run.save(force_insert=True)
-        record(batch, run, answered.answer, **values)
+        record(batch, run, extraction.answer, **values)
         end(run, RunState.APPLIED)
     return run
 
@@ -355,12 +356,12 @@ def new_messages(agent_id: UUID, user_id: str, thread_id: str) -> list[Message]:
 
 
 def replay(run_id: UUID, *, requested_by: str, model: str | None = None) -> ExtractionRun:
-    """Preview the input of a run again, such as with another language model.
+    """Make another preview of the messages of a run, such as with another language model.
 
     Raises the errors of `preview`, and ExtractionRunNotFound.
     """
     run = get_run(run_id)
-    rows = Message.objects.filter(**_of(run), pk__in=run.message_ids).order_by("number")
+    rows = Message.objects.filter(**_conversation(run), pk__in=run.message_ids).order_by("number")
     return preview(messages=list(rows), requested_by=requested_by, model=model, replay_of=run)
 
 
@@ -373,14 +374,14 @@ def apply(run_id: UUID) -> ExtractionRun:
         ExtractionFailed: its messages were erased or moved.
     """
     run = get_run(run_id, RunState.PREVIEW)
-    rows = Message.objects.filter(**_of(run), pk__in=run.message_ids).order_by("number")
+    rows = Message.objects.filter(**_conversation(run), pk__in=run.message_ids).order_by("number")
     thread = Thread(run.agent_id, run.user_id, run.thread_id)
     messages = list(rows)
     if len(messages) < len(run.message_ids):
         raise ExtractionFailed("A message of the run was erased, or moved to another user.")
     batch = Batch(Agent.objects.get(pk=run.agent_id), thread, messages, known_facts(thread))
-    answer = read(run.output)
-    with locked_windows([thread]):
+    answer = parse_facts(run.output)
+    with lock_windows([thread]):
         run = get_run(run_id, RunState.PREVIEW, is_locked=True)
         _require_messages(batch)
         record(batch, run, answer)
@@ -389,17 +390,17 @@ def apply(run_id: UUID) -> ExtractionRun:
 
 
 def roll_back(run_id: UUID, *, author: Author) -> dict[str, int]:
-    """Undo a run as a unit, as `memory.facts.roll_back` does.
+    """Undo a run, as `memory.facts.roll_back` does.
 
     Returns:
-        Counts of removed, restored and kept facts.
+        The numbers of removed, restored and kept facts.
 
     Raises:
         ExtractionRunNotFound: the tenant has no such run.
         WrongRunState: the run was not applied.
     """
     run = get_run(run_id)
-    with locked_windows([Thread(run.agent_id, run.user_id, run.thread_id)]):
+    with lock_windows([Thread(run.agent_id, run.user_id, run.thread_id)]):
         run = get_run(run_id, RunState.APPLIED, is_locked=True)
         counts = facts.roll_back(run_id, author=author)
         run.result = {**run.result, "rolled_back": counts}
@@ -412,21 +413,22 @@ def compare(one: ExtractionRun, other: ExtractionRun) -> dict[str, Any]:
     """Compare the accepted candidates of two runs by subject, slot and value.
 
     Returns:
-        "both": candidates of the first run that the other one has too; "only_first" and
-        "only_second"; and "changed": pairs of candidates of the same subject and slot with
-        different values, which are in the lists before too.
+        "both": candidates of both runs; "only_first" and "only_second": candidates of one run;
+        "changed": pairs from the latter two lists with the same subject and slot.
     """
     first, second = (_accepted_by_value(run) for run in (one, other))
-    only_first = [each for key, each in first.items() if key not in second]
-    only_second = [each for key, each in second.items() if key not in first]
-    slots = {(each["subject"].casefold(), each["slot"]): each for each in only_second}
-    changed = [
-        [each, slots[slot]]
-        for each in only_first
-        if (slot := (each["subject"].casefold(), each["slot"])) in slots
-    ]
+    only_first = [candidate for key, candidate in first.items() if key not in second]
+    only_second = [candidate for key, candidate in second.items() if key not in first]
+    slots = {
+        (candidate["subject"].casefold(), candidate["slot"]): candidate for candidate in only_second
+    }
+    changed = []
+    for candidate in only_first:
+        slot = (candidate["subject"].casefold(), candidate["slot"])
+        if slot in slots:
+            changed.append([candidate, slots[slot]])
     return {
-        "both": [each for key, each in first.items() if key in second],
+        "both": [candidate for key, candidate in first.items() if key in second],
         "only_first": only_first,
         "only_second": only_second,
         "changed": changed,
@@ -435,9 +437,13 @@ def compare(one: ExtractionRun, other: ExtractionRun) -> dict[str, Any]:
 
 def _accepted_by_value(run: ExtractionRun) -> dict[tuple[str, str, str], dict[str, Any]]:
     return {
-        (each["subject"].casefold(), each["slot"], each["value"].casefold()): each
-        for each in run.candidates
-        if each["outcome"] != "refused"
+        (
+            candidate["subject"].casefold(),
+            candidate["slot"],
+            candidate["value"].casefold(),
+        ): candidate
+        for candidate in run.candidates
+        if candidate["outcome"] != "refused"
     }
 
 

@@ -23,8 +23,10 @@ _WORD: Final = re.compile(r"[^\W\d_]+")
 def _plain(text: str) -> str:
     """Return the text in lower case, without characters that hide words from a search."""
     # One by one: a long run of combining characters takes the square of its length.
-    shown = "".join(unicodedata.normalize("NFKC", each) for each in text)
-    shown = "".join(each for each in shown if unicodedata.category(each) not in ("Cf", "Mn"))
+    shown = "".join(unicodedata.normalize("NFKC", character) for character in text)
+    shown = "".join(
+        character for character in shown if unicodedata.category(character) not in ("Cf", "Mn")
+    )
     return " ".join(shown.casefold().split())
 
 
@@ -158,9 +160,9 @@ def is_other_language(fact: str, evidence: str) -> bool:
 def _script(text: str) -> str:
     """Return the script of more than half of the letters; empty if none has, or there are few."""
     found = Counter(
-        _SCRIPTS.get(unicodedata.name(each, "").split(" ")[0].split("-")[0], "other")
-        for each in text
-        if each.isalpha()
+        _SCRIPTS.get(unicodedata.name(character, "").split(" ")[0].split("-")[0], "other")
+        for character in text
+        if character.isalpha()
     )
     if found.total() < (MIN_LETTERS if "han" not in found else 2):
         return ""

@@ -1,7 +1,7 @@
-"""Detects requests for a person: plain requests in some languages, and rules. Pure.
+"""Detects requests for a person, phrases of rules, and plain answers (yes, no). Pure.
 
-Conservative, because a thread that waits for a person by mistake gets no answer: the whole message
-must be the request, with nothing but polite words around it.
+A request must be the whole message, with nothing but polite words around it. A false positive would
+leave the user without an answer until a person comes.
 """
 
 import re
@@ -59,22 +59,22 @@ _POLITENESS = re.compile(
 )
 
 
-def asks_for_a_person(text: str) -> bool:
-    """Return whether the message is a plain request for a human."""
-    words = "" if len(text) > MAX_CHARACTERS else _plain(text)
+def asks_for_person(text: str) -> bool:
+    """Return whether the message is a request for a person, and nothing else."""
+    words = "" if len(text) > MAX_CHARACTERS else _normalized(text)
     if not words or len(words.split()) > MAX_WORDS:
         return False
     if any(request.fullmatch(words) for request in _REQUESTS):
         return True
-    bare = " ".join(_POLITENESS.sub(" ", words).split())
-    return any(request.fullmatch(bare) for request in _REQUESTS)
+    without_politeness = " ".join(_POLITENESS.sub(" ", words).split())
+    return any(request.fullmatch(without_politeness) for request in _REQUESTS)
 
 
-def phrase_in(text: str, phrases: Iterable[str]) -> str | None:
-    """Return the first of the phrases that the text contains as whole words."""
-    words = f" {_plain(text)} "
+def find_phrase(text: str, phrases: Iterable[str]) -> str | None:
+    """Return the first of the phrases that the text contains as whole words; None without one."""
+    words = f" {_normalized(text)} "
     for phrase in phrases:
-        wanted = _plain(phrase)
+        wanted = _normalized(phrase)
         if wanted and f" {wanted} " in words:
             return phrase
     return None
@@ -98,15 +98,15 @@ _NO = frozenset(
 
 
 def yes_or_no(text: str) -> bool | None:
-    """Return whether the whole message is a plain yes (True) or no (False); None for anything
-    else.
-    """
-    words = "" if len(text) > MAX_CHARACTERS else _plain(text)
-    return True if words in _YES else False if words in _NO else None
+    """Return True if the whole message is a yes, False if it is a no, and None otherwise."""
+    words = "" if len(text) > MAX_CHARACTERS else _normalized(text)
+    if words in _YES:
+        return True
+    return False if words in _NO else None
 
 
-def _plain(text: str) -> str:
-    """Return words in lower case, without accents and punctuation."""
+def _normalized(text: str) -> str:
+    """Return the words in lower case, without accents and punctuation."""
     folded = decomposed(text.casefold())
     kept = "".join(
         letter if letter.isalnum() else " "

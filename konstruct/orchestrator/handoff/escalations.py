@@ -25,12 +25,12 @@ from konstruct.orchestrator.exceptions import (
 )
 from konstruct.orchestrator.extraction import queue as extraction_queue
 from konstruct.orchestrator.handoff import thread_turns
-from konstruct.orchestrator.handoff.detection import asks_for_a_person, phrase_in
+from konstruct.orchestrator.handoff.detection import asks_for_person, find_phrase
 from konstruct.orchestrator.messages import (
     KonstructMessage,
     Thread,
     konstruct_message,
-    locked_windows,
+    lock_windows,
 )
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.notifications import notify
@@ -49,87 +49,88 @@ from tenants.redis_keys import escalation_status_key
 NOTICE = "I have asked for a person: somebody will answer you here."
 OpenedBy = Escalation.OpenedBy
 Outcome = Escalation.Outcome
-# Members of the team with this permission, by its backend, may answer.
-ANSWER = "orchestrator.change_escalation"
-BACKEND = "django.contrib.auth.backends.ModelBackend"
-# The constraint by which a thread has at most one open escalation.
-ONE_OPEN = "escalation_one_open"
-# How often a request is repeated after concurrent changes of the thread's escalation.
+# The permission to answer escalations, and the authentication backend that checks it.
+ANSWER_PERMISSION = "orchestrator.change_escalation"
+AUTH_BACKEND = "django.contrib.auth.backends.ModelBackend"
+# The constraint that allows one open escalation for each thread.
+ONE_OPEN_CONSTRAINT = "escalation_one_open"
+# The maximum number of attempts of a request while others change the thread's escalation.
 MAX_ATTEMPTS = 10
-# Values in the cache: "person" with the id of the message that asked, or "agent" with its id.
+# Values in the cache: "person" with the id of the message that caused the escalation, or "agent"
+# with the id of the agent.
 PERSON, AGENT = "person", "agent"
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
-    """The person or agent that answers instead of the thread's own agent."""
+class EscalationState:
+    """An open escalation or handover, as the cache stores it."""
 
-    agent_id: UUID | None = None
-    """The other agent; None: a person."""
-    asked_by: str = ""
-    """The id of the message that asked for a person, if there is one."""
+    to_agent_id: UUID | None = None
+    """The agent that answers; None if a person answers."""
+    message_id: str = ""
+    """The id of the message that caused an escalation to a person; "" if none did."""
 
     @property
-    def is_person(self) -> bool:
+    def is_to_person(self) -> bool:
         """Whether a person answers."""
-        return self.agent_id is None
+        return self.to_agent_id is None
 
 
-def who_answers(thread: Thread) -> Answering | None:
-    """Return the person or agent that answers in the thread; None: the thread's own agent."""
+def current_escalation(thread: Thread) -> EscalationState | None:
+    """Return the thread's open escalation or handover from the cache; None if there is none."""
     key = escalation_status_key(required_tenant_id(), thread.thread_id)
-    scope = str(scope_number(thread.agent_id, thread.user_id))
-    held = thread_cache.read_through(key, partial(_open_in, thread.thread_id)).get(scope)
-    if held is None:
+    rows = thread_cache.read_through(key, partial(_open_escalations, thread.thread_id))
+    value = rows.get(str(scope_number(thread.agent_id, thread.user_id)))
+    if value is None:
         return None
-    kind, _, found = held.partition(" ")
-    return Answering(agent_id=UUID(found)) if kind == AGENT else Answering(asked_by=found)
+    kind, _, id_text = value.partition(" ")
+    if kind == AGENT:
+        return EscalationState(to_agent_id=UUID(id_text))
+    return EscalationState(message_id=id_text)
 
 
-def mark_changing(thread: Thread) -> None:
-    """Invalidate the cached state until the transaction ends. Call it before the change."""
-    thread_cache.changing(escalation_status_key(required_tenant_id(), thread.thread_id))
+def invalidate_cache(thread: Thread) -> None:
+    """Invalidate the cached escalation until the transaction ends. Call it before the change."""
+    thread_cache.invalidate(escalation_status_key(required_tenant_id(), thread.thread_id))
 
 
-def _open_in(thread_id: str) -> thread_cache.Copy:
-    rows = Escalation.objects.open().filter(thread_id=thread_id)
-    return {
-        str(scope_number(agent_id, user_id)): f"{AGENT} {to_agent_id}"
-        if to_agent_id
-        else f"{PERSON} {message_id or ''}".strip()
-        for agent_id, user_id, to_agent_id, message_id in rows.values_list(
-            "agent_id", "user_id", "to_agent_id", "message_id"
-        )
-    }
+def _open_escalations(thread_id: str) -> thread_cache.CachedRows:
+    rows: thread_cache.CachedRows = {}
+    columns = ("agent_id", "user_id", "to_agent_id", "message_id")
+    for escalation in Escalation.objects.open().filter(thread_id=thread_id).only(*columns):
+        scope = str(scope_number(escalation.agent_id, escalation.user_id))
+        if escalation.to_agent_id:
+            rows[scope] = f"{AGENT} {escalation.to_agent_id}"
+        else:
+            rows[scope] = f"{PERSON} {escalation.message_id or ''}".strip()
+    return rows
 
 
 # --- Reasons to escalate --------------------------------------------------------------------------
 
 
 def reason_to_escalate(text: str, agent: Agent) -> tuple[OpenedBy, str] | None:
-    """Return whether the user or a rule asks for a person, with the reason; None for neither."""
-    if asks_for_a_person(text):
+    """Return who asks for a person (the user, or a rule of the agent), and the reason; or None."""
+    if asks_for_person(text):
         return OpenedBy.USER, f"“{text.strip()}”"
-    if (phrase := phrase_in(text, agent.escalate_on)) is not None:
+    if (phrase := find_phrase(text, agent.escalate_on)) is not None:
         return OpenedBy.RULE, f"The message says {phrase!r}."
     return None
 
 
 def reached_failure_limit(message: KonstructMessage) -> bool:
-    """Return whether `escalate_after_failures` replies of the thread failed one after another.
+    """Return whether the last `escalate_after_failures` replies of the thread failed.
 
-    The setting is that of the agent that answers in the thread. Call it after the message's own
+    The limit is a setting of the agent that answers in the thread. Call it after the message's own
     reply has failed.
     """
-    existing = who_answers(Thread.of(message))
-    limit = (
-        Agent.objects.filter(pk=(existing and existing.agent_id) or message.agent_id)
-        .values_list("escalate_after_failures", flat=True)
-        .first()
-    )
+    escalation = current_escalation(Thread.of(message))
+    agent_id = (escalation and escalation.to_agent_id) or message.agent_id
+    agents = Agent.objects.filter(pk=agent_id)
+    limit = agents.values_list("escalate_after_failures", flat=True).first()
     if limit is None:
         return False
-    sent = Message.objects.filter(**Thread.of(message).named, role=Role.USER)
+    sent = Message.objects.filter(**Thread.of(message).as_filter, role=Role.USER)
     # A message that a person closed has no attempts.
     has_failed = Q(pending_reply__failed_at__isnull=False, pending_reply__attempts__gt=0)
     newest = sent.order_by("-number").annotate(has_failed=has_failed)[:limit]
@@ -172,18 +173,18 @@ def open_escalation(
     text_argument("reason", reason)
     id_argument("thread_id", thread.thread_id)
     with transaction.atomic():
-        mark_changing(thread)
+        invalidate_cache(thread)
         if not channel:
             channel = channel_of(thread)
         for _ in range(MAX_ATTEMPTS):
-            existing = open_in(thread)
+            existing = lock_open_escalation(thread)
             if existing is not None and existing.to_agent_id is None:
                 return existing, False
             escalation = replace_open(
                 existing,
                 Outcome.TO_PERSON,
                 by=name or OpenedBy(opened_by).label,
-                **thread.named,
+                **thread.as_filter,
                 channel=channel,
                 message_id=message_id,
                 opened_by=opened_by,
@@ -194,16 +195,16 @@ def open_escalation(
                 break
         else:
             raise busy_after_conflicts(thread)
-        for pending in _waiting_in(thread).exclude(pk=message_id):
-            # A message that a worker answers at this moment is not held.
+        for pending in _queued_replies(thread).exclude(pk=message_id):
+            # It is not held if a worker answers it at this moment.
             queue.hold(konstruct_message(pending.message), HeldFor.PERSON)
         notify(escalation.pk)
     return escalation, True
 
 
-def open_in(thread: Thread) -> Escalation | None:
+def lock_open_escalation(thread: Thread) -> Escalation | None:
     """Return the thread's open escalation or handover, locked until the transaction ends."""
-    return Escalation.objects.select_for_update().open().filter(**thread.named).first()
+    return Escalation.objects.select_for_update().open().filter(**thread.as_filter).first()
 
 
 def replace_open(
@@ -212,7 +213,8 @@ def replace_open(
     """End the open escalation and create the next one, in the caller's transaction.
 
     Returns:
-        The new escalation; None if another request created one first. The caller reads again then.
+        The new escalation; None if another request created one first. Then the caller must read the
+        open escalation again.
     """
     try:
         with transaction.atomic():
@@ -220,13 +222,13 @@ def replace_open(
                 end(existing, outcome, by=by)
             return Escalation.objects.create(**fields)
     except IntegrityError as error:
-        if ONE_OPEN not in str(error):
+        if ONE_OPEN_CONSTRAINT not in str(error):
             raise
         return None
 
 
 def busy_after_conflicts(thread: Thread) -> Busy:
-    """Return the error after MAX_ATTEMPTS conflicts with other requests."""
+    """Return the error to raise after MAX_ATTEMPTS conflicts with other requests."""
     return Busy(
         f"Others opened and ended an escalation or a handover in thread {thread.thread_id!r}"
         f" {MAX_ATTEMPTS} times during this request: try again."
@@ -236,11 +238,11 @@ def busy_after_conflicts(thread: Thread) -> Busy:
 def hold_for_person(message: KonstructMessage) -> bool:
     """Hold the message for a person; return False if no escalation is open in its thread.
 
-    It takes the lock that `resolve` takes, which therefore finds the held message.
+    It locks the escalation, as `resolve` does, so that `resolve` finds the held message.
     """
     with transaction.atomic():
         rows = Escalation.objects.select_for_update().open().to_people()
-        escalation = rows.filter(**Thread.of(message).named).first()
+        escalation = rows.filter(**Thread.of(message).as_filter).first()
         if escalation is None:
             return False
         queue.hold(message, HeldFor.PERSON)
@@ -249,7 +251,7 @@ def hold_for_person(message: KonstructMessage) -> bool:
 
 
 def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str = "") -> Escalation:
-    """End the escalation or handover. The thread's own agent answers again.
+    """End the escalation or handover. The agent that the thread belongs to answers again.
 
     Args:
         escalation_id: the escalation.
@@ -264,10 +266,10 @@ def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str =
     """
     text_argument("note", note)
     with transaction.atomic():
-        escalation = _locked(escalation_id)
+        escalation = _lock_open(escalation_id)
         thread = Thread.of(escalation)
-        mark_changing(thread)
-        for pending in held_in(thread):
+        invalidate_cache(thread)
+        for pending in held_replies(thread):
             message = konstruct_message(pending.message)
             if let_agent_answer:
                 queue.release(message)
@@ -278,10 +280,10 @@ def resolve(escalation_id: UUID, *, by: str, let_agent_answer: bool, note: str =
     return escalation
 
 
-def colleagues() -> QuerySet[User]:
-    """Return the members of the team who may answer escalations, by name."""
-    people = User.objects.with_perm(ANSWER, backend=BACKEND)
-    return people.filter(is_active=True, is_staff=True).order_by("username")
+def possible_assignees() -> QuerySet[User]:
+    """Return the members of the team who may answer escalations, by username."""
+    members = User.objects.with_perm(ANSWER_PERMISSION, backend=AUTH_BACKEND)
+    return members.filter(is_active=True, is_staff=True).order_by("username")
 
 
 def assign(escalation_id: UUID, *, to: str) -> Escalation:
@@ -296,29 +298,29 @@ def assign(escalation_id: UUID, *, to: str) -> Escalation:
         EscalationNotFound: no escalation has this id.
         EscalationOver: it is resolved already.
     """
-    if text_argument("to", to) and not colleagues().filter(username=to).exists():
+    if text_argument("to", to) and not possible_assignees().filter(username=to).exists():
         raise InvalidArgument(
             f"{to[:80]!r} is not a member of the team who may answer escalations."
         )
     with transaction.atomic():
-        escalation = _locked(escalation_id)
+        escalation = _lock_open(escalation_id)
         escalation.assigned_to = to
         escalation.save(update_fields=["assigned_to"])
     return escalation
 
 
 def end(escalation: Escalation, outcome: Outcome, *, by: str, note: str = "") -> None:
-    """Close the row in the caller's transaction, which has locked it."""
+    """Close an escalation that the caller's transaction has locked."""
     escalation.resolved_at, escalation.resolved_by = Now(), by
     escalation.outcome, escalation.note = outcome, note
     escalation.save(update_fields=["resolved_at", "resolved_by", "outcome", "note"])
 
 
-def held_in(thread: Thread) -> list[PendingReply]:
-    """Return the replies that wait for a person in the thread, oldest first, with messages."""
+def held_replies(thread: Thread) -> list[PendingReply]:
+    """Return the thread's replies that are held for a person, with their messages, oldest first."""
     return list(
         PendingReply.objects.held(HeldFor.PERSON)
-        .in_thread(**thread.named)  # type: ignore[arg-type]  # the three names of a thread
+        .in_thread(**thread.as_filter)  # type: ignore[arg-type]  # the three names of a thread
         .select_related("message")
     )
 
@@ -336,15 +338,16 @@ def answer_as_person(
 ) -> Message:
     """Write a person's answer into the escalated thread, and return its message.
 
-    It is the reply to the newest held message, and closes the earlier ones. Without a held message
-    it is a message of its own. Like every reply it goes to the channel, the window and memory.
+    It is the reply to the newest held message; earlier held messages are closed. If no message is
+    held, it is a message that replies to none. Like every reply it is sent to the channel, and
+    added to the window and the memory.
 
     Args:
         escalation_id: the escalation.
         content: the text.
         name: the person's name.
-        idempotency_key: an answer with a key that an earlier one has is not written again.
-        on_change: called with the message in the same transaction.
+        idempotency_key: if an answer with this key exists in the thread, it is returned.
+        on_change: called with the new message, in the same transaction.
 
     Raises:
         InvalidArgument: the text is blank, or cannot be stored.
@@ -355,30 +358,32 @@ def answer_as_person(
     if not text_argument("content", content).strip():
         raise InvalidArgument("content='' is blank: write the answer for the user")
     text_argument("name", name)
-    last = _last_message(_found(escalation_id))
-    with locked_windows([Thread.of(last)]):
-        escalation = _locked(escalation_id)
+    last = _last_message(_get(escalation_id))
+    with lock_windows([Thread.of(last)]):
+        escalation = _lock_open(escalation_id)
         if escalation.to_agent_id is not None:
             raise WithAnotherAgent(
                 "Another agent answers in this thread. Let a person answer there first."
             )
-        given = Message.objects.filter(
-            **Thread.of(escalation).named, idempotency_key=idempotency_key
-        )
-        if idempotency_key is not None and (existing := given.first()) is not None:
-            return existing
-        earlier = held_in(Thread.of(escalation))
+        if idempotency_key is not None:
+            answers = Message.objects.filter(**Thread.of(escalation).as_filter)
+            existing = answers.filter(idempotency_key=idempotency_key).first()
+            if existing is not None:
+                return existing
+        earlier = held_replies(Thread.of(escalation))
         newest = earlier.pop() if earlier else None
-        asked = None if newest is None else konstruct_message(newest.message)
-        turn = _record(escalation, content, name=name, asked=asked, idempotency_key=idempotency_key)
-        if asked is not None:
-            queue.REPLIES.finish(asked.id)
-            queue.announce_change(asked)
+        question = None if newest is None else konstruct_message(newest.message)
+        turn = _record_answer(
+            escalation, content, name=name, question=question, idempotency_key=idempotency_key
+        )
+        if question is not None:
+            queue.REPLIES.finish(question.id)
+            queue.announce_change(question)
         else:
-            delivery_hooks.said(turn, after=last)
-        for each in earlier:
+            delivery_hooks.notify_person_message(turn, after=last)
+        for pending in earlier:
             reason = f"Answered by {name} together with a later message."
-            queue.close(konstruct_message(each.message), reason)
+            queue.close(konstruct_message(pending.message), reason)
         extraction_queue.enqueue(turn.tenant_id, [Thread.of(turn)])
         on_change(turn)
     turns = [] if newest is None else [Turn.of(newest.message)]
@@ -386,33 +391,33 @@ def answer_as_person(
     return turn
 
 
-def _record(
+def _record_answer(
     escalation: Escalation,
     content: str,
     *,
     name: str,
-    asked: KonstructMessage | None,
+    question: KonstructMessage | None,
     idempotency_key: str | None,
 ) -> Message:
     turn, _ = transcript.record_message(
         tenant_id=required_tenant_id(),
-        **Thread.of(escalation).named,  # type: ignore[arg-type]  # the three names of a thread
-        channel=escalation.channel if asked is None else asked.channel,
+        **Thread.of(escalation).as_filter,  # type: ignore[arg-type]  # the three names of a thread
+        channel=escalation.channel if question is None else question.channel,
         role=Role.ASSISTANT,
         name=name,
         content=content,
-        in_reply_to=None if asked is None else asked.id,
+        in_reply_to=None if question is None else question.id,
         idempotency_key=idempotency_key,
         appended=True,
     )
-    thread_turns.note(turn)
+    thread_turns.append_to_shared_window(turn)
     return turn
 
 
 def _last_message(escalation: Escalation) -> KonstructMessage:
-    """Return the user's last message of the thread, which an answer follows."""
-    said = Message.objects.filter(**Thread.of(escalation).named, role=Role.USER)
-    last = said.order_by("-number").first()
+    """Return the last message of the user in the thread. Raises NothingToEscalate without one."""
+    messages = Message.objects.filter(**Thread.of(escalation).as_filter, role=Role.USER)
+    last = messages.order_by("-number").first()
     if last is None:
         raise NothingToEscalate("This thread has no messages any more.")
     return konstruct_message(last)
@@ -423,8 +428,8 @@ def _last_message(escalation: Escalation) -> KonstructMessage:
 
 def channel_of(thread: Thread) -> str:
     """Return the channel of the user's last message. Raises NothingToEscalate without one."""
-    said = Message.objects.filter(**thread.named, role=Role.USER).order_by("-number")
-    channel = said.values_list("channel", flat=True).first()
+    messages = Message.objects.filter(**thread.as_filter, role=Role.USER).order_by("-number")
+    channel = messages.values_list("channel", flat=True).first()
     if channel is None:
         raise NothingToEscalate(
             f"{thread.user_id!r} has sent no message to this agent in thread {thread.thread_id!r}."
@@ -432,19 +437,19 @@ def channel_of(thread: Thread) -> str:
     return channel
 
 
-def _waiting_in(thread: Thread) -> QuerySet[PendingReply]:
-    waiting_now = PendingReply.objects.waiting().select_related("message")
-    return waiting_now.in_thread(**thread.named)  # type: ignore[arg-type]
+def _queued_replies(thread: Thread) -> QuerySet[PendingReply]:
+    queued = PendingReply.objects.waiting().select_related("message")
+    return queued.in_thread(**thread.as_filter)  # type: ignore[arg-type]
 
 
-def _found(escalation_id: UUID) -> Escalation:
-    found = Escalation.objects.filter(pk=escalation_id).first()
-    if found is None:
+def _get(escalation_id: UUID) -> Escalation:
+    escalation = Escalation.objects.filter(pk=escalation_id).first()
+    if escalation is None:
         raise EscalationNotFound(f"No escalation has the id {escalation_id}.")
-    return found
+    return escalation
 
 
-def _locked(escalation_id: UUID) -> Escalation:
+def _lock_open(escalation_id: UUID) -> Escalation:
     escalation = Escalation.objects.select_for_update().filter(pk=escalation_id).first()
     if escalation is None:
         raise EscalationNotFound(f"No escalation has the id {escalation_id}.")

@@ -1,8 +1,8 @@
-"""Handovers: another agent of the tenant answers in a thread until it is handed on or back.
+"""Handovers: another agent of the tenant answers in a thread, until it is handed on or back.
 
-An agent's rule or language model, a program or a person hands a thread over. Messages still have
-the address of the thread's own agent, and the other agent answers them. If a thread would return to
-an agent that had it, it is escalated to a person.
+A rule of an agent, its language model, a program or a person hands a thread over. Later messages
+are still addressed to the first agent, and the other agent answers them. A thread that would be
+handed to an agent that had it before is escalated to a person.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,8 +17,8 @@ from konstruct.llm.completions import Completion, RequestedCall
 from konstruct.orchestrator.agents import find_agent
 from konstruct.orchestrator.exceptions import NothingToHandOver
 from konstruct.orchestrator.handoff import escalations
-from konstruct.orchestrator.handoff.detection import phrase_in
-from konstruct.orchestrator.handoff.escalations import mark_changing
+from konstruct.orchestrator.handoff.detection import find_phrase
+from konstruct.orchestrator.handoff.escalations import invalidate_cache
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies import queue
@@ -29,13 +29,13 @@ from tenants import transaction
 
 HAND_TO_AGENT: Final = "hand_to_agent"
 HAND_BACK: Final = "hand_back"
-NAMES: Final = frozenset({HAND_TO_AGENT, HAND_BACK})
+TOOL_NAMES: Final = frozenset({HAND_TO_AGENT, HAND_BACK})
 MAX_REASON_CHARACTERS = 500
 NOT_DONE: Final = "Error: not done, for the conversation was to be handed over."
 
 
 class ClockTimestamp(Func):
-    """The time of the statement: handovers of one transaction need different times."""
+    """The time of the statement. `Now` is the same for all handovers of one transaction."""
 
     function = "clock_timestamp"
     output_field = DateTimeField()
@@ -43,19 +43,19 @@ class ClockTimestamp(Func):
 
 OpenedBy = Escalation.OpenedBy
 Outcome = Escalation.Outcome
-# The maximum number of agents before a person must decide.
+# A thread that this many agents had is escalated to a person instead of handed over.
 MAX_AGENTS = 5
-# Earlier handovers are ignored.
+# Handovers that ended earlier do not count for MAX_AGENTS.
 MAX_HANDOVER_AGE = timedelta(days=1)
 
 
 # --- The tools of the language model -------------------------------------------------------------
 
 
-def offered(agent: Agent, *, can_hand_back: bool) -> list[dict[str, Any]]:
+def handover_tools(agent: Agent, *, can_hand_back: bool) -> list[dict[str, Any]]:
     """Return the handover tools that the agent can use, in OpenAI's format."""
     tools = []
-    if agent.hands_to and (names := targets(agent)):
+    if agent.hands_to and (names := handover_targets(agent)):
         tools.append(
             _tool(
                 HAND_TO_AGENT,
@@ -80,67 +80,63 @@ def offered(agent: Agent, *, can_hand_back: bool) -> list[dict[str, Any]]:
     return tools
 
 
-def follow(
+def run_handover_call(
     message: KonstructMessage, agent: Agent, completion: Completion, *, round_number: int
 ) -> bool:
-    """Execute the first handover call of a completion.
+    """Run the first handover call of a completion; the other calls are recorded as failed.
 
-    Other calls of the completion are not executed: they were this agent's. A call that cannot be
-    executed is stored with the reason, for the language model.
+    A call that cannot be run is recorded as failed too, with the reason for the language model.
 
     Returns:
         Whether another agent or a person answers the message now.
     """
     requested = completion.requested
-    place = next((n for n, each in enumerate(requested) if each.name in NAMES), None)
-    if place is None:
+    indexes = [index for index, call in enumerate(requested) if call.name in TOOL_NAMES]
+    if not indexes:
         return False
+    index = indexes[0]
     with transaction.atomic():
-        done, what = _done(message, agent, requested[place])
+        is_done, result = _run(message, agent, requested[index])
         results = [NOT_DONE] * len(requested)
-        results[place] = what
-        tool_calls.note(
+        results[index] = result
+        tool_calls.record_finished(
             message,
             agent,
             completion,
             round_number=round_number,
-            done=place if done else None,
+            done_index=index if is_done else None,
             results=results,
         )
-    return done
+    return is_done
 
 
-def _done(message: KonstructMessage, agent: Agent, asked: RequestedCall) -> tuple[bool, str]:
-    """Execute a call. Return whether it was executed, and the text of its result."""
-    arguments = asked.arguments if isinstance(asked.arguments, dict) else {}
-    if asked.name == HAND_BACK:
+def _run(message: KonstructMessage, agent: Agent, call: RequestedCall) -> tuple[bool, str]:
+    """Run a handover call. Return whether it was done, and the result for the language model."""
+    if call.name == HAND_BACK:
         if hand_back(Thread.of(message), agent):
             return True, "Handed back."
         return False, "Error: this conversation was not handed to you."
-    names = targets(agent)
-    wanted, reason = arguments.get("agent"), arguments.get("reason")
-    if not isinstance(wanted, str) or wanted not in names:
-        known = ", ".join(sorted(names)) or "none"
-        return False, f"Error: there is no agent {wanted!r} to hand to; there are: {known}"
-    opened = pass_on(
-        message,
-        agent,
-        names[wanted].id,
-        opened_by=Escalation.OpenedBy.AGENT,
-        reason=str(reason)[:MAX_REASON_CHARACTERS]
-        if reason
-        else f"{agent.name} asked for {wanted}.",
+    arguments = call.arguments if isinstance(call.arguments, dict) else {}
+    targets = handover_targets(agent)
+    name, reason = arguments.get("agent"), arguments.get("reason")
+    if not isinstance(name, str) or name not in targets:
+        known = ", ".join(sorted(targets)) or "none"
+        return False, f"Error: there is no agent {name!r} to hand to; there are: {known}"
+    reason = str(reason)[:MAX_REASON_CHARACTERS] if reason else f"{agent.name} asked for {name}."
+    opened = hand_over_by_agent(
+        message, agent, targets[name].id, opened_by=OpenedBy.AGENT, reason=reason
     )
     if opened is None:
         return True, "Not done: somebody else has decided about this conversation."
     if opened.to_agent_id is None:
         return True, "A person was asked for instead."
-    return True, f"Handed to {wanted}."
+    return True, f"Handed to {name}."
 
 
-def targets(agent: Agent) -> dict[str, Agent]:
+def handover_targets(agent: Agent) -> dict[str, Agent]:
     """Return the active agents that the agent may hand a conversation to, by name."""
-    return {each.name: each for each in Agent.objects.active().filter(pk__in=agent.hands_to)}
+    targets = Agent.objects.active().filter(pk__in=agent.hands_to)
+    return {target.name: target for target in targets}
 
 
 def _tool(
@@ -164,27 +160,27 @@ def _tool(
 # --- Reading --------------------------------------------------------------------------------------
 
 
-def agents_since_a_person(thread: Thread) -> set[UUID]:
-    """Return the agents that had the thread since a person or program last decided about it.
+def agents_since_person(thread: Thread) -> set[UUID]:
+    """Return the ids of the agents that had the thread since a person or program decided about it.
 
-    Only handovers within MAX_HANDOVER_AGE count, because a conversation can last for years.
+    Handovers that ended more than MAX_HANDOVER_AGE ago do not count.
     """
-    rows = Escalation.objects.filter(**thread.named).filter(
+    rows = Escalation.objects.filter(**thread.as_filter).filter(
         Q(resolved_at__isnull=True) | Q(resolved_at__gte=Now() - MAX_HANDOVER_AGE)
     )
-    had = {thread.agent_id}
+    agent_ids = {thread.agent_id}
     for row in rows.order_by("-opened_at", "-id"):
         if row.to_agent_id is None or row.outcome == Outcome.RESOLVED:
             break
-        had.add(row.to_agent_id)
+        agent_ids.add(row.to_agent_id)
         if row.opened_by in (OpenedBy.PROGRAM, OpenedBy.PERSON):
             break
-    return had
+    return agent_ids
 
 
 def answered_last(message: KonstructMessage, agent: Agent) -> bool:
-    """Return whether this agent wrote the last reply in the message's thread."""
-    replies = Message.objects.filter(**Thread.of(message).named, role=Role.ASSISTANT)
+    """Return whether the agent wrote the last reply in the message's thread."""
+    replies = Message.objects.filter(**Thread.of(message).as_filter, role=Role.ASSISTANT)
     last = replies.order_by("-created_at", "-number").values_list("answered_by_id", flat=True)
     return last.first() == agent.id
 
@@ -197,14 +193,15 @@ def hand_over(
 ) -> tuple[Escalation, bool]:
     """Hand the thread over to another agent, by a decision of a person or a program.
 
-    The agent answers the messages that are held for a person. It may have had the thread before.
+    The agent then answers the messages that are held for a person. It may have had the thread
+    before.
 
     Returns:
         The handover, and whether it is new.
 
     Raises:
         AgentNotFound: this tenant has no such active agent.
-        NothingToHandOver: it is the thread's own agent.
+        NothingToHandOver: the messages of the thread are addressed to this agent.
         NothingToEscalate: the user has no message in this thread.
         InvalidArgument: a text cannot be stored.
         Busy: other requests changed the thread's escalation MAX_ATTEMPTS times meanwhile.
@@ -218,10 +215,12 @@ def hand_over(
         )
     with transaction.atomic():
         for _ in range(escalations.MAX_ATTEMPTS):
-            existing = escalations.open_in(thread)
+            existing = escalations.lock_open_escalation(thread)
             if existing is not None and existing.to_agent_id == agent.id:
                 return existing, False
-            opened = _hand(thread, agent, existing, opened_by=opened_by, name=name, reason=reason)
+            opened = _open_handover(
+                thread, agent, existing, opened_by=opened_by, name=name, reason=reason
+            )
             if opened is not None:
                 return opened, True
         raise escalations.busy_after_conflicts(thread)
@@ -230,15 +229,19 @@ def hand_over(
 # --- By an agent ----------------------------------------------------------------------------------
 
 
-def agent_named_in(text: str, agent: Agent) -> tuple[UUID, str] | None:
-    """Return the agent that a rule of this one names for the text, and the reason, or None."""
-    phrase = phrase_in(text, agent.hand_over_on)
+def match_handover_rule(text: str, agent: Agent) -> tuple[UUID, str] | None:
+    """Return the agent to hand over to by the first of the agent's rules that the text matches.
+
+    Returns:
+        The id of the other agent and the reason; None if the text matches no rule.
+    """
+    phrase = find_phrase(text, agent.hand_over_on)
     if phrase is None:
         return None
     return UUID(agent.hand_over_on[phrase]), f"The message says {phrase!r}."
 
 
-def pass_on(
+def hand_over_by_agent(
     message: KonstructMessage,
     from_agent: Agent,
     to_agent: UUID,
@@ -256,13 +259,13 @@ def pass_on(
     """
     thread = Thread.of(message)
     with transaction.atomic():
-        existing = escalations.open_in(thread)
-        has_it = thread.agent_id if existing is None else existing.to_agent_id
-        if has_it != from_agent.id:
+        existing = escalations.lock_open_escalation(thread)
+        current_id = thread.agent_id if existing is None else existing.to_agent_id
+        if current_id != from_agent.id:
             return None
-        agent, why = next_agent(to_agent, agents_since_a_person(thread))
+        agent, refusal = next_agent(to_agent, agents_since_person(thread))
         if agent is not None:
-            return _hand(
+            return _open_handover(
                 thread,
                 agent,
                 existing,
@@ -271,53 +274,51 @@ def pass_on(
                 reason=reason,
                 message=message,
             )
-        return call_person(message, refusal_reason(from_agent, why, reason))
+        return _escalate(message, refusal_reason(from_agent, refusal, reason))
 
 
-def next_agent(to_agent: UUID, had: Collection[UUID]) -> tuple[Agent | None, str]:
-    """Return the next agent of a thread, or None and the reason for an escalation to a person.
+def next_agent(to_agent: UUID, agents_so_far: Collection[UUID]) -> tuple[Agent | None, str]:
+    """Return the agent to hand a thread over to; or None, and why it cannot be handed over.
 
     Args:
-        to_agent: the agent that a rule or a language model names.
-        had: the agents that had the thread since a person decided about it.
+        to_agent: the id of the agent that a rule or a language model names.
+        agents_so_far: ids of the agents that had the thread since a person decided about it.
     """
     agent = Agent.objects.active().filter(pk=to_agent).first()
     if agent is None:
         return None, "the agent is not there, or not active"
-    if agent.id in had:
+    if agent.id in agents_so_far:
         return None, f"{agent.name} had this conversation already"
-    if len(had) >= MAX_AGENTS:
-        return None, f"{len(had)} agents had this conversation already"
+    if len(agents_so_far) >= MAX_AGENTS:
+        return None, f"{len(agents_so_far)} agents had this conversation already"
     return agent, ""
 
 
-def refusal_reason(from_agent: Agent, why: str, reason: str) -> str:
-    """Return the reason of the escalation to a person instead of a handover."""
-    return f"{from_agent.name} could not hand over ({why}): {reason}"
+def refusal_reason(from_agent: Agent, refusal: str, reason: str) -> str:
+    """Return the reason of an escalation that replaces a handover."""
+    return f"{from_agent.name} could not hand over ({refusal}): {reason}"
 
 
 def hand_back(thread: Thread, agent: Agent) -> bool:
-    """Hand the thread back to the agent that had it before.
-
-    Inactive agents are skipped, down to the thread's own agent.
+    """Hand the thread back to the agent that had it before. Inactive agents are skipped.
 
     Returns:
         False if the agent does not have the thread.
     """
     with transaction.atomic():
-        handover = escalations.open_in(thread)
+        handover = escalations.lock_open_escalation(thread)
         if handover is None or handover.to_agent_id != agent.id:
             return False
-        mark_changing(thread)
+        invalidate_cache(thread)
         escalations.end(handover, Outcome.HANDED_BACK, by=agent.name)
-        before = _before(handover)
-        if before is not None:
+        previous = _previous_handover(handover)
+        if previous is not None:
             Escalation.objects.create(
-                **thread.named,
+                **thread.as_filter,
                 channel=handover.channel,
                 message_id=handover.message_id,
-                to_agent_id=before.to_agent_id,
-                from_agent_id=before.from_agent_id,
+                to_agent_id=previous.to_agent_id,
+                from_agent_id=previous.from_agent_id,
                 opened_by=OpenedBy.AGENT,
                 opened_by_name=agent.name,
                 opened_at=ClockTimestamp(),
@@ -326,8 +327,7 @@ def hand_back(thread: Thread, agent: Agent) -> bool:
     return True
 
 
-def call_person(message: KonstructMessage, reason: str) -> Escalation:
-    """Escalate the message's thread to a person. The message's reply announces it."""
+def _escalate(message: KonstructMessage, reason: str) -> Escalation:
     opened, _ = escalations.open_escalation(
         Thread.of(message),
         opened_by=OpenedBy.RULE,
@@ -341,7 +341,7 @@ def call_person(message: KonstructMessage, reason: str) -> Escalation:
 # --- Inside ---------------------------------------------------------------------------------------
 
 
-def _hand(
+def _open_handover(
     thread: Thread,
     agent: Agent,
     existing: Escalation | None,
@@ -356,13 +356,13 @@ def _hand(
     Returns:
         The handover; None if another request was first.
     """
-    mark_changing(thread)
+    invalidate_cache(thread)
     channel = escalations.channel_of(thread) if message is None else message.channel
     handover = escalations.replace_open(
         existing,
         Outcome.HANDED_ON,
         by=name,
-        **thread.named,
+        **thread.as_filter,
         channel=channel,
         message_id=None if message is None else message.id,
         to_agent_id=agent.id,
@@ -373,22 +373,22 @@ def _hand(
         reason=reason,
     )
     if handover is not None:
-        for pending in escalations.held_in(thread):
+        for pending in escalations.held_replies(thread):
             queue.release(konstruct_message(pending.message))
     return handover
 
 
-def _before(handover: Escalation) -> Escalation | None:
-    """Return the handover that is restored by handing back; None: the thread's own agent."""
+def _previous_handover(handover: Escalation) -> Escalation | None:
+    """Return the last handover to an agent that is active; None: the first agent answers again."""
     thread = Thread.of(handover)
-    rows = Escalation.objects.to_agents().filter(**thread.named, opened_at__lt=handover.opened_at)
-    before, seen = handover.from_agent_id, {handover.to_agent_id}
-    while before not in (None, thread.agent_id) and before not in seen:
-        seen.add(before)
-        row = rows.filter(to_agent_id=before).order_by("-opened_at").first()
-        if row is None:
-            return None
-        if Agent.objects.active().filter(pk=before).exists():
-            return row
-        before = row.from_agent_id
+    rows = Escalation.objects.to_agents().filter(
+        **thread.as_filter, opened_at__lt=handover.opened_at
+    )
+    agent_id, seen = handover.from_agent_id, {handover.to_agent_id}
+    while agent_id not in (None, thread.agent_id) and agent_id not in seen:
+        seen.add(agent_id)
+        previous = rows.filter(to_agent_id=agent_id).order_by("-opened_at").first()
+        if previous is None or Agent.objects.active().filter(pk=agent_id).exists():
+            return previous
+        agent_id = previous.from_agent_id
     return None

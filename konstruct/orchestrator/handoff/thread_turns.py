@@ -1,7 +1,7 @@
-"""The turns of a thread for an agent whose own window does not have them.
+"""The turns of a thread for a prompt, if the agent's window does not have them.
 
-An agent's window has its own turns with the user. If the thread was handed to it, or if several
-people speak in it, the thread's turns follow, with the names of their speakers.
+The window of an agent has its own turns with the user. After a handover, and if several people
+speak in the thread, the turns of the thread follow, with the names of their speakers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,101 +34,101 @@ class PromptTurns:
     clauses: tuple[str, ...] = ()
 
 
-def note(message: Message) -> None:
+def append_to_shared_window(message: Message) -> None:
     """Append a message to its thread's window after the commit, if the channel shares threads."""
-    if are_shared(message.channel):
+    if is_shared_channel(message.channel):
         transaction.on_commit(partial(append_to_thread, message.tenant_id, message))
 
 
-def are_shared(channel: str) -> bool:
+def is_shared_channel(channel: str) -> bool:
     """Return whether several people may speak in a thread of the channel."""
     return channel in sharing()
 
 
-def session_of(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
-    """Return the turns for the agent's answer to the message; None: only its own window.
+def prompt_turns(message: KonstructMessage, agent: Agent) -> PromptTurns | None:
+    """Return the turns for the agent's answer to the message; None: its window has all of them.
 
-    Queried only in the thread of another agent, or in one that people may share.
+    Call it after a handover, or in a channel with shared threads.
     """
-    is_guest = agent.id != message.agent_id
-    is_shared = are_shared(message.channel)
-    turns = [turn for turn in _turns(message, is_shared) if _is_before(turn, message)]
-    if not is_guest and not _are_several(turns, message):
+    is_handed_over = agent.id != message.agent_id
+    turns = [turn for turn in _thread_turns(message) if _is_before(turn, message)]
+    if not is_handed_over and not _have_other_speakers(turns, message):
         return None
-    return with_turns(message, agent, turns)
+    return with_window(message, agent, turns)
 
 
-def with_turns(
+def with_window(
     message: KonstructMessage, agent: Agent, turns: Sequence[Mapping[str, Any]]
 ) -> PromptTurns:
-    """Return the agent's own window with the user, followed by the turns of the thread.
+    """Return the agent's window with the user, followed by the turns of the thread.
 
     Args:
         message: the message to answer.
         agent: the agent that answers it.
         turns: the thread's turns before the message, from `ThreadTurn.as_dict`.
     """
-    is_guest, are_several = agent.id != message.agent_id, _are_several(turns, message)
+    is_handed_over = agent.id != message.agent_id
+    names_speakers = _have_other_speakers(turns, message)
     clauses = []
-    if is_guest:
+    if is_handed_over:
         clauses.append(HANDED_OVER_CLAUSE.format(name=agent.name))
-    if are_several:
+    if names_speakers:
         speaker = " ".join((message.name or message.user_id).split())
         clauses.append(SEVERAL_SPEAKERS_CLAUSE.format(speaker=speaker))
-    shown = [_shown(turn, agent, is_guest, are_several) for turn in turns]
-    return PromptTurns(_after_window(message, agent, shown), tuple(clauses))
+    shown = [_prompt_turn(turn, agent, is_handed_over, names_speakers) for turn in turns]
+    shown_ids = {turn["message_id"] for turn in shown}
+    window = short_term.get_recent_messages(message.tenant_id, agent.id, message.user_id)
+    window = [turn for turn in window if turn.get("message_id") not in shown_ids]
+    return PromptTurns([*window, *shown], tuple(clauses))
 
 
-def _are_several(turns: Sequence[Mapping[str, Any]], message: KonstructMessage) -> bool:
+def _have_other_speakers(turns: Sequence[Mapping[str, Any]], message: KonstructMessage) -> bool:
     speakers = {turn["user_id"] for turn in turns if turn["role"] == Role.USER}
     return bool(speakers - {message.user_id})
 
 
-def _turns(message: KonstructMessage, is_shared: bool) -> list[dict[str, Any]]:
+def _thread_turns(message: KonstructMessage) -> list[dict[str, Any]]:
     """Return the thread's last turns, oldest first.
 
     In channels without shared threads, a thread belongs to one user and one agent.
     """
-    if is_shared:
+    if is_shared_channel(message.channel):
         return get_thread_turns(message.tenant_id, message.thread_id, message.channel)
-    rows = Message.objects.filter(**Thread.of(message).named).order_by("-created_at", "-number")
+    rows = Message.objects.filter(**Thread.of(message).as_filter).order_by("-created_at", "-number")
     return [ThreadTurn.of(row).as_dict() for row in reversed(rows[: WINDOW + 1])]
 
 
 def _is_before(turn: Mapping[str, Any], message: KonstructMessage) -> bool:
-    """Return whether the turn is before the message; later messages of people are left out."""
+    """Return False for the message itself, and for later messages of users."""
     if turn.get("message_id") == str(message.id):
         return False
     at = message.created_at.isoformat() if message.created_at else ""
     return turn["role"] == Role.ASSISTANT or turn.get("at", "") <= at
 
 
-def _after_window(
-    message: KonstructMessage, agent: Agent, turns: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return the agent's own window with the user without these turns, followed by these."""
-    shown = {turn["message_id"] for turn in turns}
-    window = short_term.get_recent_messages(message.tenant_id, agent.id, message.user_id)
-    return [*(turn for turn in window if turn.get("message_id") not in shown), *turns]
-
-
-def _shown(
-    turn: Mapping[str, Any], agent: Agent, is_guest: bool, are_several: bool
+def _prompt_turn(
+    turn: Mapping[str, Any], agent: Agent, is_handed_over: bool, names_speakers: bool
 ) -> dict[str, Any]:
-    """Return the turn for the agent's prompt: turns of others begin with their names."""
+    """Return the turn for the agent's prompt. Turns of other speakers begin with their names."""
     name, content = turn.get("name", ""), turn["content"]
     if turn["role"] == Role.USER:
-        content = said_by(name or turn["user_id"], content) if are_several else content
-    else:
-        said_it = turn.get("answered_by")
-        if said_it != str(agent.id) if said_it else name != agent.name:
-            content = said_by(name or "Assistant", content)
-    # A guest's memory of the turn is a copy with another id.
+        if names_speakers:
+            content = said_by(name or turn["user_id"], content)
+    elif not _is_answer_of(turn, agent):
+        content = said_by(name or "Assistant", content)
     message_id = turn["message_id"]
-    shown_id = str(copy_id(message_id, agent.id)) if is_guest else message_id
+    if is_handed_over:  # the agent remembers a copy of the turn, with this id
+        message_id = str(copy_id(message_id, agent.id))
     return {
         "role": turn["role"],
         "content": content,
-        "message_id": shown_id,
+        "message_id": message_id,
         "at": turn.get("at", ""),
     }
+
+
+def _is_answer_of(turn: Mapping[str, Any], agent: Agent) -> bool:
+    """Return whether the agent wrote the turn; by its name if the turn has no agent's id."""
+    if answered_by := turn.get("answered_by"):
+        return bool(answered_by == str(agent.id))
+    return bool(turn.get("name", "") == agent.name)

@@ -1,7 +1,7 @@
 """Identities: the user that a sender of a channel belongs to.
 
-A new sender is a user of their own. A linked sender belongs to another user, and their earlier
-messages are moved to that user (konstruct/privacy/merge).
+A new sender becomes a new user. If the sender is linked to another user, the earlier messages are
+moved to that user (konstruct/privacy/merge).
 """
 
 from uuid import UUID, uuid4
@@ -21,7 +21,7 @@ from tenants.jobs import owner_kind
 
 HISTORY_MERGES = owner_kind("history merge")
 
-# The length that fits into an index of Postgres, and into the ids of the API.
+# The limit of ids in the API and in indexes of Postgres.
 MAX_ID_CHARACTERS = 255
 
 
@@ -54,7 +54,7 @@ def identity_of(channel: str, workspace: str, native_id: str, name: str = "") ->
     text_argument("name", name)
     identity = ChannelIdentity.objects.filter(**place).first()
     if identity is None:
-        identity = _first_heard(place, name)
+        identity = _create_identity(place, name)
     if name and identity.name != name:
         identity.name = name
         identity.save(update_fields=["name"])
@@ -72,22 +72,22 @@ def find_identity(identity_id: UUID) -> ChannelIdentity:
 def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity:
     """Link the identity to a user. Its earlier messages are moved to that user.
 
-    Identities that are linked to this one's own user are linked to the new user too. If the given
-    user is an identity that is linked itself, its user is taken.
+    Identities that are linked to this identity are linked to the new user too. If `user_id` is an
+    identity that is linked to another user, that user is taken.
 
     Args:
         identity: the identity.
         user_id: the user that it belongs to from now on.
-        by: the person or program that links it.
+        by: the name of the person or program that links it.
 
     Raises:
         InvalidArgument: the user's id is invalid.
         NothingToLink: the identity belongs to this user already.
-        PersonBeingErased: an erasure of one of the two is requested, and not done yet.
+        PersonBeingErased: an erasure of one of the two users is requested, and not done yet.
     """
     wanted = new_id_argument("user_id", user_id)
     with transaction.atomic():
-        _one_at_a_time()
+        _lock_identities()
         existing = find_identity(identity.pk)
         other = ChannelIdentity.objects.filter(own_id=wanted).first()
         target = wanted if other is None else other.user_id
@@ -98,7 +98,7 @@ def link(identity: ChannelIdentity, user_id: str, *, by: str) -> ChannelIdentity
             user_id=target, linked_at=Now(), linked_by=by
         )
         HistoryMerge.objects.filter(user_id=existing.own_id, done_at=None).update(user_id=target)
-        _move(existing.own_id, target, by)
+        _enqueue_merge(existing.own_id, target, by)
         return find_identity(identity.pk)
 
 
@@ -110,7 +110,7 @@ def unlink(identity: ChannelIdentity) -> ChannelIdentity:
         PersonBeingErased: an erasure of the person is requested, and not done yet.
     """
     with transaction.atomic():
-        _one_at_a_time()
+        _lock_identities()
         existing = find_identity(identity.pk)
         if existing.user_id == existing.own_id:
             raise NothingToLink(f"{existing} is not linked: it speaks as {existing.own_id!r}.")
@@ -125,7 +125,7 @@ def unlink(identity: ChannelIdentity) -> ChannelIdentity:
 
 
 def _refuse_while_erased(*user_ids: str) -> None:
-    """Raise PersonBeingErased: a later link would change the person of the erasure."""
+    """Raise PersonBeingErased if an erasure of one of the users is requested and not done."""
     ids = linked_ids(*user_ids)
     being_erased = ErasureRequest.objects.open().filter(user_id__in=ids).first()
     if being_erased is not None:
@@ -134,9 +134,9 @@ def _refuse_while_erased(*user_ids: str) -> None:
         )
 
 
-def _first_heard(place: dict[str, str], name: str) -> ChannelIdentity:
+def _create_identity(place: dict[str, str], name: str) -> ChannelIdentity:
     with transaction.atomic():
-        _one_at_a_time()
+        _lock_identities()
         existing = ChannelIdentity.objects.filter(**place).first()
         if existing is not None:
             return existing
@@ -145,26 +145,26 @@ def _first_heard(place: dict[str, str], name: str) -> ChannelIdentity:
 
 
 def _free_id(channel: str, workspace: str, native_id: str) -> str:
-    """Return an id for the identity's own user: the channel's id if no identity has it."""
+    """Return an unused user id for a new identity: the channel's id, if no identity has it."""
     qualified = f"{channel}:{workspace}:{native_id}"
     for candidate in (native_id, qualified):
         taken = ChannelIdentity.objects.filter(Q(own_id=candidate) | Q(user_id=candidate))
         if len(candidate) <= MAX_ID_CHARACTERS and not taken.exists():
             return candidate
-    # It is too long, or a sender chose an id that looks like a qualified one.
+    # Both are used or too long.
     return f"{channel[:100]}:{uuid4()}"
 
 
-def _move(from_user: str, user_id: str, by: str) -> None:
-    move, made = HistoryMerge.objects.get_or_create(
+def _enqueue_merge(from_user: str, user_id: str, by: str) -> None:
+    merge, is_new = HistoryMerge.objects.get_or_create(
         from_user=from_user, done_at=None, defaults={"user_id": user_id, "requested_by": by}
     )
-    HISTORY_MERGES.enqueue_if_missing(move.pk)
-    if not made:
-        move.user_id, move.requested_by = user_id, by
-        move.save(update_fields=["user_id", "requested_by"])
+    HISTORY_MERGES.enqueue_if_missing(merge.pk)
+    if not is_new:
+        merge.user_id, merge.requested_by = user_id, by
+        merge.save(update_fields=["user_id", "requested_by"])
 
 
-def _one_at_a_time() -> None:
+def _lock_identities() -> None:
     """Lock the tenant's identities until the transaction ends."""
     execute("SELECT public.wait_for_tenant_lock(%s)", ["konstruct.identities"])

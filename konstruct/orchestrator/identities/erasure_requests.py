@@ -1,4 +1,4 @@
-"""Requests to erase a person or a message. A process with the owner's role carries them out."""
+"""Requests to erase a person or messages. The owner's worker carries them out."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -45,12 +45,12 @@ def request_erasure(
         user_id: one id of the person.
         by: the person or program that requests it.
         agent_id: the agent that forgets the person. None: all agents.
-        threads: more threads with sessions of the person, which neither the transcript nor the
-            metadata of the sessions name.
+        threads: ids of further threads with sessions of the person. They are needed if neither the
+            transcript nor the metadata of the sessions name the person.
         reason: a text for the receipt.
         request_id: the id of the HTTP request, for the access log.
-        by_bound_key: whether an API key requests it that is bound to an agent or a user. Such a
-            key cannot claim a session by its thread alone.
+        by_bound_key: whether an API key that is bound to an agent or a user requests it. Such a key
+            cannot claim a session by the id of its thread alone.
         detail: further fields of the entry in the access log.
 
     Raises:
@@ -105,26 +105,26 @@ def request_message_erasure(
 
     Args:
         message_id: the message. None: the whole conversation.
-        by: the person or the program that asks.
+        by: the person or program that requests it.
         reason: a text for the receipt.
 
     Returns:
-        The new request, or the open one for the same.
+        The new request, or the open request for the same messages.
     """
-    what = {
+    target = {
         "agent_id": agent_id,
         "user_id": user_id,
         "thread_id": thread_id,
         "message_id": message_id,
     }
-    asked = {"reason": text_argument("reason", reason), "requested_by": by.name}
+    details = {"reason": text_argument("reason", reason), "requested_by": by.name}
     try:
         with transaction.atomic():
-            request = MessageErasure.objects.create(**what, **asked)
+            request = MessageErasure.objects.create(**target, **details)
             MESSAGE_ERASURES.enqueue(request.pk)
             notify(request.pk)
     except IntegrityError:
-        existing = MessageErasure.objects.filter(**what, done_at__isnull=True).first()
+        existing = MessageErasure.objects.filter(**target, done_at__isnull=True).first()
         if existing is None:
             raise
         return existing
@@ -138,11 +138,11 @@ def _refuse_threads_of_others(
     agent_id: UUID | None,
     by_bound_key: bool,
 ) -> None:
-    """Raise ThreadOfOthers unless each thread is the person's alone."""
+    """Raise ThreadOfOthers unless the session of each thread belongs to the person."""
     wrong = [
         thread.thread_id
-        for thread in threads_of(user_ids, agent_id=agent_id, named=threads)
-        if thread.asked_for and not thread.session_is_theirs(strict=by_bound_key)
+        for thread in threads_of(user_ids, agent_id=agent_id, requested=threads)
+        if thread.is_requested and not thread.session_belongs_to_person(strict=by_bound_key)
     ]
     if wrong:
         listed = ", ".join(repr(thread) for thread in wrong[:5])

@@ -8,7 +8,7 @@ from konstruct.orchestrator.models import ChannelIdentity
 from tenants.context import fetch_column, fetch_value
 from tenants.personal_data import OnErasure, personal_tables
 
-# UNION leaves out ids that were found before, so the recursion ends.
+# UNION removes ids that were found before, so that the recursion ends.
 _LINKED = """
     WITH RECURSIVE person (user_id) AS (
         SELECT unnest(%s::text[])
@@ -22,25 +22,25 @@ _LINKED = """
 
 
 def linked_ids(*user_ids: str) -> list[str]:
-    """Return these ids, and then all ids that are linked to them.
+    """Return these ids, followed by all ids that are linked to them.
 
-    Links are followed in both directions and through chains. Removed links do not count.
+    Links are followed in both directions, and through chains. Removed links are ignored.
     """
     found = set(fetch_column(_LINKED, [list(user_ids)]))
     return [*user_ids, *sorted(found - set(user_ids))]
 
 
 def main_id(user_id: str) -> str:
-    """Return the user id of an id's memory: the id itself, or that of its linked user."""
-    spoken_as = ChannelIdentity.objects.filter(own_id=user_id).values_list("user_id", flat=True)
-    return spoken_as.first() or user_id
+    """Return the id of the user that an id is linked to; the id itself if it is not linked."""
+    linked = ChannelIdentity.objects.filter(own_id=user_id).values_list("user_id", flat=True)
+    return linked.first() or user_id
 
 
 def users_of_accounts(text: str, limit: int = 1000) -> list[str]:
-    """Return the users of accounts with this text in their id or their name."""
-    named = Q(own_id__icontains=text) | Q(native_id=text) | Q(name__icontains=text)
-    found = ChannelIdentity.objects.filter(named).values_list("user_id", flat=True)
-    return sorted(set(found.order_by()[:limit]))
+    """Return the ids of the users of channel accounts with this text in their id or their name."""
+    matches = Q(own_id__icontains=text) | Q(native_id=text) | Q(name__icontains=text)
+    user_ids = ChannelIdentity.objects.filter(matches).values_list("user_id", flat=True)
+    return sorted(set(user_ids.order_by()[:limit]))
 
 
 def is_known(user_ids: Sequence[str]) -> bool:

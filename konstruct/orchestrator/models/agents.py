@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import OuterRef
 from django.utils.translation import gettext
 
-from konstruct.orchestrator.tool_catalog import refuse_unknown_tools
+from konstruct.orchestrator.tool_catalog import validate_tool_names
 from memory.exceptions import InvalidArgument
 from memory.models import Message, server_now
 from memory.recall.policy import PRESETS, RecallPolicy, RecallWeights
@@ -62,8 +62,8 @@ class PendingReplyQuerySet(JobQuerySet):
         ).order_by("message__number")
 
 
-def refuse_unknown_handovers(agent: "Agent") -> None:
-    """Raise ValidationError for blank phrases and unknown agents."""
+def validate_handovers(agent: "Agent") -> None:
+    """Raise ValidationError for blank phrases and unknown agents; normalize the agents' ids."""
     phrases = agent.hand_over_on
     if not isinstance(phrases, dict) or len(phrases) > MAX_PHRASES:
         raise ValidationError(
@@ -82,18 +82,18 @@ def refuse_unknown_handovers(agent: "Agent") -> None:
 def _require_other_agents(agent: "Agent", field: str, given: Iterable[Any]) -> None:
     """Raise ValidationError for ids that are no other agent of the current tenant."""
     try:
-        ids = {each if isinstance(each, UUID) else UUID(each) for each in given}
+        ids = {value if isinstance(value, UUID) else UUID(value) for value in given}
     except (ValueError, AttributeError, TypeError):
         raise ValidationError({field: "Give the ids of agents."}) from None
     if agent.pk in ids:
         raise ValidationError({field: "An agent cannot hand a conversation to itself."})
     known = set(type(agent)._default_manager.filter(pk__in=ids).values_list("pk", flat=True))
-    if unknown := sorted(str(each) for each in ids - known):
+    if unknown := sorted(str(agent_id) for agent_id in ids - known):
         raise ValidationError({field: f"This tenant has no agent of the id {unknown[0]}."})
 
 
-class Remembering(Protocol):
-    """An agent's columns that configure recall. None, or a missing weight: the measured default."""
+class RecallSettings(Protocol):
+    """The columns of an agent that configure recall. None, or a missing weight: the default."""
 
     recall_mode: Any
     recall_top_k: int | None
@@ -105,10 +105,10 @@ class Remembering(Protocol):
     recall_weights: Any
 
 
-def recall_policy(agent: Remembering) -> RecallPolicy:
+def recall_policy(agent: RecallSettings) -> RecallPolicy:
     """Return the agent's recall policy. A threshold of the agent's own overrides the preset.
 
-    Raises InvalidArgument, which names the value that cannot be.
+    Raises InvalidArgument, which names the invalid value.
     """
     if not isinstance(agent.recall_weights, dict):
         raise InvalidArgument(
@@ -139,7 +139,7 @@ def recall_policy(agent: Remembering) -> RecallPolicy:
 
 
 class ModelTier(models.TextChoices):
-    """How much thinking, and how large a context, an agent's model is good for."""
+    """The class of an agent's language model: its token budget is WorkingContextCompiler's."""
 
     FAST = "fast"
     REASONING = "reasoning"
@@ -171,7 +171,7 @@ class FactReview(models.TextChoices):
 class HeldFor(models.TextChoices):
     """The reason why a reply is held."""
 
-    NOBODY = "", "not held"
+    NOT_HELD = "", "not held"
     PERSON = "person", "a person, who answers in this thread"
     CONSENT = "consent", "the user's consent to a tool call"
     PROGRAM = "program", "the program that sent it, which has the tools that were called"
@@ -401,15 +401,15 @@ class Agent(TenantModel):
         return self.name
 
     def clean(self) -> None:
-        """Refuse a recall policy that recall refuses, tools that there are not, and empty rules."""
+        """Raise ValidationError for an invalid name, tool, phrase, rule or recall setting."""
         if UUID_TEXT.fullmatch(self.name):
             raise ValidationError({"name": NAME_READS_AS_ID})
-        refuse_unknown_tools(self.tools)
+        validate_tool_names(self.tools)
         if any(not phrase.strip() or "\0" in phrase for phrase in self.escalate_on):
             raise ValidationError(
                 {"escalate_on": "Give phrases that say something, without NUL characters."}
             )
-        refuse_unknown_handovers(self)
+        validate_handovers(self)
         rules = self.fact_review_by_slot
         if not isinstance(rules, dict) or not {*rules.values()} <= {*FactReview.values}:
             raise ValidationError(
@@ -422,11 +422,10 @@ class Agent(TenantModel):
 
 
 class PendingReply(TenantModel, JobColumns):
-    """A message that waits for its reply: an entry of the outbox, removed when it is delivered.
+    """A message that waits for its reply: a view of the jobs of kind "reply".
 
-    A view, for queries of messages with their replies. A reply that was given up
-    keeps its entry, with the reason, until it is retried. One that is held keeps it too:
-    no worker claims it until it is released.
+    The row is removed when the reply is delivered. A failed reply keeps its row, with the reason,
+    until it is retried. A held reply keeps it too, and no worker claims it until it is released.
     """
 
     message = models.OneToOneField(
@@ -437,7 +436,7 @@ class PendingReply(TenantModel, JobColumns):
         db_constraint=False,
     )
     held_for = choice(
-        HeldFor.NOBODY,
+        HeldFor.NOT_HELD,
         blank=True,
         help_text="Why the reply waits: for a person, or for the user's consent. Empty: it does "
         "not wait.",

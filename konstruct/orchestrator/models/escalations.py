@@ -19,7 +19,7 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
         return self.filter(resolved_at__isnull=True)
 
     def resolved(self) -> Self:
-        """Those that are over."""
+        """Resolved ones."""
         return self.filter(resolved_at__isnull=False)
 
     def to_people(self) -> Self:
@@ -31,7 +31,7 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
         return self.filter(to_agent_id__isnull=False)
 
 
-# Where a person answers both users in one thread, one of the two escalations is resolved.
+# If both users have an open escalation in threads with the same id, one of the two is resolved.
 _MERGE_ESCALATIONS: Final = """
     UPDATE orchestrator_escalation AS moved SET user_id = %(to)s,
         resolved_at = CASE WHEN twin.id IS NULL THEN moved.resolved_at ELSE now() END,
@@ -47,8 +47,8 @@ _MERGE_ESCALATIONS: Final = """
 class Escalation(AgentUserModel):
     """A period in which a person or another agent answers in a thread.
 
-    `agent_id` is the thread's own agent, to which its messages are addressed. The truth of it: what
-    the cache has of it (`escalation_status_key`) is a copy.
+    `agent_id` is the agent that the messages of the thread are sent to. The cache has a copy of
+    open rows (`escalation_status_key`).
     """
 
     class OpenedBy(models.TextChoices):

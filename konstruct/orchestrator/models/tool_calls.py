@@ -13,7 +13,7 @@ from tenants.personal_data import Export, PersonalData
 
 
 class ToolCallState(models.TextChoices):
-    """How far a tool call is."""
+    """The state of a tool call."""
 
     WAITING = "waiting", "waits for consent"
     WITH_PROGRAM = "with_program", "waits for the program that has the tool"
@@ -28,24 +28,24 @@ class ToolCallQuerySet(models.QuerySet["ToolCall"]):
     """Tool calls of a tenant."""
 
     def waiting(self) -> Self:
-        """Those that wait for consent, however long."""
+        """Those that wait for consent, also overdue ones."""
         return self.filter(state=ToolCallState.WAITING)
 
     def with_program(self) -> Self:
-        """Those that wait for a program's result, of any age."""
+        """Those that wait for a program's result, also overdue ones."""
         return self.filter(state=ToolCallState.WITH_PROGRAM)
 
     def approved(self) -> Self:
-        """Those that are to be done."""
+        """Approved ones that are not executed yet."""
         return self.filter(state=ToolCallState.APPROVED)
 
     def overdue(self) -> Self:
-        """Those that have waited for consent, or for a program, long enough."""
+        """Those that wait for consent or a program, and whose deadline is over."""
         unsettled = (ToolCallState.WAITING, ToolCallState.WITH_PROGRAM)
         return self.filter(state__in=unsettled, expires_at__lte=Now())
 
     def of_message(self, message_id: uuid.UUID) -> Self:
-        """Those that a message has led to, in their order."""
+        """Those of a message, in their order."""
         return self.filter(message_id=message_id).order_by("round", "position")
 
 

@@ -60,7 +60,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
     """
     with tenant_scope(tenant_id), transaction.atomic():
         try:
-            usage.require_room(usage.OF_MESSAGES)
+            usage.require_room(usage.MESSAGE_QUOTAS)
         except QuotaExceeded:
             if not _is_accepted(incoming):
                 raise
@@ -73,7 +73,7 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
             role=Role.USER,
             content=incoming.content,
             name=incoming.name,
-            idempotency_key=_key_of_channel(incoming),
+            idempotency_key=_channel_key(incoming),
             metadata=incoming.metadata,
         )
         if created:
@@ -84,12 +84,12 @@ def accept(incoming: Incoming, *, tenant_id: UUID) -> tuple[Message, bool]:
                     options=incoming.options,
                     instructions=list(incoming.instructions),
                 )
-            thread_turns.note(message)
+            thread_turns.append_to_shared_window(message)
             usage.count(messages=1, memories=1)
     if created:
         ACCEPTED.of(channel=incoming.channel).inc()
     else:
-        _require_same(message, incoming)
+        _refuse_different(message, incoming)
     return message, created
 
 
@@ -106,8 +106,7 @@ def retry_reply(
         message_id: the user's message.
         tenant_id: its tenant.
         options: the options of the program's new request. They replace the former ones, which may
-        have
-            caused the failure. None keeps the former options and instructions.
+            have caused the failure. None keeps the former options and instructions.
         instructions: the system and developer messages of the program's new request.
 
     Raises:
@@ -118,21 +117,21 @@ def retry_reply(
         if options is not None:
             message = Message.objects.get(pk=message_id)
             AnswerOptions.objects.replace(message, options, instructions)
-        delivery_hooks.changed(load_message(message_id))
+        delivery_hooks.notify_changed(load_message(message_id))
 
 
 def _is_accepted(incoming: Incoming) -> bool:
-    key = _key_of_channel(incoming)
+    key = _channel_key(incoming)
     return key is not None and Message.objects.filter(idempotency_key=key).exists()
 
 
-def _key_of_channel(incoming: Incoming) -> str | None:
-    """Return the key with the channel's name, so that no channel can use another's."""
+def _channel_key(incoming: Incoming) -> str | None:
+    """Return the key with the channel as prefix: keys of two channels cannot be equal."""
     key, prefix = incoming.idempotency_key, f"{incoming.channel}/"
     return key if key is None or key.startswith(prefix) else prefix + key
 
 
-def _require_same(existing: Message, incoming: Incoming) -> None:
+def _refuse_different(existing: Message, incoming: Incoming) -> None:
     different = [
         field for field in _CONTENT_FIELDS if getattr(existing, field) != getattr(incoming, field)
     ]

@@ -1,4 +1,4 @@
-"""The possible decisions about a message, which `write` carries out."""
+"""The possible decisions about a message. `respond.decide` returns one, `write` applies it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,36 +16,36 @@ from memory.context.prompt import Prompt
 
 @dataclass(frozen=True)
 class Draft:
-    """A reply that is not written yet, with its prompt.
+    """A reply that is not stored yet.
 
-    A reply of the agent without a language model has no prompt.
+    `prompt` is None for fixed texts, such as the notice of an escalation.
     """
 
     agent: Agent
     content: str
     prompt: Prompt | None = None
     usage: Mapping[str, int] | None = None
-    """Tokens that the language model has reported."""
+    """Numbers of tokens, as the language model reports them."""
     finish_reason: str = ""
-    """Why the language model ended it: "stop", "length" or "content_filter"; "" without one."""
+    """Why the language model ended the text: "stop", "length" or "content_filter"; or ""."""
 
     @classmethod
-    def of(cls, completion: Completion, agent: Agent, prompt: Prompt) -> Self:
-        """Return a language model's answer to the prompt."""
+    def from_completion(cls, completion: Completion, agent: Agent, prompt: Prompt) -> Self:
+        """Return the draft of a language model's answer to the prompt."""
         return cls(agent, completion.text, prompt, completion.usage, completion.finish_reason)
 
 
 @dataclass(frozen=True, slots=True)
-class CallPerson:
-    """A person answers in the thread from now on."""
+class Escalate:
+    """Escalate the thread to a person."""
 
     opened_by: OpenedBy
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class PassOn:
-    """Another agent answers in the thread from now on."""
+class HandOver:
+    """Hand the thread over to another agent."""
 
     from_agent: Agent
     to_agent: UUID
@@ -54,14 +54,14 @@ class PassOn:
 
 @dataclass(frozen=True, slots=True)
 class HandBack:
-    """The agent that had the thread before answers in it again."""
+    """Hand the thread back to its previous agent."""
 
     from_agent: Agent
 
 
 @dataclass(frozen=True, slots=True)
-class ConsentDecided:
-    """The user has approved or denied a tool call, and gets a confirmation."""
+class DecideToolCall:
+    """Approve or deny a tool call, and confirm it to the user."""
 
     agent: Agent
     consent: Consent
@@ -69,21 +69,21 @@ class ConsentDecided:
 
 @dataclass(frozen=True, slots=True)
 class AskModel:
-    """The language model answers for the agent."""
+    """Ask the agent's language model for the reply."""
 
     agent: Agent
 
 
-class Held(Enum):
-    """The message waits for a person or a program, and not for a worker."""
+class Hold(Enum):
+    """Keep workers from the message until it is released."""
 
     FOR_PERSON = "a person answers in its thread"
-    FOR_CALLS = "its tool calls wait for consent, or for the program whose tools they are"
+    FOR_TOOL_CALLS = "its tool calls wait for consent, or for the program whose tools they are"
 
 
-Decision = Draft | CallPerson | PassOn | HandBack | ConsentDecided | AskModel | Held
+Decision = Draft | Escalate | HandOver | HandBack | DecideToolCall | AskModel | Hold
 
 
-def notice(snapshot: Snapshot) -> Draft:
-    """Return the reply that announces a person."""
-    return Draft(snapshot.own_agent, escalations.NOTICE)
+def escalation_notice(snapshot: Snapshot) -> Draft:
+    """Return the reply that tells the user that a person will answer."""
+    return Draft(snapshot.thread_agent, escalations.NOTICE)

@@ -1,4 +1,4 @@
-"""Determines the reply to a message: decides, and decides again after a change of state."""
+"""Determines the reply to a message: decides the next step until there is a reply."""
 
 from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
@@ -9,7 +9,7 @@ from konstruct.llm.completions import Completion, OnText
 from konstruct.orchestrator import builder, runner, usage
 from konstruct.orchestrator.builder import instructions_for
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
-from konstruct.orchestrator.handoff.detection import phrase_in
+from konstruct.orchestrator.handoff.detection import find_phrase
 from konstruct.orchestrator.handoff.escalations import OpenedBy
 from konstruct.orchestrator.handoff.thread_turns import PromptTurns
 from konstruct.orchestrator.messages import KonstructMessage
@@ -18,14 +18,14 @@ from konstruct.orchestrator.models.agents import recall_policy
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.decisions import (
     AskModel,
-    CallPerson,
-    ConsentDecided,
+    DecideToolCall,
     Decision,
     Draft,
+    Escalate,
     HandBack,
-    Held,
-    PassOn,
-    notice,
+    HandOver,
+    Hold,
+    escalation_notice,
 )
 from konstruct.orchestrator.pipeline.snapshot import Snapshot
 from konstruct.orchestrator.pipeline.tool_rounds import ask_with_tools, may_use_tools
@@ -50,61 +50,61 @@ context = ContextManager(fact_floor=FACT_FLOOR, near_fact_floor=NEAR_FACT_FLOOR)
 
 
 def respond(snapshot: Snapshot, lease: Lease) -> Draft | None:
-    """Return the reply to the message; None if it is held, for a person or for consent."""
+    """Return the reply to the message; None if it is held, for a person or for tool calls."""
     for _ in range(MAX_DECISIONS):
         decision = decide(snapshot)
         if isinstance(decision, AskModel):
             outcome = ask_language_model(snapshot, decision.agent, lease)
         else:
-            outcome = write.carry_out(decision, snapshot, lease)
+            outcome = write.apply_decision(decision, snapshot, lease)
         if isinstance(outcome, Draft):
             return outcome
-        if isinstance(outcome, Held):
+        if isinstance(outcome, Hold):
             return None
         snapshot = outcome
-    write.call_person(snapshot, lease, "The conversation went from agent to agent.")
-    return notice(snapshot)
+    write.escalate(snapshot, lease, "The conversation went from agent to agent.")
+    return escalation_notice(snapshot)
 
 
 def decide(snapshot: Snapshot) -> Decision:
     """Return the next step for the message, from the snapshot alone. Raises AgentNotFound."""
-    message, answering = snapshot.message, snapshot.answering
-    if answering is not None and answering.is_person:
-        if answering.asked_by == str(message.id):
-            return notice(snapshot)
-        return Held.FOR_PERSON
-    agent = snapshot.agent
+    message, escalation = snapshot.message, snapshot.escalation
+    if escalation is not None and escalation.is_to_person:
+        if escalation.message_id == str(message.id):
+            return escalation_notice(snapshot)
+        return Hold.FOR_PERSON
+    agent = snapshot.answering_agent
     if agent is None:
-        return CallPerson(OpenedBy.RULE, "The agent to which this was handed is not active.")
-    why = escalations.reason_to_escalate(message.content, agent)
+        return Escalate(OpenedBy.RULE, "The agent to which this was handed is not active.")
+    reason = escalations.reason_to_escalate(message.content, agent)
     # A person who resolved an escalation has handled the earlier messages.
-    if why is not None and not snapshot.was_seen:
-        return CallPerson(*why)
-    if snapshot.may_hand_back and phrase_in(message.content, agent.hand_back_on):
+    if reason is not None and not snapshot.was_handled_by_person:
+        return Escalate(*reason)
+    if snapshot.can_hand_back and find_phrase(message.content, agent.hand_back_on):
         return HandBack(agent)
-    other = handovers.agent_named_in(message.content, agent)
+    handover = handovers.match_handover_rule(message.content, agent)
     # A rule that has handed the thread over for this message is not applied again.
-    if other is not None and agent.id not in snapshot.passed_on_by:
-        return PassOn(agent, *other)
+    if handover is not None and agent.id not in snapshot.handed_over_by:
+        return HandOver(agent, *handover)
     if snapshot.consent is not None:
-        return ConsentDecided(agent, snapshot.consent)
+        return DecideToolCall(agent, snapshot.consent)
     return AskModel(agent)
 
 
-def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft | Held | Snapshot:
+def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft | Hold | Snapshot:
     """Run approved tool calls, recall, and ask the language model.
 
     Returns:
-        The reply; or that the message is held; or a new snapshot, if the language model has handed
-        the thread over.
+        The reply; or Hold if the message is held; or a new snapshot if the language model has
+        handed the thread over.
     """
     traces.set_attributes(agent_id=agent.id)
-    message, calls = snapshot.message, write.carry_out_calls(snapshot, lease)
-    if isinstance(calls, Held):
+    message, calls = snapshot.message, write.run_approved_calls(snapshot, lease)
+    if isinstance(calls, Hold):
         return calls
     session = None
-    if agent.id != snapshot.thread.agent_id or thread_turns.are_shared(message.channel):
-        session = thread_turns.session_of(message, agent)
+    if agent.id != snapshot.thread.agent_id or thread_turns.is_shared_channel(message.channel):
+        session = thread_turns.prompt_turns(message, agent)
     instructions = instructions_for(agent, snapshot.instructions)
     prompt = build_prompt(agent, gather_context(message, agent, session, instructions), session)
     has_tools = may_use_tools(agent, snapshot.thread)
@@ -115,7 +115,7 @@ def ask_language_model(snapshot: Snapshot, agent: Agent, lease: Lease) -> Draft 
             options = RunOptions(options=snapshot.options, on_text=on_text, agent_id=agent.id)
             completion = runner.complete(message, agent, prompt.messages, options)
     if isinstance(completion, Completion):
-        return Draft.of(completion, agent, prompt)
+        return Draft.from_completion(completion, agent, prompt)
     return completion
 
 
@@ -124,19 +124,19 @@ def _streaming(
 ) -> AbstractContextManager[OnText | None]:
     """Stream the reply to clients that watch it while it is written.
 
-    The reply of an agent that got the thread is not streamed: it begins with its name.
+    After a handover nothing is streamed, because `write.with_introduction` changes the text.
     """
     if agent.id != message.agent_id:
         return nullcontext()
     return stream_reply(
-        message.tenant_id, message.id, lease.token, delivery_hooks.follower(message)
+        message.tenant_id, message.id, lease.token, delivery_hooks.partial_reply_callback(message)
     )
 
 
 def draft_reply(
     message: KonstructMessage, agent: Agent, *, without: Collection[UUID] = ()
 ) -> Draft:
-    """Recall, and ask the language model without tools: for trials.
+    """Recall, and ask the language model without tools. Nothing is stored.
 
     Args:
         message: the message to answer. It need not be stored.
@@ -146,16 +146,18 @@ def draft_reply(
     Raises:
         QuotaExceeded: the tenant has no tokens or money left.
     """
-    usage.require_room(usage.OF_MODEL_CALLS)
+    usage.require_room(usage.MODEL_CALL_QUOTAS)
     session = None
     if without:
         turns = short_term.get_recent_messages(message.tenant_id, agent.id, message.user_id)
-        hidden = set(map(str, without))
-        session = PromptTurns([turn for turn in turns if turn.get("message_id") not in hidden])
+        excluded = set(map(str, without))
+        session = PromptTurns([turn for turn in turns if turn.get("message_id") not in excluded])
     gathered = gather_context(message, agent, session, exclude=without)
     prompt = build_prompt(agent, gathered, session)
     options = RunOptions(purpose=TRIAL_PURPOSE, agent_id=agent.id)
-    return Draft.of(runner.complete(message, agent, prompt.messages, options), agent, prompt)
+    return Draft.from_completion(
+        runner.complete(message, agent, prompt.messages, options), agent, prompt
+    )
 
 
 def gather_context(
@@ -167,8 +169,8 @@ def gather_context(
 ) -> Gathered:
     """Load the turns, and recall facts and earlier messages of the agent.
 
-    The window has the user's recent turns with this agent, from all threads and channels. In a
-    thread that is not the agent's own, the thread's turns follow. Turns in the prompt and the
+    The window has the user's recent turns with this agent, from all threads and channels. If the
+    thread was handed over to the agent, the turns of the thread follow. Turns in the prompt and the
     message itself are not recalled.
     """
     return context.gather(
@@ -188,7 +190,7 @@ def gather_context(
 def build_prompt(agent: Agent, gathered: Gathered, session: PromptTurns | None = None) -> Prompt:
     """Build the prompt of the agent, the memories, the turns and the message, within the budget.
 
-    The parts are cut to the budget first. Then `builder.build_messages_with_memory` makes the
+    The parts are cut to the budget first. Then `builder.build_messages_with_memory` builds the
     messages.
     """
     clauses = (*(() if session is None else session.clauses), builder.date_clause())

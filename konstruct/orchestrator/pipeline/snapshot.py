@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from konstruct.orchestrator.exceptions import AgentNotFound, MessageNotFound
 from konstruct.orchestrator.handoff.detection import yes_or_no
-from konstruct.orchestrator.handoff.escalations import Answering, who_answers
+from konstruct.orchestrator.handoff.escalations import EscalationState, current_escalation
 from konstruct.orchestrator.messages import KonstructMessage, Thread, konstruct_message
 from konstruct.orchestrator.models import (
     Agent,
@@ -27,11 +27,11 @@ from tenants.postgresql.compiled import CompiledRead
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """A plain yes or no in a thread in which one tool call waits for consent."""
+    """The user's answer to the only tool call of the thread that waits for consent."""
 
     approve: bool
     call_id: UUID | None
-    """None: this message has decided a call already, in an attempt that was killed."""
+    """None: an earlier attempt has stored the decision of this message, and was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,50 +42,50 @@ class Snapshot:
     thread: Thread
     reply: Message | None
     """The reply that an earlier, killed attempt has recorded."""
-    answering: Answering | None
-    """The person or agent that answers instead of the thread's own agent."""
-    own: Agent | None
-    """The thread's own agent, active or not: an inactive one answers accepted messages."""
-    guest: Agent | None
-    """The agent that the thread was handed to, if it is active."""
+    escalation: EscalationState | None
+    """The open escalation or handover of the thread."""
+    thread_agent_or_none: Agent | None
+    """The agent that the message was sent to. An inactive one answers accepted messages."""
+    handover_agent: Agent | None
+    """The agent that the thread was handed over to, if it is active."""
     options: Mapping[str, Any]
-    """The program's options of the answer, as in AnswerOptions."""
+    """Options of the answer that a program sent, as in AnswerOptions."""
     instructions: tuple[str, ...]
-    """The program's system and developer messages, in their order."""
+    """System and developer messages of the program, in their order."""
     calls: tuple[ToolCall, ...]
-    """Tool calls that the message has led to, in their order."""
+    """Tool calls of the message, in their order."""
     consent: Consent | None
-    was_seen: bool
+    was_handled_by_person: bool
     """Whether a person has resolved an escalation of the thread since the message was sent."""
-    passed_on_by: frozenset[UUID]
+    handed_over_by: frozenset[UUID]
     """Agents whose rules have handed the thread over for this message."""
-    may_hand_back: bool
+    can_hand_back: bool
     """Whether the answering agent got the thread by a handover."""
 
     @property
-    def own_agent(self) -> Agent:
-        """The thread's own agent. Raises AgentNotFound if it does not exist."""
-        if self.own is None:
+    def thread_agent(self) -> Agent:
+        """The agent that the message was sent to. Raises AgentNotFound if it does not exist."""
+        if self.thread_agent_or_none is None:
             raise AgentNotFound(f"Agent {self.message.agent_id} does not exist any more.")
-        return self.own
+        return self.thread_agent_or_none
 
     @property
-    def agent(self) -> Agent | None:
-        """The agent that answers; None if the agent with the thread is inactive.
+    def answering_agent(self) -> Agent | None:
+        """The agent that answers the message; None if the thread was handed to an inactive one.
 
-        Raises AgentNotFound if it is the thread's own, and does not exist.
+        Raises AgentNotFound if the message was sent to an agent that does not exist.
         """
-        if self.answering is None or self.answering.is_person:
-            return self.own_agent
-        return self.guest
+        if self.escalation is None or self.escalation.is_to_person:
+            return self.thread_agent
+        return self.handover_agent
 
     def without_handover(self) -> "Snapshot":
-        """Return the same snapshot for the thread's own agent, after the end of a handover."""
-        return replace(self, answering=None, guest=None, may_hand_back=False)
+        """Return the same snapshot without the escalation or handover, which has ended."""
+        return replace(self, escalation=None, handover_agent=None, can_hand_back=False)
 
 
 def thread_of(message_id: UUID) -> tuple[Thread, UUID | None]:
-    """Return the message's thread, and its oldest message that is due, if any.
+    """Return the thread of a message, and the id of the thread's oldest due message, if any.
 
     Raises:
         MessageNotFound: the tenant has no such message.
@@ -93,41 +93,38 @@ def thread_of(message_id: UUID) -> tuple[Thread, UUID | None]:
     row: Any = _thread_of.first(message_id=message_id)
     if row is None:
         raise MessageNotFound(f"No user's message has the id {message_id}.")
-    return Thread.of(row), row.oldest_ready
+    return Thread.of(row), row.oldest_due
 
 
-def oldest_ready(thread: Thread) -> Snapshot | None:
+def oldest_due(thread: Thread) -> Snapshot | None:
     """Read the oldest due message of the thread; None if there is none.
 
     Failed messages that wait for their next attempt are skipped, so that they do not block the
     thread. Two statements and a read of the cache; one more statement with tool calls, options of
     the program, an earlier reply, or a plain yes or no.
     """
-    row = _oldest_ready.first(**thread.named)
+    row = _oldest_ready.first(**thread.as_filter)
     return None if row is None else _snapshot(row, thread)
 
 
-def read(message: KonstructMessage) -> Snapshot:
+def read_snapshot(message: KonstructMessage) -> Snapshot:
     """Read the message and the data of its reply. Raises MessageNotFound."""
     thread = Thread.of(message)
-    row = _message.first(message_id=message.id, **thread.named)
+    row = _message.first(message_id=message.id, **thread.as_filter)
     if row is None:
         raise MessageNotFound(f"No user's message has the id {message.id}.")
     return _snapshot(row, thread)
 
 
 def load_message(message_id: UUID) -> KonstructMessage:
-    """Rebuild the message from the transcript.
-
-    Raises MessageNotFound.
-    """
+    """Return the message from the transcript. Raises MessageNotFound."""
     row = Message.objects.filter(pk=message_id, role=Role.USER).first()
     if row is None:
         raise MessageNotFound(f"No user's message has the id {message_id}.")
     return konstruct_message(row)
 
 
-def _ready_in(agent_id: Any, user_id: Any, thread_id: Any) -> PendingReplyQuerySet:
+def _due_in_thread(agent_id: Any, user_id: Any, thread_id: Any) -> PendingReplyQuerySet:
     return PendingReply.objects.due().in_thread(
         agent_id=agent_id, user_id=user_id, thread_id=thread_id
     )
@@ -135,17 +132,17 @@ def _ready_in(agent_id: Any, user_id: Any, thread_id: Any) -> PendingReplyQueryS
 
 @CompiledRead
 def _thread_of(message_id: Any) -> QuerySet[Message]:
-    in_its_thread = _ready_in(OuterRef("agent_id"), OuterRef("user_id"), OuterRef("thread_id"))
+    in_its_thread = _due_in_thread(OuterRef("agent_id"), OuterRef("user_id"), OuterRef("thread_id"))
     return (
         Message.objects.filter(pk=message_id, role=Role.USER)
-        .annotate(oldest_ready=Subquery(in_its_thread.values("message_id")[:1]))
+        .annotate(oldest_due=Subquery(in_its_thread.values("message_id")[:1]))
         .only("agent_id", "user_id", "thread_id")
     )
 
 
 @CompiledRead
 def _oldest_ready(agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Message]:
-    waiting = _ready_in(agent_id, user_id, thread_id).values("message_id")[:1]
+    waiting = _due_in_thread(agent_id, user_id, thread_id).values("message_id")[:1]
     return _messages(agent_id, user_id, thread_id).filter(pk=waiting)
 
 
@@ -160,20 +157,22 @@ def _options(message_id: Any) -> QuerySet[AnswerOptions]:
 
 
 @CompiledRead
-def _agents(own: Any, guest: Any) -> QuerySet[Agent]:
-    return Agent.objects.filter(Q(pk=own) | Q(pk=guest))
+def _agents(first_id: Any, second_id: Any) -> QuerySet[Agent]:
+    return Agent.objects.filter(Q(pk=first_id) | Q(pk=second_id))
 
 
 def _messages(agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Any]:
-    """Return the messages of the thread with the columns of other tables about them."""
-    ended = Escalation.objects.filter(agent_id=agent_id, user_id=user_id, thread_id=thread_id)
+    """Annotate all messages with the columns that a snapshot of this thread needs."""
+    escalations = Escalation.objects.filter(agent_id=agent_id, user_id=user_id, thread_id=thread_id)
     return Message.objects.annotate(
         has_reply=Exists(Message.objects.filter(in_reply_to_id=OuterRef("pk"))),
         has_options=Exists(AnswerOptions.objects.filter(message_id=OuterRef("pk"))),
         has_calls=Exists(ToolCall.objects.filter(message_id=OuterRef("pk"))),
-        was_seen=Exists(ended.to_people().filter(resolved_at__gte=OuterRef("created_at"))),
-        passed_on_by=ArraySubquery(
-            ended.filter(message_id=OuterRef("pk"), opened_by=Escalation.OpenedBy.RULE)
+        was_handled_by_person=Exists(
+            escalations.to_people().filter(resolved_at__gte=OuterRef("created_at"))
+        ),
+        handed_over_by=ArraySubquery(
+            escalations.filter(message_id=OuterRef("pk"), opened_by=Escalation.OpenedBy.RULE)
             .to_agents()
             .values("from_agent_id")
         ),
@@ -181,25 +180,27 @@ def _messages(agent_id: Any, user_id: Any, thread_id: Any) -> QuerySet[Any]:
 
 
 def _snapshot(row: Any, thread: Thread) -> Snapshot:
-    message, answering = konstruct_message(row), who_answers(thread)
-    guest_id = None if answering is None else answering.agent_id
-    agents = {agent.pk: agent for agent in _agents(own=thread.agent_id, guest=guest_id)}
-    guest = agents.get(guest_id) if guest_id else None
-    asked = _options.first(message_id=row.pk) if row.has_options else None
+    message, escalation = konstruct_message(row), current_escalation(thread)
+    handover_id = None if escalation is None else escalation.to_agent_id
+    agents = {agent.pk: agent for agent in _agents(first_id=thread.agent_id, second_id=handover_id)}
+    handover_agent = agents.get(handover_id) if handover_id else None
+    if handover_agent is not None and not handover_agent.is_active:
+        handover_agent = None
+    answer_options = _options.first(message_id=row.pk) if row.has_options else None
     return Snapshot(
         message=message,
         thread=thread,
         reply=Message.objects.filter(in_reply_to=row.pk).first() if row.has_reply else None,
-        answering=answering,
-        own=agents.get(thread.agent_id),
-        guest=guest if guest is not None and guest.is_active else None,
-        options={} if asked is None else asked.options,
-        instructions=() if asked is None else tuple(asked.instructions),
+        escalation=escalation,
+        thread_agent_or_none=agents.get(thread.agent_id),
+        handover_agent=handover_agent,
+        options={} if answer_options is None else answer_options.options,
+        instructions=() if answer_options is None else tuple(answer_options.instructions),
         calls=tuple(ToolCall.objects.of_message(row.pk)) if row.has_calls else (),
         consent=_consent(message),
-        was_seen=row.was_seen,
-        passed_on_by=frozenset(row.passed_on_by),
-        may_hand_back=guest_id is not None,
+        was_handled_by_person=row.was_handled_by_person,
+        handed_over_by=frozenset(row.handed_over_by),
+        can_hand_back=handover_id is not None,
     )
 
 

@@ -1,7 +1,7 @@
 """Asks a language model with tools: rounds of calls and their results, until there is an answer.
 
-Between two rounds, only the rows of the calls are kept, so that a message that has waited for
-consent, or for a program, continues in any worker.
+Only the rows of the calls are kept between two rounds. So a message that was held for consent, or
+for a program, can continue in any worker.
 """
 
 import json
@@ -10,15 +10,15 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
-from konstruct.llm.completions import Completion, OnText, total
+from konstruct.llm.completions import Completion, OnText, total_usage
 from konstruct.orchestrator import runner
 from konstruct.orchestrator.handoff import handovers
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, ToolCall
 from konstruct.orchestrator.pipeline import write
-from konstruct.orchestrator.pipeline.decisions import Held
+from konstruct.orchestrator.pipeline.decisions import Hold
 from konstruct.orchestrator.pipeline.snapshot import Snapshot
-from konstruct.orchestrator.tool_catalog import described
+from konstruct.orchestrator.tool_catalog import tool_descriptions
 from memory.context import WorkingContextCompiler
 from memory.context.tokens import count_up_to, cut, even_cut
 from tenants.jobs import Lease
@@ -33,95 +33,99 @@ def ask_with_tools(
     snapshot: Snapshot,
     agent: Agent,
     prompt: Sequence[Mapping[str, Any]],
-    of_all: Sequence[ToolCall],
+    message_calls: Sequence[ToolCall],
     lease: Lease,
     on_text: OnText | None = None,
-) -> Completion | Held | Snapshot:
-    """Return the agent's answer with the usage of all rounds, or the state after its calls.
+) -> Completion | Hold | Snapshot:
+    """Ask the language model until it answers without tool calls.
 
     Args:
-        of_all: the tool calls of the message so far, in their order.
+        snapshot: the message.
+        agent: the agent that answers.
+        prompt: the messages of the prompt.
+        message_calls: the tool calls of the message so far, in their order.
         lease: of the reply.
         on_text: called with the text of each answer as it comes, including answers with calls.
 
     Returns:
-        The answer; or that the message is held; or a snapshot, if its thread was handed over.
+        The answer with the tokens of all rounds; or Hold if the message is held; or a new snapshot
+        if the thread was handed over.
 
     Raises:
         LLMError: there is no usable answer.
     """
-    own = [
-        *described(agent.tools),
-        *handovers.offered(agent, can_hand_back=snapshot.may_hand_back),
+    agent_tools = [
+        *tool_descriptions(agent.tools),
+        *handovers.handover_tools(agent, can_hand_back=snapshot.can_hand_back),
     ]
-    names = {_name(tool) for tool in own}
+    agent_names = {_name(tool) for tool in agent_tools}
     options = dict(snapshot.options)
     # If both have a tool with the same name, the agent's is used.
-    of_program = [tool for tool in options.pop("tools", ()) if _name(tool) not in names]
-    program_names = {_name(tool) for tool in of_program}
+    program_tools = [tool for tool in options.pop("tools", ()) if _name(tool) not in agent_names]
+    program_names = {_name(tool) for tool in program_tools}
     max_tokens = WorkingContextCompiler.TOKEN_BUDGETS[agent.model_tier]
     usages: list[Mapping[str, int] | None] = []
     # Ends: every round stores tool calls, and after MAX_PROGRAM_ROUNDS the model may make none.
     while True:
         # Calls of another agent, before it handed the message over, are left out.
-        calls = [call for call in of_all if (call.asked_by_id or call.agent_id) == agent.id]
-        round_number = of_all[-1].round + 1 if of_all else 0
+        calls = [call for call in message_calls if (call.asked_by_id or call.agent_id) == agent.id]
+        round_number = message_calls[-1].round + 1 if message_calls else 0
         rounds = {call.round for call in calls}
-        own_rounds = {call.round for call in calls if call.name not in program_names}
+        agent_rounds = {call.round for call in calls if call.name not in program_names}
         messages = [*prompt, *exchanges(calls, max_tokens)]
-        asked = runner.RunOptions(
-            tools=[*own, *of_program],
-            may_call=len(own_rounds) < MAX_ROUNDS and len(rounds) < MAX_PROGRAM_ROUNDS,
+        run_options = runner.RunOptions(
+            tools=[*agent_tools, *program_tools],
+            may_call=len(agent_rounds) < MAX_ROUNDS and len(rounds) < MAX_PROGRAM_ROUNDS,
             options=options,
             on_text=on_text,
             agent_id=agent.id,
         )
-        completion = runner.complete(snapshot.message, agent, messages, asked)
+        completion = runner.complete(snapshot.message, agent, messages, run_options)
         usages.append(completion.usage)
         if not completion.requested:
-            return replace(completion, usage=total(usages))
-        outcome = write.carry_out_request(
+            return replace(completion, usage=total_usage(usages))
+        outcome = write.record_requested_calls(
             snapshot,
             agent,
             completion,
             lease,
             round_number=round_number,
-            of_program=program_names,
+            program_tools=program_names,
         )
-        if isinstance(outcome, Held | Snapshot):
+        if isinstance(outcome, Hold | Snapshot):
             return outcome
-        of_all = outcome
+        message_calls = outcome
 
 
 def may_use_tools(agent: Agent, thread: Thread) -> bool:
-    """Return whether there is any tool for the agent in the thread."""
+    """Return whether the agent has a tool in the thread. Tools of programs do not count."""
     return bool(agent.tools or agent.hands_to or agent.id != thread.agent_id)
 
 
 def exchanges(calls: Sequence[ToolCall], max_tokens: int) -> Iterator[dict[str, Any]]:
     """Yield the calls and their results in the format of OpenAI's API.
 
-    All results, and the messages before the calls, together have at most this many tokens: the
-    longest are cut.
+    The longest results, and texts before the calls, are cut so that all together have at most
+    `max_tokens`.
     """
     texts = [text for call in calls for text in (call.content, call.result)]
     sizes = [count_up_to(text, max_tokens) for text in texts]
     longest = even_cut(sizes, max_tokens) if sizes else 0
     for _, group in groupby(calls, key=lambda call: call.round):
-        together = list(group)
+        round_calls = list(group)
         yield {
             "role": "assistant",
-            "content": cut(together[0].content, longest),
+            "content": cut(round_calls[0].content, longest),
             "tool_calls": [
                 {
                     "id": call.call_id,
                     "type": "function",
                     "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
                 }
-                for call in together
+                for call in round_calls
             ],
         }
-        for call in together:
+        for call in round_calls:
             result = cut(call.result, longest)
             yield {"role": "tool", "tool_call_id": call.call_id, "content": result}
 

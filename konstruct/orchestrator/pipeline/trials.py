@@ -1,6 +1,6 @@
-"""Trials: dry runs of an agent and of a draft of it, message by message.
+"""Trials: dry runs that compare an agent with a draft of its new settings.
 
-Trials are not stored: between two messages the caller keeps one as a signed text.
+A trial is not stored: the caller keeps it between two messages, as a signed text.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class Trial:
 
     @property
     def is_full(self) -> bool:
-        """Whether it accepts no more messages."""
+        """Whether the trial accepts no more messages."""
         return any(thread.is_full for thread in self.threads.values())
 
     def ask(
@@ -48,8 +48,8 @@ class Trial:
     ) -> tuple["Trial", dict[str, DryReply]]:
         """Send a message to the agent, and to a draft of it.
 
-        A draft that is made during the conversation continues after the agent's answers. Do not
-        call it in a transaction: it waits for the language model.
+        The first message to a draft continues the agent's conversation. Do not call it in a
+        transaction: it waits for the language model.
 
         Returns:
             The trial with the replies, and the replies by the names of `threads`.
@@ -60,9 +60,9 @@ class Trial:
         agents = {"live": agent} if draft is None else {"live": agent, "draft": draft}
         replies = {
             name: dry_run(
-                self.threads.get(name, self.threads["live"]), content, each, user_id=self.user_id
+                self.threads.get(name, self.threads["live"]), content, agent, user_id=self.user_id
             )
-            for name, each in agents.items()
+            for name, agent in agents.items()
         }
         threads = {name: reply.thread for name, reply in replies.items()}
         return Trial(self.user_id, threads), replies
@@ -81,7 +81,8 @@ class Trial:
         """Return the trial of a text that `signed` has made.
 
         Raises:
-            TrialUnreadable: the text is another's or another agent's, was changed, or is too old.
+            TrialUnreadable: the text is of another author or agent, was changed, or is older than
+                MAX_AGE_SECONDS.
         """
         try:
             document: dict[str, Any] = signing.loads(
@@ -91,7 +92,9 @@ class Trial:
             raise TrialUnreadable(
                 "The conversation has ended, or is not one of yours with this agent."
             ) from error
-        threads = {name: DryThread.of(each) for name, each in document["threads"].items()}
+        threads = {
+            name: DryThread.from_dict(thread) for name, thread in document["threads"].items()
+        }
         return cls(document["user_id"], threads)
 
 
@@ -111,4 +114,5 @@ def _comparable(value: Any) -> Any:
 
 
 def _salt(agent: Agent, author: str) -> str:
-    return f"dry-run:{required_tenant_id()}:{agent.pk}:{author}"
+    # The number is the version of the text: change it with the fields of Trial and DryThread.
+    return f"dry-run:2:{required_tenant_id()}:{agent.pk}:{author}"

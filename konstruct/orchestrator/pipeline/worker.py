@@ -14,17 +14,17 @@ from django.utils import timezone
 
 from konstruct.orchestrator.pipeline import write
 from konstruct.orchestrator.pipeline.respond import respond
-from konstruct.orchestrator.pipeline.snapshot import Snapshot, oldest_ready, thread_of
+from konstruct.orchestrator.pipeline.snapshot import Snapshot, oldest_due, thread_of
 from konstruct.orchestrator.replies import queue, reply_wait
 from konstruct.orchestrator.tools import tool_calls
 from tenants.context import tenant_scope
 from tenants.jobs import Lease, Outcome
 from tenants.metrics import histogram
 
-# Messages of a thread that one task answers before those of other threads.
-THREAD_TURN = 10
-# After this time no further message is begun.
-THREAD_SECONDS = 30.0
+# The maximum number of messages of a thread that one task answers.
+MAX_THREAD_MESSAGES = 10
+# After this time a task begins no further message.
+MAX_THREAD_SECONDS = 30.0
 REPLY_SECONDS: Final = histogram(
     "konstruct_reply_seconds",
     "From the acceptance of a message to its reply, with the time that it waited.",
@@ -34,10 +34,10 @@ REPLY_SECONDS: Final = histogram(
 def handle(*, tenant_id: UUID, message_id: UUID) -> None:
     """Answer the message, and the other due messages of its thread, oldest first.
 
-    One message of a thread is leased at a time. A worker that finds one leased returns: the worker
-    with the lease checks for further messages after it. Messages above THREAD_TURN, or after
-    THREAD_SECONDS, wait for the next task, so that other threads and tenants come first. A message
-    whose user has not consented to a tool call in time is released.
+    One message of a thread is leased at a time. If another worker has a lease, this worker returns:
+    the other one checks for further messages after its lease. After MAX_THREAD_MESSAGES, or after
+    MAX_THREAD_SECONDS, the next message is enqueued again, so that other threads and tenants come
+    first. If the message itself is held and its tool calls are overdue, it is released.
 
     Args:
         tenant_id: the tenant.
@@ -46,14 +46,14 @@ def handle(*, tenant_id: UUID, message_id: UUID) -> None:
     Raises:
         MessageNotFound: the tenant has no such message.
     """
-    answered, until = 0, time.monotonic() + THREAD_SECONDS
+    answered, deadline = 0, time.monotonic() + MAX_THREAD_SECONDS
     with tenant_scope(tenant_id):
         thread, next_id = thread_of(message_id)
         if next_id is None:
             tool_calls.expire_overdue(message_id)
-        # Ends: after THREAD_TURN messages or THREAD_SECONDS, or if another worker has a lease.
-        while next_id is not None and (snapshot := oldest_ready(thread)) is not None:
-            if answered == THREAD_TURN or (answered and time.monotonic() > until):
+        # Ends: after MAX_THREAD_MESSAGES or MAX_THREAD_SECONDS, or if another worker has a lease.
+        while next_id is not None and (snapshot := oldest_due(thread)) is not None:
+            if answered == MAX_THREAD_MESSAGES or (answered and time.monotonic() > deadline):
                 queue.REPLIES.requeue(snapshot.message.id)
                 return
             if not answer(snapshot):
@@ -72,9 +72,9 @@ def answer(snapshot: Snapshot) -> bool:
     message = snapshot.message
 
     def reply(lease: Lease) -> None:
-        written = snapshot.reply or respond(snapshot, lease)
-        if written is not None:
-            write.write_reply(snapshot, written, lease)
+        draft = snapshot.reply or respond(snapshot, lease)
+        if draft is not None:
+            write.write_reply(snapshot, draft, lease)
             if message.created_at is not None:
                 waited = timezone.now() - message.created_at
                 REPLY_SECONDS.of().observe(waited.total_seconds())

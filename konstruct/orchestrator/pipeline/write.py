@@ -13,20 +13,20 @@ from konstruct.orchestrator import usage
 from konstruct.orchestrator.exceptions import AlreadyDecided, MessageNotFound
 from konstruct.orchestrator.extraction.queue import enqueue as enqueue_extraction
 from konstruct.orchestrator.handoff import escalations, handovers, thread_turns
-from konstruct.orchestrator.handoff.escalations import OpenedBy, who_answers
-from konstruct.orchestrator.messages import KonstructMessage, Thread, locked_windows
+from konstruct.orchestrator.handoff.escalations import OpenedBy, current_escalation
+from konstruct.orchestrator.messages import KonstructMessage, Thread, lock_windows
 from konstruct.orchestrator.models import Agent, AnswerOptions, ToolCall
 from konstruct.orchestrator.pipeline.decisions import (
-    CallPerson,
-    ConsentDecided,
+    DecideToolCall,
     Decision,
     Draft,
+    Escalate,
     HandBack,
-    Held,
-    PassOn,
-    notice,
+    HandOver,
+    Hold,
+    escalation_notice,
 )
-from konstruct.orchestrator.pipeline.snapshot import Snapshot, read
+from konstruct.orchestrator.pipeline.snapshot import Snapshot, read_snapshot
 from konstruct.orchestrator.replies import delivery_hooks, queue
 from konstruct.orchestrator.tools import tool_calls
 from memory import short_term
@@ -46,37 +46,38 @@ INTRODUCTION = "This is {name}. This conversation was handed to me."
 # --- Who answers, and what may be done ------------------------------------------------------------
 
 
-def carry_out(decision: Decision, snapshot: Snapshot, lease: Lease) -> Draft | Held | Snapshot:
+def apply_decision(decision: Decision, snapshot: Snapshot, lease: Lease) -> Draft | Hold | Snapshot:
     """Write a decision.
 
     Returns:
-        The draft of a reply; or that the message is held; or a new snapshot for the next decision.
+        The draft of a reply; or Hold if the message is held; or a new snapshot, for the next
+        decision.
 
     Raises:
         LeaseLost: another worker has the message. Nothing was written.
     """
     if isinstance(decision, Draft):
         return decision
-    if isinstance(decision, CallPerson):
-        return call_person(snapshot, lease, decision.reason, decision.opened_by)
+    if isinstance(decision, Escalate):
+        return escalate(snapshot, lease, decision.reason, decision.opened_by)
     with lease.transaction():
         match decision:
-            case Held():
-                # The person may have resolved the escalation meanwhile.
-                held = escalations.hold_for_person(snapshot.message)
-                return decision if held else snapshot.without_handover()
+            case Hold():
+                # A person may have resolved the escalation since the snapshot.
+                is_held = escalations.hold_for_person(snapshot.message)
+                return decision if is_held else snapshot.without_handover()
             case HandBack():
                 if not handovers.hand_back(snapshot.thread, decision.from_agent):
-                    return replace(snapshot, may_hand_back=False)
-            case PassOn():
-                handovers.pass_on(
+                    return replace(snapshot, can_hand_back=False)
+            case HandOver():
+                handovers.hand_over_by_agent(
                     snapshot.message,
                     decision.from_agent,
                     decision.to_agent,
                     opened_by=OpenedBy.RULE,
                     reason=decision.reason,
                 )
-            case ConsentDecided(agent, consent):
+            case DecideToolCall(agent, consent):
                 if consent.call_id is not None:
                     try:
                         tool_calls.decide_by_message(
@@ -90,16 +91,16 @@ def carry_out(decision: Decision, snapshot: Snapshot, lease: Lease) -> Draft | H
                     else tool_calls.CONSENT_DENIED_REPLY
                 )
                 return Draft(agent, reply)
-    return read(snapshot.message)
+    return read_snapshot(snapshot.message)
 
 
-def call_person(
+def escalate(
     snapshot: Snapshot, lease: Lease, reason: str, opened_by: OpenedBy = OpenedBy.RULE
 ) -> Draft | Snapshot:
     """Open an escalation to a person.
 
     Returns:
-        The notice to the user; or a new snapshot, if another message has opened one.
+        The notice to the user; or a new snapshot if another message has opened an escalation.
 
     Raises:
         LeaseLost: another worker has the message. Nothing was written.
@@ -113,14 +114,16 @@ def call_person(
             channel=message.channel,
             message_id=message.id,
         )
-    return notice(snapshot) if opened.message_id == message.id else read(message)
+    return (
+        escalation_notice(snapshot) if opened.message_id == message.id else read_snapshot(message)
+    )
 
 
-def carry_out_calls(snapshot: Snapshot, lease: Lease) -> Held | list[ToolCall]:
+def run_approved_calls(snapshot: Snapshot, lease: Lease) -> Hold | list[ToolCall]:
     """Run the approved tool calls of a message.
 
     Returns:
-        All its calls; or that the message is held, until a program sends its results.
+        All its calls; or Hold, until a program sends the results of its tools.
 
     Raises:
         LeaseLost: another worker has the message. No tool was run.
@@ -128,22 +131,22 @@ def carry_out_calls(snapshot: Snapshot, lease: Lease) -> Held | list[ToolCall]:
     if not snapshot.calls:
         return []
     with lease.transaction():
-        calls = tool_calls.carry_out(snapshot.calls)
-        is_held = any(map(tool_calls.awaits_client, calls)) and tool_calls.hold_for_client(
+        calls = tool_calls.run_approved(snapshot.calls)
+        is_held = any(map(tool_calls.awaits_program, calls)) and tool_calls.hold_for_program(
             snapshot.message
         )
-    return Held.FOR_CALLS if is_held else calls
+    return Hold.FOR_TOOL_CALLS if is_held else calls
 
 
-def carry_out_request(
+def record_requested_calls(
     snapshot: Snapshot,
     agent: Agent,
     completion: Completion,
     lease: Lease,
     *,
     round_number: int,
-    of_program: Collection[str],
-) -> Held | Snapshot | list[ToolCall]:
+    program_tools: Collection[str],
+) -> Hold | Snapshot | list[ToolCall]:
     """Record the tool calls of the language model.
 
     Args:
@@ -152,29 +155,24 @@ def carry_out_request(
         completion: the answer with the calls.
         lease: of the reply.
         round_number: the round of tool calls.
-        of_program: names of the tools of the program that sent the message.
+        program_tools: names of the tools of the program that sent the message.
 
     Returns:
-        That the message is held; or a new snapshot, if the thread was handed over; or the message's
-        tool calls, for the next request to the language model.
+        Hold if the message is held; or a new snapshot if the thread was handed over; or all tool
+        calls of the message, for the next request to the language model.
 
     Raises:
         LeaseLost: another worker has the message. Nothing was written.
     """
     message = snapshot.message
     with lease.transaction():
-        if any(call.name in handovers.NAMES for call in completion.requested):
-            is_decided_anew = handovers.follow(
-                message, agent, completion, round_number=round_number
-            )
-        else:
-            is_decided_anew = False
-            if tool_calls.record(
-                message, agent, completion, round_number=round_number, of_program=of_program
-            ):
-                return Held.FOR_CALLS
-    if is_decided_anew:
-        return read(message)
+        if any(call.name in handovers.TOOL_NAMES for call in completion.requested):
+            if handovers.run_handover_call(message, agent, completion, round_number=round_number):
+                return read_snapshot(message)
+        elif tool_calls.record(
+            message, agent, completion, round_number=round_number, program_tools=program_tools
+        ):
+            return Hold.FOR_TOOL_CALLS
     return list(ToolCall.objects.of_message(message.id))
 
 
@@ -198,30 +196,34 @@ def write_reply(snapshot: Snapshot, draft: Draft | Message, lease: Lease) -> Non
         return
     append_to_window(message, reply)
     has_options = bool(snapshot.options or snapshot.instructions)
-    agents = [agent for agent in (snapshot.own, snapshot.guest) if agent is not None]
-    extracting = {agent.id for agent in agents if agent.extracts_facts}
+    agents = (snapshot.thread_agent_or_none, snapshot.handover_agent)
+    extracting = {agent.id for agent in agents if agent is not None and agent.extracts_facts}
     finish(message, reply, lease, has_options=has_options, extracting=extracting)
-    if (guest := guest_of(reply)) is not None:
-        append_copies(message, reply, guest)
+    if (agent_id := handover_agent_id(reply)) is not None:
+        append_copies(message, reply, agent_id)
 
 
 def record_draft(snapshot: Snapshot, draft: Draft, lease: Lease) -> Message | None:
-    """Record the reply; None if the thread is no longer the agent's.
+    """Record the reply; return None without recording it if the thread has changed.
 
-    During the request to the language model, a person may have taken the thread, it may have been
-    handed to another agent, and the message may have been merged into another user's history.
+    During the request to the language model, the thread may have been escalated or handed over, or
+    its messages may have been moved to another user.
     """
     message = snapshot.message
-    with locked_windows([snapshot.thread], lease):
+    with lock_windows([snapshot.thread], lease):
         if not _has_same_owner(message):
             queue.REPLIES.cancel_attempt(message.id)
-            return None  # it is answered again in its new thread
+            return None  # another attempt answers it in its new thread
         if draft.prompt is not None:
-            answering = who_answers(snapshot.thread)
-            is_person = answering is not None and answering.is_person
-            if is_person and escalations.hold_for_person(message):
+            escalation = current_escalation(snapshot.thread)
+            if (
+                escalation is not None
+                and escalation.is_to_person
+                and escalations.hold_for_person(message)
+            ):
                 return None
-            if draft.agent.id != ((answering and answering.agent_id) or message.agent_id):
+            answering_id = (escalation and escalation.to_agent_id) or message.agent_id
+            if draft.agent.id != answering_id:
                 queue.REPLIES.cancel_attempt(message.id)
                 return None  # the other agent answers it
         return record_reply(message, draft)
@@ -235,7 +237,7 @@ def _has_same_owner(message: KonstructMessage) -> bool:
 
 
 def record_reply(message: KonstructMessage, draft: Draft) -> Message:
-    """Write the reply and its recall trace, or return the reply that another worker wrote first."""
+    """Store the reply and its recall trace; return the existing reply if there is one."""
     reply, is_new = transcript.record_message(
         tenant_id=message.tenant_id,
         agent_id=message.agent_id,
@@ -244,7 +246,7 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
         channel=message.channel,
         role=Role.ASSISTANT,
         name=draft.agent.name,
-        content=introduced(message, draft),
+        content=with_introduction(message, draft),
         in_reply_to=message.id,
         answered_by=draft.agent.id,
         recall_trace=None if draft.prompt is None else draft.prompt.trace(),
@@ -252,21 +254,21 @@ def record_reply(message: KonstructMessage, draft: Draft) -> Message:
         finish_reason=draft.finish_reason,
         appended=True,
     )
-    thread_turns.note(reply)
+    thread_turns.append_to_shared_window(reply)
     if is_new:
         usage.count(replies=1, memories=1)
     return reply
 
 
-def introduced(message: KonstructMessage, draft: Draft) -> str:
-    """Return the reply; in another's thread, an agent's first reply begins with its name."""
+def with_introduction(message: KonstructMessage, draft: Draft) -> str:
+    """Return the text of the reply. After a handover, the first reply begins with the name."""
     if draft.agent.id == message.agent_id or handovers.answered_last(message, draft.agent):
         return draft.content
     return f"{INTRODUCTION.format(name=draft.agent.name)}\n\n{draft.content}"
 
 
 def append_to_window(message: KonstructMessage, reply: Message) -> None:
-    """Append both turns to the window, once, however often it is called."""
+    """Append both turns to the window. Safe to run twice."""
     asked = Turn(
         role=Role.USER,
         content=message.content,
@@ -289,14 +291,14 @@ def finish(
 ) -> None:
     """Remove the job of the reply, and enqueue the embedding of both turns and the extraction.
 
-    An agent that answered in another's thread remembers the exchange by its own copies.
+    After a handover both turns are also copied, for the memory of the agent that answered.
 
     Args:
         message: the user's message.
         reply: the reply.
         lease: of the reply.
         has_options: whether the message has AnswerOptions.
-        extracting: the agents, of those that remember the exchange, that extract facts.
+        extracting: ids of agents that extract facts.
 
     Raises:
         LeaseLost: another worker has the message. Nothing was written.
@@ -305,22 +307,23 @@ def finish(
         lease.finish()
         if has_options:
             AnswerOptions.objects.filter(pk=message.id).delete()
-        delivery_hooks.changed(message)
+        delivery_hooks.notify_changed(message)
         turns, threads = [str(message.id), str(reply.id)], [Thread.of(message)]
-        if (agent_id := guest_of(reply)) is not None:
+        if (agent_id := handover_agent_id(reply)) is not None:
             copies = copy_for_agent([message.id, reply.id], agent_id)
             turns += [str(copy.id) for copy in copies]
             threads.append(replace(threads[0], agent_id=agent_id))
-        wanted = [thread for thread in threads if thread.agent_id in extracting]
-        enqueue_extraction(message.tenant_id, wanted)
+        enqueue_extraction(
+            message.tenant_id, [thread for thread in threads if thread.agent_id in extracting]
+        )
         task = memory_tasks.embed_and_store
         transaction.on_commit(partial(enqueue_task, task, str(message.tenant_id), turns))
 
 
 def append_copies(message: KonstructMessage, reply: Message, agent_id: UUID) -> None:
-    """Append the copies of the exchange to the window of an agent that answered as a guest.
+    """Append the copies of both turns to the window of the agent that answered after a handover.
 
-    A worker that is killed before it leaves a gap, which the next turn of that window finds.
+    If the worker is killed before this, the next turn of that window appends them.
     """
     ids = [copy_id(message.id, agent_id), copy_id(reply.id, agent_id)]
     copies = Message.objects.filter(pk__in=ids).order_by("created_at", "number")
@@ -328,8 +331,8 @@ def append_copies(message: KonstructMessage, reply: Message, agent_id: UUID) -> 
     short_term.append_turns(message.tenant_id, agent_id, message.user_id, turns)
 
 
-def guest_of(reply: Message) -> UUID | None:
-    """Return the agent that wrote the reply, if the thread is another's."""
+def handover_agent_id(reply: Message) -> UUID | None:
+    """Return the id of the agent that wrote the reply, if the thread was handed over to it."""
     return None if reply.answered_by_id == reply.agent_id else reply.answered_by_id
 
 
@@ -337,12 +340,12 @@ def guest_of(reply: Message) -> UUID | None:
 
 
 def record_failure(message: KonstructMessage, error: Exception) -> bool:
-    """Record a failed attempt; open an escalation if the agent's rule requires one now.
+    """Record a failed attempt; escalate if the agent's limit of failed replies is reached.
 
     Call it in a transaction of the lease. Return whether the reply has failed permanently.
     """
-    given_up = queue.REPLIES.record_failure(message.id, error)
-    if given_up and escalations.reached_failure_limit(message):
+    is_permanent = queue.REPLIES.record_failure(message.id, error)
+    if is_permanent and escalations.reached_failure_limit(message):
         escalations.open_escalation(
             Thread.of(message),
             opened_by=OpenedBy.RULE,
@@ -350,7 +353,7 @@ def record_failure(message: KonstructMessage, error: Exception) -> bool:
             channel=message.channel,
             message_id=message.id,
         )
-        # The reply of that message announces a person, which needs no language model.
+        # The reply of that message is the notice, which needs no language model.
         queue.retry(message.id)
-    delivery_hooks.changed(message)
-    return given_up
+    delivery_hooks.notify_changed(message)
+    return is_permanent

@@ -1,6 +1,6 @@
-"""Hooks of channels that push replies: each is called after a change of a message.
+"""Hooks of channels that push replies. They are called when a message changes.
 
-A program that sends by REST fetches its reply, so that channel has no hook. Slack has one.
+The REST channel has no hook, because its programs fetch replies. Slack has one.
 """
 
 from collections.abc import Callable
@@ -15,23 +15,26 @@ from memory.models import Message
 class Hook(Protocol):
     """The hook of a channel."""
 
-    def changed(self, message: KonstructMessage) -> None:
+    def on_change(self, message: KonstructMessage) -> None:
         """Enqueue the delivery of the message's current state; send nothing here.
 
-        Called in the transaction of the change: the message was answered, has failed, is retried,
-        or is held.
+        Called in the transaction of the change: the message is answered, failed, retried, held or
+        released.
         """
         ...
 
-    def written(self, message: KonstructMessage) -> None:
-        """Show the part of the reply that is written so far."""
+    def on_partial_reply(self, message: KonstructMessage) -> None:
+        """Show the text of the reply that the language model has written so far."""
         ...
 
-    def said(self, turn: Message, *, after: KonstructMessage) -> None:
-        """Record a person's message that is not a reply; send nothing here.
+    def on_person_message(self, turn: Message, *, after: KonstructMessage) -> None:
+        """Enqueue the delivery of a person's message that is not a reply; send nothing here.
 
-        Called in the transaction that writes it down. It belongs where `after` was said, which is
-        the user's last message of the thread.
+        Called in the transaction that stores the message.
+
+        Args:
+            turn: the person's message.
+            after: the user's last message of the thread. The message is shown in the same place.
         """
         ...
 
@@ -43,9 +46,10 @@ def register(channel: str, hook: Hook, *, shares_threads: bool = False) -> None:
     """Register the hook for messages of this channel. Call it when the app is ready.
 
     Args:
-        shares_threads: all participants of a thread of the channel read all its messages, so that
-        the
-            agent may read them too.
+        channel: the name of the channel.
+        hook: the hook.
+        shares_threads: whether all participants of a thread read all its messages. Then the agent
+            reads them too.
 
     Raises:
         ValueError: the channel has another hook already.
@@ -57,21 +61,21 @@ def register(channel: str, hook: Hook, *, shares_threads: bool = False) -> None:
         thread_window.share(channel)
 
 
-def changed(message: KonstructMessage) -> None:
-    """Call the hook of the message's channel, if it has one."""
+def notify_changed(message: KonstructMessage) -> None:
+    """Call `on_change` of the message's channel, if it has a hook."""
     hook = _hooks.get(message.channel)
     if hook is not None:
-        hook.changed(message)
+        hook.on_change(message)
 
 
-def follower(message: KonstructMessage) -> Callable[[], None] | None:
-    """Return the function to call while the message's reply is written; None without a hook."""
+def partial_reply_callback(message: KonstructMessage) -> Callable[[], None] | None:
+    """Return the function to call while the reply is written; None if the channel has no hook."""
     hook = _hooks.get(message.channel)
-    return None if hook is None else partial(hook.written, message)
+    return None if hook is None else partial(hook.on_partial_reply, message)
 
 
-def said(turn: Message, *, after: KonstructMessage) -> None:
-    """Notify the thread's channel of a person's message that is not a reply."""
+def notify_person_message(turn: Message, *, after: KonstructMessage) -> None:
+    """Call `on_person_message` of the thread's channel, if it has a hook."""
     hook = _hooks.get(after.channel)
     if hook is not None:
-        hook.said(turn, after=after)
+        hook.on_person_message(turn, after=after)

@@ -1,9 +1,9 @@
 """The text of a reply while it is written, in the cache, for clients that watch it.
 
-The complete reply is in the transcript. Each watched message has a stream in the cache; an entry
-has some text of one attempt at the reply, and a new attempt restarts the text. The number of an
-attempt is the token of its lease: a worker that has lost its lease adds nothing to the stream of
-its successor. Without the cache, clients get the complete reply only.
+The complete reply is in the transcript. Each watched message has a Redis stream. An entry has a
+piece of the text of one attempt; a new attempt restarts the text. The number of an attempt is the
+token of its lease, so that a worker that has lost its lease cannot add text. Without the cache,
+clients get the complete reply only.
 """
 
 import logging
@@ -26,18 +26,18 @@ from tenants.redis_keys import (
 logger = logging.getLogger(__name__)
 
 # Time to live of a stream after its last entry.
-KEPT_SECONDS: Final = 600
+TTL_SECONDS: Final = 600
 # The same after the reply is complete, for clients that still read the stream.
-READ_SECONDS: Final = 30
-# The first text is written immediately, further text at most this often, and less often with each
-# reply that this process streams: 100 streams are written 250 times a second together.
-PAUSE_SECONDS: Final = 0.1
-PAUSE_SECONDS_EACH: Final = 0.004
-# A channel that shows the text is called this often.
-FOLLOW_SECONDS: Final = 1.5
+COMPLETE_TTL_SECONDS: Final = 30
+# The pause between two entries of a stream: MIN_PAUSE_SECONDS, or PAUSE_SECONDS_PER_STREAM for each
+# stream of this process if that is longer. So 100 streams get 250 entries a second together.
+MIN_PAUSE_SECONDS: Final = 0.1
+PAUSE_SECONDS_PER_STREAM: Final = 0.004
+# The pause between two calls of `on_progress`.
+PROGRESS_SECONDS: Final = 1.5
 CHUNK_CHANNELS: Final = any_partial_reply_pattern()
 
-_ATTEMPT, _TEXT, _BROKEN = b"attempt", b"text", b"broken"
+_ATTEMPT, _TEXT, _FAILED = b"attempt", b"text", b"broken"
 
 # Adds an entry, and announces it. An attempt begins after every earlier one, and continues while
 # the last entry is its own: then no later attempt has begun, and the stream was not erased.
@@ -60,18 +60,18 @@ redis.call('PUBLISH', KEYS[1], '')
 return 1
 """
 
-# Id of an entry in its stream: later ones are greater.
-Place = tuple[int, int]
+# Id of an entry of a stream: milliseconds and a number. Later ids are greater.
+EntryId = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyChunk:
     """Some text of one attempt at a reply."""
 
-    place: Place
+    entry_id: EntryId
     attempt: bytes
     text: str
-    broken: bool
+    is_failed: bool
     """Whether the attempt has failed: its text does not count."""
 
 
@@ -81,7 +81,7 @@ def watch(tenant_id: UUID, message_id: UUID) -> None:
     try:
         pipe = get_redis_connection().pipeline(transaction=False)
         pipe.xadd(key, {_ATTEMPT: b"", _TEXT: b""})
-        pipe.expire(key, KEPT_SECONDS)
+        pipe.expire(key, TTL_SECONDS)
         pipe.execute()
     except RedisError as error:
         logger.warning("The reply to %s will not be streamed: %s", message_id, error)
@@ -89,36 +89,37 @@ def watch(tenant_id: UUID, message_id: UUID) -> None:
 
 @contextmanager
 def stream_reply(
-    tenant_id: UUID, message_id: UUID, attempt: int, follow: Callable[[], None] | None = None
+    tenant_id: UUID, message_id: UUID, attempt: int, on_progress: Callable[[], None] | None = None
 ) -> Iterator[Callable[[str], None] | None]:
     """Stream the text of a reply that is written in the block, if a client watches it.
 
-    A block that raises marks its text as broken.
+    If the block raises, the text of this attempt is marked as failed.
 
     Args:
         tenant_id: the tenant.
         message_id: the message of the user.
         attempt: the token of the reply's lease.
-        follow: called every FOLLOW_SECONDS after new text, for a channel that shows it.
+        on_progress: called after new text, at most every PROGRESS_SECONDS, for a channel that
+            shows the text.
 
     Yields:
         A function to call with each piece of the text; None if no client watches.
     """
     key = partial_reply_key(tenant_id, message_id)
     try:
-        is_watched = follow is not None or bool(get_redis_connection().exists(key))
+        is_watched = on_progress is not None or bool(get_redis_connection().exists(key))
     except RedisError:
         is_watched = False
     if not is_watched:
         yield None
         return
-    stream = _Stream(key, attempt, follow)
+    stream = _Stream(key, attempt, on_progress)
     try:
         yield stream.add
     except BaseException:
-        stream.end(broken=True)
+        stream.end(is_failed=True)
         raise
-    stream.end(broken=False)
+    stream.end(is_failed=False)
 
 
 def text_so_far(tenant_id: UUID, message_id: UUID) -> str:
@@ -129,25 +130,25 @@ def text_so_far(tenant_id: UUID, message_id: UUID) -> str:
         return ""
     attempt, pieces = b"", list[str]()
     for chunk in (_chunk(name, entry) for name, entry in entries):
-        if chunk.attempt != attempt or chunk.broken:
+        if chunk.attempt != attempt or chunk.is_failed:
             attempt = chunk.attempt
             pieces.clear()
-        if not chunk.broken:
+        if not chunk.is_failed:
             pieces.append(chunk.text)
     return "".join(pieces)
 
 
-def read_chunks(found: Iterable[Any]) -> Iterator[tuple[str, list[ReplyChunk]]]:
-    """Read the result of XREAD: the key of each stream, and its chunks."""
-    for key, entries in found:
+def read_chunks(streams: Iterable[Any]) -> Iterator[tuple[str, list[ReplyChunk]]]:
+    """Yield the key of each stream of an XREAD result, with its chunks."""
+    for key, entries in streams:
         yield key.decode(), [_chunk(name, entry) for name, entry in entries]
 
 
 def _chunk(name: bytes, entry: Mapping[bytes, bytes]) -> ReplyChunk:
     milliseconds, _, number = name.partition(b"-")
-    place = int(milliseconds), int(number)
+    entry_id = int(milliseconds), int(number)
     text = entry.get(_TEXT, b"").decode()
-    return ReplyChunk(place, entry.get(_ATTEMPT, b""), text, broken=_BROKEN in entry)
+    return ReplyChunk(entry_id, entry.get(_ATTEMPT, b""), text, is_failed=_FAILED in entry)
 
 
 def message_of_chunk(channel: bytes) -> tuple[UUID, UUID] | None:
@@ -158,61 +159,61 @@ def message_of_chunk(channel: bytes) -> tuple[UUID, UUID] | None:
         return None
 
 
-# Streams of this process with a growing reply.
-_open: "set[_Stream]" = set()
+# The streams that this process writes now.
+_open_streams: "set[_Stream]" = set()
 
 
 class _Stream:
     """Writes the text of one attempt."""
 
-    def __init__(self, key: str, attempt: int, follow: Callable[[], None] | None) -> None:
+    def __init__(self, key: str, attempt: int, on_progress: Callable[[], None] | None) -> None:
         self._key = key
         self._attempt = attempt
-        self._follow = follow
-        self._followed_at = time.monotonic()
+        self._on_progress = on_progress
+        self._progress_at = time.monotonic()
         self._pieces: list[str] = []
         self._written_at = float("-inf")
         self._has_text = False
         self._write_script = get_redis_connection().register_script(_WRITE)
-        self._is_ours = self._write("", begins=True)
-        _open.add(self)
+        self._has_stream = self._write("", begins=True)
+        _open_streams.add(self)
 
     def add(self, text: str) -> None:
-        """Write some more of the text, now or within PAUSE_SECONDS."""
+        """Add text. It is written now, or with later text if the pause is not over."""
         self._pieces.append(text)
-        pause = max(PAUSE_SECONDS, PAUSE_SECONDS_EACH * len(_open))
+        pause = max(MIN_PAUSE_SECONDS, PAUSE_SECONDS_PER_STREAM * len(_open_streams))
         if time.monotonic() - self._written_at >= pause:
             self._flush()
-        if self._follow is not None and time.monotonic() - self._followed_at >= FOLLOW_SECONDS:
-            self._follow()
-            self._followed_at = time.monotonic()
+        if self._on_progress and time.monotonic() - self._progress_at >= PROGRESS_SECONDS:
+            self._on_progress()
+            self._progress_at = time.monotonic()
 
-    def end(self, *, broken: bool) -> None:
-        """Write the rest of the text, or mark all of it as broken."""
-        _open.discard(self)
-        if not broken:
-            self._flush(kept_seconds=READ_SECONDS)
+    def end(self, *, is_failed: bool) -> None:
+        """Write the rest of the text, or mark all text of the attempt as failed."""
+        _open_streams.discard(self)
+        if not is_failed:
+            self._flush(ttl_seconds=COMPLETE_TTL_SECONDS)
         elif self._has_text:
-            self._write("", broken=True)
+            self._write("", is_failed=True)
 
-    def _flush(self, kept_seconds: int = KEPT_SECONDS) -> None:
+    def _flush(self, ttl_seconds: int = TTL_SECONDS) -> None:
         text = "".join(self._pieces)
         self._pieces.clear()
         self._written_at = time.monotonic()
         self._has_text = True
-        if self._is_ours:
-            self._is_ours = self._write(text, kept_seconds=kept_seconds)
+        if self._has_stream:
+            self._has_stream = self._write(text, ttl_seconds=ttl_seconds)
 
     def _write(
         self,
         text: str,
         *,
         begins: bool = False,
-        broken: bool = False,
-        kept_seconds: int = KEPT_SECONDS,
+        is_failed: bool = False,
+        ttl_seconds: int = TTL_SECONDS,
     ) -> bool:
-        """Write an entry; return False if the stream is another attempt's, or gone."""
-        values = [self._attempt, int(begins), text.encode(), int(broken), kept_seconds]
+        """Write an entry; return False if the stream is deleted, or a later attempt's."""
+        values = [self._attempt, int(begins), text.encode(), int(is_failed), ttl_seconds]
         try:
             return bool(self._write_script(keys=[self._key], args=values))
         except RedisError as error:

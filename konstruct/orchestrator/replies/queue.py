@@ -38,16 +38,16 @@ REPLIES = JobKind(
 def enqueue(message: Message) -> None:
     """Enqueue the reply to a message, in the transaction that records the message."""
     REPLIES.enqueue(message.id)
-    PendingReply(message=message)  # sets message.pending_reply, which saves a query
+    PendingReply(message=message)  # sets message.pending_reply without a query
 
 
 def hold(message: KonstructMessage, held_for: HeldFor) -> bool:
     """Keep workers from the message until it is released.
 
-    After TOOL_CONSENT_SECONDS without consent, or without a program's result, a worker gets it.
+    A message that is held for consent or a program is released after TOOL_CONSENT_SECONDS.
 
     Returns:
-        False if the message does not wait for a reply: it may have been answered or erased.
+        False if the message does not wait for a reply, because it was answered or erased.
     """
     for_calls = held_for in (HeldFor.CONSENT, HeldFor.PROGRAM)
     max_time = timedelta(seconds=settings.TOOL_CONSENT_SECONDS) if for_calls else None
@@ -66,7 +66,7 @@ def release(message: KonstructMessage) -> bool:
 
 
 def close(message: KonstructMessage, reason: str) -> None:
-    """Fail the message with a reason: it needs no reply any more."""
+    """Mark the reply as failed for good, because the message needs none any more."""
     REPLIES.give_up(message.id, code=CLOSED, reason=reason)
     announce_change(message)
 
@@ -84,8 +84,6 @@ def retry(message_id: UUID) -> None:
 
 
 def announce_change(message: KonstructMessage) -> None:
-    """Notify the channel of the change, and after the commit the requests that wait for the
-    reply.
-    """
-    delivery_hooks.changed(message)
+    """Notify the message's channel; after the commit also the requests that wait for the reply."""
+    delivery_hooks.notify_changed(message)
     transaction.on_commit(partial(reply_wait.announce, message.tenant_id, message.id))

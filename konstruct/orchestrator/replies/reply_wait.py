@@ -1,4 +1,4 @@
-"""Waiting for a reply by announcements, without polling the database."""
+"""Waiting for a reply: workers announce it by Redis pub/sub."""
 
 import logging
 import time
@@ -16,9 +16,9 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# An announcement can be lost with the cache, so waiting requests also poll.
+# The cache can lose an announcement: requests that wait also poll.
 POLL_SECONDS = 1.0
-EVERY_ANNOUNCEMENT = any_reply_channel_pattern()
+ANNOUNCEMENTS_PATTERN = any_reply_channel_pattern()
 
 
 @dataclass(frozen=True)
@@ -76,29 +76,34 @@ def announced_message(channel: bytes) -> tuple[UUID, UUID] | None:
 
 
 def wait_until(
-    look: Callable[[], T | None], *, tenant_id: UUID, message_id: UUID, seconds: float
+    read_result: Callable[[], T | None], *, tenant_id: UUID, message_id: UUID, seconds: float
 ) -> T | None:
-    """Return the first result of `look` that is not None; None after this time.
+    """Return the first result of `read_result` that is not None; None after the wait.
 
-    Without an event loop: it holds the caller's thread, and a subscription of the cache. `look` is
-    called immediately, after each announcement, and every second.
+    It blocks the caller's thread, and holds a connection to the cache.
+
+    Args:
+        read_result: called immediately, after each announcement, and every POLL_SECONDS.
+        tenant_id: the tenant.
+        message_id: the message.
+        seconds: the longest wait.
     """
     deadline = time.monotonic() + seconds
     try:
         with get_redis_connection().pubsub(ignore_subscribe_messages=True) as subscription:
             # Subscribed before the first call, so that no announcement is missed.
             subscription.subscribe(reply_channel_key(tenant_id, message_id))
-            return _look_until(
-                deadline, look, lambda pause: subscription.get_message(timeout=pause)
+            return _poll_until(
+                deadline, read_result, lambda pause: subscription.get_message(timeout=pause)
             )
     except RedisError as error:
         logger.warning("Waiting for the reply to %s without the cache: %s", message_id, error)
-        return _look_until(deadline, look, time.sleep)
+        return _poll_until(deadline, read_result, time.sleep)
 
 
-def _look_until(
-    deadline: float, look: Callable[[], T | None], pause: Callable[[float], object]
+def _poll_until(
+    deadline: float, read_result: Callable[[], T | None], pause: Callable[[float], object]
 ) -> T | None:
-    while (found := look()) is None and (left := deadline - time.monotonic()) > 0:
+    while (result := read_result()) is None and (left := deadline - time.monotonic()) > 0:
         pause(min(left, POLL_SECONDS))
-    return found
+    return result

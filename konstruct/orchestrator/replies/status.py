@@ -24,11 +24,12 @@ class Status(StrEnum):
     WITH_PROGRAM = "with_program"
 
 
-OF_HELD = {
+STATUS_BY_HELD_FOR = {
     HeldFor.PERSON: Status.WITH_PERSON,
     HeldFor.CONSENT: Status.AWAITING_CONSENT,
     HeldFor.PROGRAM: Status.WITH_PROGRAM,
 }
+HELD_FOR_BY_STATUS = {status: held_for for held_for, status in STATUS_BY_HELD_FOR.items()}
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,10 @@ class MessageProgress:
 
 
 def sent_messages() -> QuerySet[Message]:
-    """Return sent messages with the columns that `progress_of` needs."""
-    to_be_answered = Q(pending_reply__isnull=False) | Q(reply__isnull=False)
+    """Return all messages of users except imported ones, with what `progress_of` needs."""
+    needs_answer = Q(pending_reply__isnull=False) | Q(reply__isnull=False)
     return (
-        Message.objects.filter(to_be_answered, role=Role.USER)
+        Message.objects.filter(needs_answer, role=Role.USER)
         # With this condition, an index skips imported history, which is never answered.
         .exclude(channel=IMPORT_CHANNEL)
         .select_related("pending_reply", "reply")
@@ -58,7 +59,7 @@ def with_status(messages: QuerySet[Message], status: Status) -> QuerySet[Message
     """Return only messages with this status."""
     if status is Status.ANSWERED:
         return messages.filter(pending_reply__isnull=True)
-    held_for = next((held for held, so_far in OF_HELD.items() if so_far is status), HeldFor.NOBODY)
+    held_for = HELD_FOR_BY_STATUS.get(status, HeldFor.NOT_HELD)
     return messages.filter(
         pending_reply__isnull=False,
         pending_reply__held_for=held_for,
@@ -66,29 +67,28 @@ def with_status(messages: QuerySet[Message], status: Status) -> QuerySet[Message
     )
 
 
-def settled_among(message_ids: Collection[UUID]) -> set[UUID]:
-    """Return the final ones of these messages: those that are not queued, in one query.
+def settled_messages(message_ids: Collection[UUID]) -> set[UUID]:
+    """Return the ids of those messages that are not queued, in one query.
 
-    Deleted messages are among them.
+    They are answered, failed, held or deleted.
     """
     queued = PendingReply.objects.filter(
-        pk__in=message_ids, held_for=HeldFor.NOBODY, failed_at__isnull=True
+        pk__in=message_ids, held_for=HeldFor.NOT_HELD, failed_at__isnull=True
     )
     return set(message_ids) - set(queued.values_list("pk", flat=True))
 
 
 def progress_of(message: Message) -> MessageProgress:
-    """Return the progress of a message.
+    """Return the progress of a message of `sent_messages`.
 
-    A reply counts once it is delivered, which is when its job is gone: until then the window may
-    lack it.
+    A stored reply counts as answered when its job is removed. Before, the window may lack it.
     """
-    # The reverse side of a one-to-one raises without a row; getattr handles that error.
+    # Without a row, the reverse side of a one-to-one raises an AttributeError.
     pending: PendingReply | None = getattr(message, "pending_reply", None)
     if pending is None:
         return MessageProgress(Status.ANSWERED, reply=getattr(message, "reply", None))
     if pending.held_for:
-        return MessageProgress(OF_HELD[HeldFor(pending.held_for)])
+        return MessageProgress(STATUS_BY_HELD_FOR[HeldFor(pending.held_for)])
     failed = pending.failed_at is not None
     return MessageProgress(
         Status.FAILED if failed else Status.QUEUED,

@@ -1,8 +1,8 @@
 """Tool calls: requested by an agent, approved by the user, and executed at most once.
 
-A call that waits for consent holds its message. Every decision on it is made under the row's lock;
-the effect and the record of its execution are one transaction. Concurrent approvals, a killed
-worker and a repeated delivery therefore have the same result.
+A message is held while one of its calls waits for consent. A decision locks the row of the call.
+The effect of a tool and the record of its execution are one transaction. So concurrent approvals,
+killed workers and repeated deliveries execute a call once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -33,8 +33,8 @@ from tenants.redis_keys import pending_tool_confirm_key
 CONTINUED_WITHOUT_ANSWER = (
     "The program went on without an answer: it had what it needed from the calls."
 )
-# By state of a call: the person or program that its message waits for, first one first.
-HELD_FOR: Final = {
+# Why a message is held, by the state of its calls. The first one that fits is taken.
+HELD_FOR_BY_STATE: Final = {
     ToolCallState.WAITING: HeldFor.CONSENT,
     ToolCallState.WITH_PROGRAM: HeldFor.PROGRAM,
 }
@@ -46,7 +46,7 @@ EXPIRED = "The user did not answer in time, so this was not done. Do not claim t
 NO_RESULT = "The program did not send the result of this in time."
 
 
-# --- What was asked for ---------------------------------------------------------------------------
+# --- Recording ------------------------------------------------------------------------------------
 
 
 def record(
@@ -55,83 +55,102 @@ def record(
     completion: Completion,
     *,
     round_number: int,
-    of_program: Collection[str] = (),
+    program_tools: Collection[str] = (),
 ) -> bool:
     """Record the calls of the language model; return whether any of them waits.
 
-    If so the message is held: until all consent is decided, then until the program has sent the
-    results of its tools. Invalid calls are recorded as failed, with the reason for the language
-    model.
+    If a call waits, the message is held: first until all consents are decided, then until the
+    program has sent the results of its tools. Invalid calls are recorded as failed, with the reason
+    for the language model.
 
     Args:
-        of_program: names of the tools of the program that sent the message.
+        message: the message.
+        agent: the agent that requests the calls.
+        completion: the answer with the calls.
+        round_number: the index of the answer, from 0.
+        program_tools: names of the tools of the program that sent the message.
     """
-    rows = checked(message, agent, completion, round_number=round_number, of_program=of_program)
-    states = {row.state for row in rows}
-    held_for = next((held for state, held in HELD_FOR.items() if state in states), None)
+    calls = validated_calls(
+        message, agent, completion, round_number=round_number, program_tools=program_tools
+    )
+    states = {call.state for call in calls}
+    reasons = [reason for state, reason in HELD_FOR_BY_STATE.items() if state in states]
+    held_for = reasons[0] if reasons else None
     with transaction.atomic():
-        _mark_changing(message.thread_id)
-        ToolCall.objects.bulk_create(rows, ignore_conflicts=True)
+        _invalidate_cache(message.thread_id)
+        ToolCall.objects.bulk_create(calls, ignore_conflicts=True)
         if held_for is not None:
             queue.hold(message, held_for)
         if held_for == HeldFor.CONSENT:
-            notify_many(row.pk for row in rows if row.state == ToolCallState.WAITING)
+            notify_many(call.pk for call in calls if call.state == ToolCallState.WAITING)
     return held_for is not None
 
 
-def checked(
+def validated_calls(
     message: KonstructMessage,
     agent: Agent,
     completion: Completion,
     *,
     round_number: int,
-    of_program: Collection[str] = (),
+    program_tools: Collection[str] = (),
 ) -> list[ToolCall]:
-    """Return the calls of a completion as unsaved rows: waiting, or failed.
+    """Return the calls of a completion as unsaved rows, with their states.
 
-    A call that waits for consent has the question to the user; a failed one has the reason for the
-    language model.
+    A call that waits for consent has the question to the user. A failed call has the reason for the
+    language model, as its result.
     """
-    rows = _blank(message, agent, completion, round_number)
-    for row in rows:
-        if row.name in of_program:
-            row.state = ToolCallState.WITH_PROGRAM
+    calls = _unsaved_calls(message, agent, completion, round_number)
+    for call in calls:
+        if call.name in program_tools:
+            call.state = ToolCallState.WITH_PROGRAM
             continue
         try:
-            row.question = _question(agent, row.name, row.arguments)
-        except ToolRefused as refusal:
-            row.state, row.result, row.done_at = ToolCallState.FAILED, f"Error: {refusal}", Now()
-    return rows
+            call.question = _question(agent, call.name, call.arguments)
+        except ToolRefused as error:
+            call.state, call.result, call.done_at = ToolCallState.FAILED, f"Error: {error}", Now()
+    return calls
 
 
-def note(
+def record_finished(
     message: KonstructMessage,
     agent: Agent,
     completion: Completion,
     *,
     round_number: int,
-    done: int | None,
+    done_index: int | None,
     results: Sequence[str],
 ) -> None:
-    """Record calls without consent: at most one was executed, the others failed."""
-    rows = _blank(message, agent, completion, round_number)
-    for position, (row, result) in enumerate(zip(rows, results, strict=True)):
-        row.state = ToolCallState.DONE if position == done else ToolCallState.FAILED
-        row.result, row.done_at = result, Now()
-    ToolCall.objects.bulk_create(rows, ignore_conflicts=True)
+    """Record calls that need no consent: at most one of them was done, the others failed.
+
+    Args:
+        message: the message.
+        agent: the agent that requested the calls.
+        completion: the answer with the calls.
+        round_number: the index of the answer, from 0.
+        done_index: the index of the call that was done; None if all have failed.
+        results: the result of each call, for the language model.
+    """
+    calls = _unsaved_calls(message, agent, completion, round_number)
+    for index, (call, result) in enumerate(zip(calls, results, strict=True)):
+        call.state = ToolCallState.DONE if index == done_index else ToolCallState.FAILED
+        call.result, call.done_at = result, Now()
+    ToolCall.objects.bulk_create(calls, ignore_conflicts=True)
 
 
-def waiting_for(message_id: UUID) -> list[ToolCall]:
+def calls_awaiting_consent(message_id: UUID) -> list[ToolCall]:
     """Return the calls of a message that wait for consent, in their order."""
     return list(ToolCall.objects.of_message(message_id).waiting())
 
 
 def only_waiting_call(message: KonstructMessage) -> UUID | None:
-    """Return the call that waits for this user's consent in this thread, if it is exactly one."""
+    """Return the id of the user's tool call that waits for consent in the thread.
+
+    None if no call waits, or more than one.
+    """
     key = pending_tool_confirm_key(required_tenant_id(), message.thread_id)
-    copy = thread_cache.read_through(key, partial(_waiting_in, message.thread_id))
-    found = copy.get(_scope(message.agent_id, message.user_id), "").split()
-    return UUID(found[0]) if len(found) == 1 else None
+    rows = thread_cache.read_through(key, partial(_waiting_call_ids, message.thread_id))
+    call_ids = rows.get(_scope(message.agent_id, message.user_id), "").split()
+    return UUID(call_ids[0]) if len(call_ids) == 1 else None
 
 
 # --- Deciding -------------------------------------------------------------------------------------
@@ -144,23 +163,27 @@ def decide(
     *,
     by: str,
     user_id: str | None = None,
-    may: Q | None = None,
+    visible: Q | None = None,
 ) -> ToolCall:
     """Approve or deny a call that waits for consent; return the changed call.
 
     A worker executes approved calls, and answers the message. Repeating a decision is no error.
 
     Args:
+        tenant_id: the tenant.
+        call_id: the call.
+        approve: True: the call is executed.
         by: the person who decides, and the channel, for the record: "U024BE7LH in Slack".
-        user_id: the user who decides, if the channel knows: only the user of the message may.
-        may: the calls that the caller may see, if not all.
+        user_id: the user who decides, who must be the user of the message. None: not checked.
+        visible: condition of the calls that the caller may see; None: all.
 
     Raises:
         ToolCallNotFound: there is no such call, or the user may not decide it.
         AlreadyDecided: it was decided otherwise, or has expired.
     """
     with tenant_scope(tenant_id):
-        if (call := _decided_in_time(call_id, approve, by, user_id, may)) is not None:
+        call = _decide(call_id, approve, by, user_id, visible)
+        if call is not None:
             return call
         expire(UUID(str(call_id)))
         raise AlreadyDecided(f"No answer came {call_id} in time: it was not done.")
@@ -168,28 +191,28 @@ def decide(
 
 def decide_by_message(message: KonstructMessage, call_id: UUID, approve: bool) -> None:
     """Decide the call by the user's message. Raises as `decide` does."""
-    by = _by_message(message)
+    by = _decided_by(message)
     decide(message.tenant_id, call_id, approve, by=by, user_id=message.user_id)
 
 
 def has_decided(message: KonstructMessage) -> bool:
-    """Return whether this message has decided a call, in an attempt that was killed."""
-    decided = ToolCall.objects.filter(user_id=message.user_id, decided_by=_by_message(message))
+    """Return whether an earlier, killed attempt has stored the decision of this message."""
+    decided = ToolCall.objects.filter(user_id=message.user_id, decided_by=_decided_by(message))
     return decided.exists()
 
 
 def expire(call_id: UUID) -> bool:
-    """Expire a call that was not decided in time; return False if it is not overdue."""
+    """Expire an overdue call; return False if it is not overdue."""
     with transaction.atomic():
         call = ToolCall.objects.select_for_update().overdue().filter(pk=call_id).first()
         if call is None:
             return False
         if call.state == ToolCallState.WITH_PROGRAM:
-            # No program would read an answer.
-            _note(call, ToolCallState.EXPIRED, by="timeout", result=NO_RESULT)
+            # Without an answer: the program that would read it is gone.
+            _save_decision(call, ToolCallState.EXPIRED, by="timeout", result=NO_RESULT)
             queue.close(konstruct_message(call.message), NO_RESULT)
         else:
-            _settle(call, ToolCallState.EXPIRED, by="timeout", result=EXPIRED)
+            _store_decision(call, ToolCallState.EXPIRED, by="timeout", result=EXPIRED)
     return True
 
 
@@ -199,57 +222,58 @@ def expire_overdue(message_id: UUID) -> int:
     return sum(expire(call_id) for call_id in list(overdue.values_list("pk", flat=True)))
 
 
-def _decided_in_time(
-    call_id: UUID | str, approve: bool, by: str, user_id: str | None, may: Q | None
+def _decide(
+    call_id: UUID | str, approve: bool, by: str, user_id: str | None, visible: Q | None
 ) -> ToolCall | None:
-    """Return the call, decided now or in the same way before; None if it has expired."""
+    """Decide a call, and return it; return None if it has expired. Raises as `decide` does."""
     with transaction.atomic():
         rows = ToolCall.objects.select_for_update(of=("self",)).select_related("message")
         rows = rows.filter(pk=_as_uuid(call_id))
-        call = rows.filter(may).first() if may is not None else rows.first()
+        call = rows.first() if visible is None else rows.filter(visible).first()
         if call is None or user_id not in (None, call.user_id):
             raise ToolCallNotFound(f"No tool call that is yours to decide has the id {call_id}.")
         if call.state != ToolCallState.WAITING:
-            return _same_decision(call, approve)
+            _require_same_decision(call, approve)
+            return call
         if ToolCall.objects.overdue().filter(pk=call.pk).exists():
             return None
         if approve:
-            _settle(call, ToolCallState.APPROVED, by=by)
+            _store_decision(call, ToolCallState.APPROVED, by=by)
         else:
-            _settle(call, ToolCallState.DENIED, by=by, result=DENIED)
+            _store_decision(call, ToolCallState.DENIED, by=by, result=DENIED)
     return call
 
 
-def _same_decision(call: ToolCall, approve: bool) -> ToolCall:
+def _require_same_decision(call: ToolCall, approve: bool) -> None:
+    """Raise AlreadyDecided unless the call was decided in the same way before."""
     approved = (ToolCallState.APPROVED, ToolCallState.DONE, ToolCallState.FAILED)
-    same = approved if approve else (ToolCallState.DENIED,)
-    if call.decided_at is not None and call.state in same:
-        return call
-    raise AlreadyDecided(f"This does not wait for consent any more: it is {call.state}.")
+    same_states = approved if approve else (ToolCallState.DENIED,)
+    if call.decided_at is None or call.state not in same_states:
+        raise AlreadyDecided(f"This does not wait for consent any more: it is {call.state}.")
 
 
-def _settle(call: ToolCall, state: ToolCallState, *, by: str, result: str = "") -> None:
-    """Store the decision, and release the message after its last call."""
-    _mark_changing(call.thread_id)
+def _store_decision(call: ToolCall, state: ToolCallState, *, by: str, result: str = "") -> None:
+    """Store the decision, and release the message after the decision on its last call."""
+    _invalidate_cache(call.thread_id)
     message = konstruct_message(call.message)
-    _note(call, state, by=by, result=result)
+    _save_decision(call, state, by=by, result=result)
     is_held = PendingReply.objects.held(HeldFor.CONSENT).filter(pk=message.id).exists()
-    if is_held and not waiting_for(message.id):
+    if is_held and not calls_awaiting_consent(message.id):
         queue.release(message)
     else:
         queue.announce_change(message)
 
 
-def _note(call: ToolCall, state: ToolCallState, *, by: str, result: str) -> None:
+def _save_decision(call: ToolCall, state: ToolCallState, *, by: str, result: str) -> None:
     call.state, call.decided_by, call.decided_at, call.result = state, by, Now(), result
     call.save(update_fields=["state", "decided_by", "decided_at", "result"])
     call.refresh_from_db()
 
 
-# --- Doing ----------------------------------------------------------------------------------------
+# --- Running --------------------------------------------------------------------------------------
 
 
-def carry_out(calls: Iterable[ToolCall]) -> list[ToolCall]:
+def run_approved(calls: Iterable[ToolCall]) -> list[ToolCall]:
     """Run the approved calls, each at most once; return all calls with their results."""
     return [_run_once(call) if call.state == ToolCallState.APPROVED else call for call in calls]
 
@@ -277,30 +301,30 @@ def _run_once(call: ToolCall) -> ToolCall:
     return locked
 
 
-# --- Tools of the client -------------------------------------------------------------------------
+# --- Tools of programs ----------------------------------------------------------------------------
 
 
-def awaits_client(call: ToolCall) -> bool:
-    """Return whether the program must send the call's result."""
+def awaits_program(call: ToolCall) -> bool:
+    """Return whether the call waits for a result of the program that has the tool."""
     return call.state == ToolCallState.WITH_PROGRAM
 
 
-def awaiting_client(message_id: UUID) -> list[ToolCall]:
+def calls_awaiting_program(message_id: UUID) -> list[ToolCall]:
     """Return the calls of a message that wait for results of the program, in their order."""
     return list(ToolCall.objects.of_message(message_id).with_program())
 
 
-def hold_for_client(message: KonstructMessage) -> bool:
-    """Hold the message if the program must send results; return whether it does."""
+def hold_for_program(message: KonstructMessage) -> bool:
+    """Hold the message if one of its calls waits for a program; return whether one does."""
     with transaction.atomic():
-        out = ToolCall.objects.of_message(message.id).with_program().select_for_update()
-        is_held = bool(list(out))
+        calls = ToolCall.objects.of_message(message.id).with_program().select_for_update()
+        is_held = bool(list(calls))
         if is_held:
             queue.hold(message, HeldFor.PROGRAM)
     return is_held
 
 
-def take_results(
+def record_program_results(
     message: Message,
     results: Mapping[UUID, str],
     *,
@@ -308,40 +332,41 @@ def take_results(
     options: Mapping[str, Any] | None,
     instructions: Sequence[str] = (),
 ) -> bool:
-    """Record the results of calls of a message; return False if they are recorded already.
+    """Record results that a program sends; return False if all were recorded before.
 
-    After the result of its last call, the message continues. Call it in a transaction.
+    After the result of its last call the message is answered. Call it in a transaction.
 
     Args:
-        results: by the ids of the calls; calls of other tools are ignored.
+        message: the message.
+        results: the results by the ids of the calls. Those of other calls are ignored.
         by: the sender, for the record.
-        options: the new options of the answer, as in AnswerOptions; None if the program wants no
-            answer, so that the message fails.
+        options: the new options of the answer, as in AnswerOptions. None: the program wants no
+            answer, and the message is closed.
         instructions: the program's new system and developer messages.
     """
     calls = list(ToolCall.objects.of_message(message.id).select_for_update())
-    taken = [call for call in calls if awaits_client(call) and call.pk in results]
-    for call in taken:
+    answered = [call for call in calls if awaits_program(call) and call.pk in results]
+    for call in answered:
         call.state, call.result = ToolCallState.DONE, results[call.pk]
         call.decided_by, call.decided_at, call.done_at = by, Now(), Now()
         call.save(update_fields=["state", "result", "decided_by", "decided_at", "done_at"])
     is_held = PendingReply.objects.held(HeldFor.PROGRAM).filter(pk=message.pk).exists()
-    if taken and is_held and not any(map(awaits_client, calls)):
+    if answered and is_held and not any(map(awaits_program, calls)):
         if options is None:
             queue.close(konstruct_message(message), CONTINUED_WITHOUT_ANSWER)
         else:
             AnswerOptions.objects.replace(message, options, instructions)
             queue.release(konstruct_message(message))
-    return bool(taken)
+    return bool(answered)
 
 
 # --- Inside ---------------------------------------------------------------------------------------
 
 
-def _blank(
+def _unsaved_calls(
     message: KonstructMessage, agent: Agent, completion: Completion, round_number: int
 ) -> list[ToolCall]:
-    """Return rows of the requested calls, which wait."""
+    """Return unsaved rows for the requested calls, in the state WAITING."""
     return [
         ToolCall(
             message_id=message.id,
@@ -352,18 +377,18 @@ def _blank(
             round=round_number,
             position=position,
             content="" if position else completion.text,
-            call_id=each.call_id,
-            name=each.name,
-            arguments=each.arguments,
+            call_id=call.call_id,
+            name=call.name,
+            arguments=call.arguments,
             state=ToolCallState.WAITING,
             expires_at=Now() + timedelta(seconds=settings.TOOL_CONSENT_SECONDS),
         )
-        for position, each in enumerate(completion.requested)
+        for position, call in enumerate(completion.requested)
     ]
 
 
 def _question(agent: Agent, name: str, arguments: Any) -> str:
-    """Return the question to the user; raise ToolRefused for an invalid call."""
+    """Return the question to the user. Raises ToolRefused for an invalid call."""
     tool = TOOLS.get(name) if name in agent.tools else None
     if tool is None:
         known = ", ".join(sorted(agent.tools)) or "none"
@@ -374,24 +399,25 @@ def _question(agent: Agent, name: str, arguments: Any) -> str:
     return tool.question(arguments)
 
 
-def _waiting_in(thread_id: str) -> thread_cache.Copy:
-    rows = ToolCall.objects.waiting().filter(thread_id=thread_id).order_by("created_at", "pk")
-    found: thread_cache.Copy = {}
-    for agent_id, user_id, pk in rows.values_list("agent_id", "user_id", "pk"):
+def _waiting_call_ids(thread_id: str) -> thread_cache.CachedRows:
+    calls = ToolCall.objects.waiting().filter(thread_id=thread_id).order_by("created_at", "pk")
+    rows: thread_cache.CachedRows = {}
+    for agent_id, user_id, pk in calls.values_list("agent_id", "user_id", "pk"):
         scope = _scope(agent_id, user_id)
-        found[scope] = f"{found.get(scope, '')} {pk}".strip()
-    return found
+        rows[scope] = f"{rows.get(scope, '')} {pk}".strip()
+    return rows
 
 
 def _scope(agent_id: UUID, user_id: str) -> str:
     return str(scope_number(agent_id, user_id))
 
 
-def _mark_changing(thread_id: str) -> None:
-    thread_cache.changing(pending_tool_confirm_key(required_tenant_id(), thread_id))
+def _invalidate_cache(thread_id: str) -> None:
+    thread_cache.invalidate(pending_tool_confirm_key(required_tenant_id(), thread_id))
 
 
-def _by_message(message: KonstructMessage) -> str:
+def _decided_by(message: KonstructMessage) -> str:
+    """Return the value of `decided_by` for a decision by this message."""
     return f"{message.user_id}, by message {message.id}"
 
 

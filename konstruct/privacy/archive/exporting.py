@@ -77,7 +77,7 @@ def export_memory(
             SQLiteManager(draft) as file,
             tenant_scope(tenant.id),
             reading_replica(),
-            _one_moment(),
+            _repeatable_read(),
         ):
             manifest = _write(file, tenant, user_id, say)
         draft.rename(path)
@@ -165,8 +165,8 @@ def _stream(select: str, parameters: dict[str, Any]) -> Iterator[tuple[Any, ...]
 
 
 @contextmanager
-def _one_moment() -> Iterator[None]:
-    """Open a transaction that reads the state of its beginning (REPEATABLE READ)."""
+def _repeatable_read() -> Iterator[None]:
+    """Run the block in a transaction with the isolation level REPEATABLE READ."""
     connection.ensure_connection()
     session = connection.connection
     # Not with SQL: the backend would send another statement before it.

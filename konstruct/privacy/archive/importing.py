@@ -20,7 +20,7 @@ from konstruct.privacy.archive.manifest import (
     Manifest,
     check_digest,
     kinds,
-    opened,
+    open_archive,
     rows_of,
 )
 from memory.context.exceptions import CheckpointRefused
@@ -58,7 +58,7 @@ def import_memory(
 ) -> Manifest:
     """Import an archive into a tenant, all of it or nothing.
 
-    Existing rows stay; if one differs from the archive, nothing is imported.
+    Existing rows are not changed. If one differs from the archive, nothing is imported.
 
     Args:
         expected_digest: the digest that `export_memory` returned; refuses any other archive.
@@ -71,7 +71,7 @@ def import_memory(
         ArchiveRefused: the file, or a part of it, cannot be imported.
         ArchiveError: the file is no archive, damaged, or of a later version.
     """
-    with opened(path) as (file, manifest):
+    with open_archive(path) as (file, manifest):
         if expected_digest and manifest.digest != expected_digest:
             raise ArchiveRefused(f"{path} is another archive: its digest is {manifest.digest}")
         with tenant_scope(tenant.id), transaction.atomic():
@@ -104,7 +104,7 @@ def batches_of(
     batch: list[dict[str, Any]] = []
     length = 0
     digest = hashlib.sha256()
-    check = _check_of(kind)
+    check = _row_check(kind)
     fields: Set[str] = frozenset()
     for number, row in enumerate(rows_of(file, kind.name)):
         try:
@@ -130,8 +130,8 @@ def batches_of(
     yield batch
 
 
-def _check_of(kind: Kind) -> Callable[[dict[str, Any]], str] | None:
-    """Return a function that returns why a row of the kind is refused; "" if it is not."""
+def _row_check(kind: Kind) -> Callable[[dict[str, Any]], str] | None:
+    """Return a function that returns why a row is refused ("" if it is valid); None: no check."""
     if kind.table == AgentVersion._meta.db_table:
         return _check_version
     return _check_encoded() if kind.name in ENCODED else None
@@ -141,7 +141,7 @@ def _check_version(item: dict[str, Any]) -> str:
     settings = item.get("settings")
     if not isinstance(settings, dict):
         return "has settings that are not a JSON object"
-    texts = (each.name for each in Agent._meta.fields if isinstance(each, models.TextField))
+    texts = (field.name for field in Agent._meta.fields if isinstance(field, models.TextField))
     wrong = sorted(name for name in texts if not isinstance(settings.get(name, ""), str))
     return f"has settings that are no text: {', '.join(wrong)}" if wrong else ""
 
@@ -216,7 +216,7 @@ def _insert(cursor: Any, kind: Kind, items: list[dict[str, Any]]) -> set[tuple[s
 
 
 def _refuse_others(cursor: Any, kind: Kind, table: str, items: list[dict[str, Any]]) -> None:
-    """Raise ArchiveRefused if an existing row differs, or another row has a unique value of it."""
+    """Raise ArchiveRefused if an existing row differs, or has the same unique value."""
     if kind.export.is_mutable or kind.export.with_new_messages:
         compared = ", ".join(f"'{key}'" for key in kind.export.key)
     else:

@@ -94,9 +94,7 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """One SHA-256 of everything that is imported: equal for equal memories at any time of
-        export.
-        """
+        """SHA-256 of all rows. It does not depend on the time of the export."""
         parts = [
             [kind.name, self.sha256[kind.name]] for kind in kinds() if kind.name in self.sha256
         ]
@@ -125,12 +123,12 @@ def rows_of(connection: apsw.Connection, kind: str) -> Iterator[str]:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[apsw.Connection, Manifest]]:
-    """Open an export for reading. Its rows are not compared with the manifest.
+def open_archive(path: Path) -> Iterator[tuple[apsw.Connection, Manifest]]:
+    """Open an archive for reading. Its rows are not compared with the manifest.
 
-    The file may come from an attacker. Only its tables `manifest` and `exported` are read, and they
-    must be exactly those of an export; code in the file is not run, nothing is written, and the
-    work is limited by the file's size.
+    The file may come from an attacker. Only the tables `manifest` and `exported` are read, which
+    must have the schema of an archive. Code in the file is not run, nothing is written, and the
+    work is limited by the size of the file.
 
     Raises:
         ArchiveRefused: it is no export, or of another version.
@@ -139,10 +137,10 @@ def opened(path: Path) -> Iterator[tuple[apsw.Connection, Manifest]]:
     if not path.is_file():
         raise ArchiveRefused(f"{path} is not a file: give the path of an archive")
     for suffix in ("-wal", "-journal"):
-        beside = Path(f"{path}{suffix}")
-        if beside.exists() and beside.stat().st_size:
+        companion = Path(f"{path}{suffix}")
+        if companion.exists() and companion.stat().st_size:
             raise ArchiveRefused(
-                f"{beside.name} beside {path} holds part of its data: open the archive once with"
+                f"{companion.name} beside {path} holds part of its data: open the archive once with"
                 " MemoryManager where you trust it, and close it"
             )
     with explained(path):
@@ -151,7 +149,7 @@ def opened(path: Path) -> Iterator[tuple[apsw.Connection, Manifest]]:
             flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
         )
         try:
-            _bound(connection, path.stat().st_size)
+            _restrict(connection, path.stat().st_size)
             _check_tables(connection, path)
             yield connection, _manifest(connection, path)
         finally:
@@ -168,16 +166,16 @@ def check_digest(connection: apsw.Connection, manifest: Manifest, kind: str, dig
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Return the manifest of a file after checking all rows; raises as `opened`."""
-    with opened(path) as (connection, manifest):
+    """Return the manifest of a file after checking all rows; raises as `open_archive`."""
+    with open_archive(path) as (connection, manifest):
         for kind in kinds():
             _, digest = digest_of(rows_of(connection, kind.name))
             check_digest(connection, manifest, kind.name, digest)
     return manifest
 
 
-def _bound(connection: apsw.Connection, size: int) -> None:
-    """Keep code in the file from running, and limit the work and memory for reading it."""
+def _restrict(connection: apsw.Connection, size: int) -> None:
+    """Disable code in the file, and limit the work and memory for reading it."""
     for option, value in _CONFIGURATION.items():
         connection.config(option, value)
     connection.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
@@ -226,7 +224,7 @@ def _manifest(connection: apsw.Connection, path: Path) -> Manifest:
         counts = manifest.counts.values()
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ArchiveRefused(f"{path} has a manifest that cannot be read: {error}") from error
-    is_text = all(isinstance(each, str) and each.isprintable() for each in texts)
-    if not is_text or not all(type(each) is int for each in counts):
+    is_text = all(isinstance(text, str) and text.isprintable() for text in texts)
+    if not is_text or not all(type(number) is int for number in counts):
         raise ArchiveRefused(f"{path} has a manifest that cannot be read: a value has another type")
     return manifest

@@ -1,6 +1,6 @@
-"""Removes a person's keys from the cache, in one scan over the tenant's keys.
+"""Removes the keys of a person from the cache, in one scan over the tenant's keys.
 
-The broker is not searched: its tasks have ids of rows, which no longer exist.
+The broker is not searched, because its tasks contain only ids of rows.
 """
 
 from collections.abc import Iterator
@@ -21,35 +21,36 @@ from tenants.redis_keys import (
     session_key,
 )
 
-OF_THREAD = (session_key, engaged_thread_key, escalation_status_key, pending_tool_confirm_key)
+THREAD_KEYS = (session_key, engaged_thread_key, escalation_status_key, pending_tool_confirm_key)
 BATCH = 1000
 
-_WINDOW, _OF_MESSAGES = ("memory", "short"), ("dedup", "partial_reply")
-_THEIRS = f"SELECT id::text FROM memory_message WHERE id::text = ANY(%(ids)s) AND {OF_PERSON}"
+_WINDOW_PARTS, _MESSAGE_PARTS = ("memory", "short"), ("dedup", "partial_reply")
+_MESSAGES_OF_PERSON = (
+    f"SELECT id::text FROM memory_message WHERE id::text = ANY(%(ids)s) AND {OF_PERSON}"
+)
 
 
 def remove_keys(person: Person) -> int:
-    """Remove windows, marks of messages, and the state of the person's own threads; return the
-    number.
+    """Remove the keys of the person's windows, messages and threads; return their number.
 
-    A window is found by the user's id in its key; a mark or the text of a reply by the message's
-    id, while the message exists.
+    The key of a window has the id of the user. Keys of messages (deduplication, partial replies)
+    have the id of the message, and are found while the message exists.
     """
     client = get_redis_connection("default")
     threads = {
         name(person.tenant_id, thread)
         for thread in filter(None, person.threads)
-        for name in OF_THREAD
+        for name in THREAD_KEYS
     }
     removed = 0
     for keys in _all_keys(client, person):
-        of_messages = _of_messages(keys)
-        theirs = [key for key in keys if key in threads or _is_window(key, person)]
-        theirs += _shared_windows(client, set(keys) - set(theirs), person)
-        messages = _messages_among([id for id, _ in of_messages], person)
-        theirs += [key for id, key in of_messages if id in messages]
-        if theirs:
-            removed += client.unlink(*theirs)
+        matching = [key for key in keys if key in threads or _is_window(key, person)]
+        matching += _shared_windows(client, set(keys) - set(matching), person)
+        message_keys = _message_keys(keys)
+        message_ids = _messages_of_person([id for id, _ in message_keys], person)
+        matching += [key for id, key in message_keys if id in message_ids]
+        if matching:
+            removed += client.unlink(*matching)
     return removed
 
 
@@ -62,34 +63,37 @@ def _all_keys(client: Any, person: Person) -> Iterator[list[str]]:
 
 def _is_window(key: str, person: Person) -> bool:
     parts = key.split(":")
-    if len(parts) != 5 or tuple(parts[1:3]) != _WINDOW:
+    if len(parts) != 5 or tuple(parts[1:3]) != _WINDOW_PARTS:
         return False
     of_agent = person.agent_id is None or parts[3] == str(person.agent_id)
     return of_agent and parts[4] in {escape_part(user_id) for user_id in person.user_ids}
 
 
 def _shared_windows(client: Any, keys: set[str], person: Person) -> list[str]:
-    """Return windows of threads with messages of the person and of others: they are rebuilt."""
+    """Return windows of shared threads with turns of the person. They are rebuilt when needed."""
     windows = sorted(key for key in keys if key.split(":")[1:2] == ["session"])
-    reading = client.pipeline(transaction=False)
+    pipeline = client.pipeline(transaction=False)
     for key in windows:
-        reading.lrange(key, 0, -1)
-    held = reading.execute(raise_on_error=False)
+        pipeline.lrange(key, 0, -1)
+    found = []
+    for key, entries in zip(windows, pipeline.execute(raise_on_error=False), strict=True):
+        turns = [decode(entry) or {} for entry in entries] if isinstance(entries, list) else []
+        if any(turn.get("user_id") in person.user_ids for turn in turns):
+            found.append(key)
+    return found
+
+
+def _message_keys(keys: list[str]) -> list[tuple[str, str]]:
+    """Return the keys that contain the id of a message, each as (id, key)."""
+    split_keys = ((key.split(":"), key) for key in keys)
     return [
-        key
-        for key, entries in zip(windows, held, strict=True)
-        if isinstance(entries, list)
-        and any((decode(entry) or {}).get("user_id") in person.user_ids for entry in entries)
+        (parts[2], key)
+        for parts, key in split_keys
+        if len(parts) == 3 and parts[1] in _MESSAGE_PARTS
     ]
 
 
-def _of_messages(keys: list[str]) -> list[tuple[str, str]]:
-    """Return the keys with a message's id in their name, with that id."""
-    named = ((key.split(":"), key) for key in keys)
-    return [(parts[2], key) for parts, key in named if len(parts) == 3 and parts[1] in _OF_MESSAGES]
-
-
-def _messages_among(ids: list[str], person: Person) -> set[str]:
+def _messages_of_person(ids: list[str], person: Person) -> set[str]:
     if not ids:
         return set()
-    return set(fetch_column(_THEIRS, person.parameters(ids=ids)))
+    return set(fetch_column(_MESSAGES_OF_PERSON, person.parameters(ids=ids)))

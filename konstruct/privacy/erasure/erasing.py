@@ -1,9 +1,8 @@
-"""Carries out an erasure of a person. It can be killed at any point and run again: it continues.
+"""Carries out an erasure of a person. It can be killed at any point, and continues when run again.
 
-It deletes the jobs of the person's messages, so that no worker begins another reply, and waits for
-running replies. Then it changes the logs, and removes keys of the cache and rows, in batches. Then
-it searches all tables; new rows lead to another round. The request stores the progress, and becomes
-the receipt.
+Each round deletes the jobs of the person's replies, pseudonymizes the logs, and removes keys of the
+cache and rows. If rows were added meanwhile, there is another round. At the end it searches all
+tables for residue. The request stores the progress, and becomes the receipt.
 """
 
 import getpass
@@ -17,10 +16,10 @@ from django.db.models.functions import Now
 
 from konstruct.orchestrator.identities.linked_ids import linked_ids
 from konstruct.orchestrator.models import HistoryMerge, PendingReply
-from konstruct.privacy.erasure import cache, records, rows, storage
+from konstruct.privacy.erasure import cache, logs, rows, storage
 from konstruct.privacy.erasure.person import Person
 from konstruct.privacy.erasure.progress import ErasureProgress, Report, now
-from konstruct.privacy.erasure.residue import choose_sequences, count_remaining, scan
+from konstruct.privacy.erasure.residue import choose_sequences, count_remaining, find_residue
 from memory.models import Message
 from tenants import journal
 from tenants.audit.models import ErasureRequest
@@ -34,9 +33,9 @@ logger = logging.getLogger(__name__)
 
 # Rounds for a person who continues to send messages; afterwards the request stays open.
 MAX_ROUNDS = 5
-# Another erasure of the tenant may hold this lock for a moment.
-LOCK_SECONDS = 1.0
-# Logs that change even without data of the person: they mention the request itself.
+# How long to wait for the lock of the schema. Another erasure of the tenant may hold it shortly.
+LOCK_TIMEOUT_SECONDS = 1.0
+# Logs that contain the person's id because of the request for the erasure.
 _REQUEST_LOGS = {"audit_accessevent", "django_admin_log"}
 
 
@@ -58,8 +57,10 @@ def carry_out(
     """Erase the person of the request in the current tenant.
 
     Args:
-        rewrite: rewrite the files of all affected tables, of any size; a table is locked meanwhile.
-        is_replayed: the erasure is in the journal already, because a backup was restored.
+        request: the request.
+        rewrite: whether to rewrite the files of all affected tables, of any size. A table is locked
+            meanwhile.
+        is_replayed: whether the erasure is in the journal already, because a backup was restored.
         report: called with a description of each step.
 
     Returns:
@@ -67,8 +68,7 @@ def carry_out(
 
     Raises:
         NotErased: the person continues to send messages, another process carries out the erasure,
-        or
-            the tenant is being moved.
+            or the tenant is being moved.
         JournalUnavailable: the rows are removed, and the journal of erasures cannot be written.
         UnknownTable: a table has no declaration of its personal data.
     """
@@ -98,9 +98,9 @@ def carry_out(
 
 
 def _begin_in_journal(request: ErasureRequest) -> None:
-    """Write the erasure into the journal before it begins, in case the database is lost during it.
+    """Write the erasure into the journal before it begins, in case the database is lost meanwhile.
 
-    An error of the journal does not stop the erasure yet.
+    An error is only logged: the journal is written again at the end.
     """
     try:
         write_journal(request, linked_ids(request.user_id))
@@ -121,14 +121,14 @@ def write_journal(request: ErasureRequest, user_ids: Sequence[str]) -> None:
         request=str(request.pk),
         users=[pseudonym(user_id) for user_id in user_ids],
         agent=request.agent_id and str(request.agent_id),
-        threads=[journal.digest(tenant_id, "thread", each) for each in request.threads],
+        threads=[journal.digest(tenant_id, "thread", thread) for thread in request.threads],
     )
 
 
 def _refuse_while_copied() -> None:
     """Raise NotErased if a copy of the tenant is being made: the copy would contain the rows."""
     try:
-        with schema_lock(tenant_connection().schema_name, wait_seconds=LOCK_SECONDS):
+        with schema_lock(tenant_connection().schema_name, wait_seconds=LOCK_TIMEOUT_SECONDS):
             return
     except SchemaBusy as error:
         raise NotErased(
@@ -142,16 +142,16 @@ def _end(
 ) -> ErasureRequest:
     """Remove the rows from files, and make the request the receipt."""
     progress.step("looks for ids and words that are left")
-    residue = scan(person, request, progress.found["words"])
+    residue = find_residue(person, request, progress.found["words"])
     progress.step("writes files anew")
-    # Including tables that had rows of the person for a while, such as jobs.
-    tables = set(rows.tables_of_people()) if _found(progress) else set()
+    # All tables: some had rows of the person for a short time, such as jobs.
+    tables = set(rows.tables_of_people()) if _has_data(progress) else set()
     tables |= progress.found["tables"].keys()
     # Tables of all tenants are not rewritten: only ids were removed from them.
     tables &= set(rows.tables_of_tenant())
-    stored = storage.settle(tables, rewrite=rewrite)
+    stored = storage.purge_files(tables, rewrite=rewrite)
     receipt = _write_receipt(request, person, progress, residue, stored)
-    # The progress on the request contained the ids.
+    # Old versions of the request row contain the person's ids.
     storage.purge_one_more_file(ErasureRequest._meta.db_table, stored, rewrite=rewrite)
     receipt.receipt = {**(receipt.receipt or {}), "storage": stored}
     receipt.save(update_fields=["receipt"])
@@ -159,18 +159,18 @@ def _end(
 
 
 def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
-    """Remove all current rows; return the person, with everything found so far."""
+    """Run one round of the erasure; return the person, with all ids and threads found so far."""
     person = Person.of(request, progress.found)
     progress.begin_round(person, rows.count_messages(person))
     if "words" not in progress.found:
         progress.step("chooses words to look for")
         progress.found["words"] = choose_sequences(person, request)
-    _end_moves(person)
-    _take_from_workers(person, progress)
+    _end_merges(person)
+    _delete_reply_jobs(person, progress)
     try:
-        # Before the rows: the logs are searched for ids of rows.
+        # Before the rows are removed, because the logs are searched for their ids.
         progress.step("takes them out of the record")
-        records.forget(person, progress)
+        logs.pseudonymize(person, progress)
         progress.add_cache_keys(cache.remove_keys(person))
         progress.step("removes messages")
         rows.remove_messages(person, progress)
@@ -180,22 +180,22 @@ def _erase_once(request: ErasureRequest, progress: ErasureProgress) -> Person:
         # A new row refers to a row that is being removed: the next round removes both.
         logger.info("An erasure begins another round: %s", error)
         progress.reload()
-    # A window may have been rebuilt until now, and an access logged.
+    # Meanwhile a window may have been rebuilt, and an access logged.
     progress.add_cache_keys(cache.remove_keys(person))
-    records.forget(person, progress)
+    logs.pseudonymize(person, progress)
     return person
 
 
-def _end_moves(person: Person) -> None:
-    """End merges of the person's ids: all of them are erased."""
+def _end_merges(person: Person) -> None:
+    """Cancel merges of the person's ids."""
     if person.agent_id is None:
         HistoryMerge.objects.open().filter(from_user__in=person.user_ids).update(
             done_at=Now(), last_error="The person is erased."
         )
 
 
-def _take_from_workers(person: Person, progress: ErasureProgress) -> None:
-    """Delete the jobs of the person's replies: workers lose the replies that they are writing."""
+def _delete_reply_jobs(person: Person, progress: ErasureProgress) -> None:
+    """Delete the jobs of the person's replies. Workers lose their leases of them."""
     messages = Message.objects.filter(user_id__in=person.user_ids)
     if person.agent_id is not None:
         messages = messages.filter(agent_id=person.agent_id)
@@ -206,7 +206,7 @@ def _take_from_workers(person: Person, progress: ErasureProgress) -> None:
     progress.save()
 
 
-def _found(progress: ErasureProgress) -> bool:
+def _has_data(progress: ErasureProgress) -> bool:
     """Return whether any data of the person was stored."""
     found = progress.found
     return bool(found["tables"].keys() - _REQUEST_LOGS or found["cache_keys"])
@@ -224,7 +224,7 @@ def _write_receipt(
     names = [pseudonym(user_id) for user_id in person.user_ids]
     request.refresh_from_db()
     request.receipt = {
-        "found": _found(progress),
+        "found": _has_data(progress),
         "user_ids": names,
         "began_at": found["began_at"],
         "ended_at": now(),

@@ -1,4 +1,4 @@
-"""The person of an erasure. Their rows are found by exact values, not by words."""
+"""The person of an erasure, with all their ids. Rows are found by exact values, not by words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from django.db import models
 
 from konstruct.orchestrator.identities.linked_ids import is_known, linked_ids
 from konstruct.orchestrator.identities.person_threads import threads_of
-from konstruct.privacy.erasure.naming import Naming, naming_rows, unique_names
+from konstruct.privacy.erasure.person_matcher import PersonMatcher, rows_naming_person, unique_names
 from memory.scopes import scope_number
 from tenants.audit.models import ErasureRequest
 from tenants.context import fetch_column
@@ -59,36 +59,37 @@ class Person:
     agent_id: UUID | None
     agents: tuple[UUID, ...] = ()
     threads: tuple[str, ...] = ()
-    """Threads in which only they have spoken, or with a session of theirs."""
+    """Threads with messages of the person only, or with a session of the person."""
     sessions: tuple[str, ...] = ()
-    """Threads with a session of theirs."""
+    """Threads with a session of the person."""
     shared_threads: int = 0
-    """Number of their threads in which others spoke too."""
+    """Number of their threads that also have messages of others."""
     sessions_left: int = 0
-    """Number of their threads with a session that is not theirs, or not theirs alone."""
+    """Number of their threads with a session that does not belong to them."""
     names: tuple[str, ...] | None = None
-    """Names that only they have, as folded words, read before the first round."""
+    """Names that no other person has, as words without case and accents; from the first round."""
     named: tuple[str, ...] = ()
-    """Ids of rows of the team that name them."""
+    """Ids of rows of the team whose texts name the person."""
 
     @classmethod
     def of(cls, request: ErasureRequest, earlier: Mapping[str, Any]) -> Self:
         """Look up the person's ids, agents and threads, and add those of earlier rounds.
 
         Args:
-            earlier: `fields` of the round before; empty for the first round.
+            request: the request for the erasure.
+            earlier: `fields` of the previous round; empty in the first round.
         """
         found = [*linked_ids(request.user_id), *earlier.get("user_ids", ())]
         person = cls(request.tenant_id, tuple(dict.fromkeys(found)), request.agent_id)
-        threads = threads_of(person.user_ids, agent_id=request.agent_id, named=request.threads)
+        threads = threads_of(person.user_ids, agent_id=request.agent_id, requested=request.threads)
         sessions = {
             thread.thread_id
             for thread in threads
-            if thread.session_is_theirs(strict=request.by_bound_key)
+            if thread.session_belongs_to_person(strict=request.by_bound_key)
         }
-        own = {thread.thread_id for thread in threads if thread.is_theirs_alone}
+        own = {thread.thread_id for thread in threads if thread.belongs_to_person}
         agents = set(fetch_column(_agents_sql(), person.parameters()))
-        shared = sum(thread.spoke and thread.others_spoke for thread in threads)
+        shared = sum(thread.has_messages and thread.has_messages_of_others for thread in threads)
         left = sum(thread.has_session and thread.thread_id not in sessions for thread in threads)
         names: Sequence[str] | None = earlier.get("names")
         if names is None and is_known(person.user_ids):
@@ -97,7 +98,7 @@ class Person:
             person = replace(person, names=tuple(names))
         return replace(
             person,
-            named=tuple(naming_rows(person.is_named, person.agent_id)),
+            named=tuple(rows_naming_person(person.matcher, person.agent_id)),
             agents=tuple(sorted(agents.union(map(UUID, earlier.get("agents", ()))))),
             threads=tuple(sorted((own | sessions).union(earlier.get("threads", ())))),
             sessions=tuple(sorted(sessions.union(earlier.get("sessions", ())))),
@@ -106,9 +107,9 @@ class Person:
         )
 
     @property
-    def is_named(self) -> Naming:
-        """Whether a text names them. An id without any row may be any word, and names no one."""
-        return Naming(() if self.names is None else self.user_ids, self.names or ())
+    def matcher(self) -> PersonMatcher:
+        """Matches texts that name the person. An id without rows is ignored: it may be any word."""
+        return PersonMatcher(() if self.names is None else self.user_ids, self.names or ())
 
     def fields(self) -> dict[str, Any]:
         """Return the argument of `of` for the next round, as JSON."""

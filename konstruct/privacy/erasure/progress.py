@@ -27,7 +27,7 @@ class ErasureProgress:
         }
 
     def reload(self) -> None:
-        """Drop counts that a rolled back transaction has added."""
+        """Discard counts of a transaction that was rolled back."""
         self._request.refresh_from_db(fields=["progress"])
         self.found = self._request.progress or self.found
 
@@ -44,9 +44,9 @@ class ErasureProgress:
         self.save()
         self._report(step)
 
-    def add_rows(self, table: str, keys: Iterable[str] | None, count: int, done: str) -> None:
+    def add_rows(self, table: str, keys: Iterable[str] | None, count: int, action: str) -> None:
         """Count rows that were removed or changed; call `save` in the same transaction."""
-        add_rows(self.found["tables"], table, keys, count, done)
+        add_rows(self.found["tables"], table, keys, count, action)
 
     def add_messages(self, count: int) -> None:
         """Count removed messages; call `save` in the same transaction."""
@@ -74,13 +74,21 @@ def add_rows(
     table: str,
     keys: Iterable[str] | None,
     count: int,
-    done: str,
+    action: str,
 ) -> None:
-    """Add rows of a table to the counts of a receipt."""
+    """Add rows of a table to the counts of a receipt.
+
+    Args:
+        tables: the counts of the receipt by table.
+        table: the table.
+        keys: the ids of the rows, for their digest; None: without a digest.
+        count: the number of rows.
+        action: "removed" or "changed".
+    """
     if not count:
         return
     of_table = tables.setdefault(table, {})
-    of_table[done] = of_table.get(done, 0) + count
+    of_table[action] = of_table.get(action, 0) + count
     if keys is not None:
         of_table["sha256_of_ids"] = with_digests(of_table.get("sha256_of_ids", "0"), keys)
 

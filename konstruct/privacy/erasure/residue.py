@@ -1,8 +1,8 @@
-"""The search for residue of an erased person: rows of their ids, their ids, and their words.
+"""The search for residue of an erased person: their rows, their ids, and their words.
 
-Before messages are removed, `choose_sequences` picks sequences of three words that no other person
-has written. The progress keeps keyed digests of them. Afterwards `scan` reads every column with
-text, JSON or bytes in the catalogue, and counts the values that hold an id or such a sequence.
+Before messages are removed, `choose_sequences` selects sequences of three words that no other
+person has written. The progress stores keyed digests of them. Afterwards `find_residue` reads every
+column with text, JSON or bytes, and counts the values that contain an id or such a sequence.
 """
 
 import hmac
@@ -14,20 +14,25 @@ from typing import Any, Final
 
 from django.utils.crypto import salted_hmac
 
-from konstruct.privacy.erasure.naming import holds_name, pattern_of_ids, stream, words
 from konstruct.privacy.erasure.person import OF_PERSON, Person
+from konstruct.privacy.erasure.person_matcher import (
+    contains_name,
+    pattern_of_ids,
+    split_words,
+    stream,
+)
 from tenants.audit.models import ErasureRequest
 from tenants.context import fetch_all, fetch_column, fetch_value, tenant_connection
 
-RECEIPTS = ErasureRequest._meta.db_table
-# Messages that sequences are chosen from, by the digests of their ids, and how many of each.
+RECEIPTS_TABLE = ErasureRequest._meta.db_table
+# The maximum number of messages from which sequences are chosen, and of sequences of each.
 MAX_MESSAGES: Final = 100
 SEQUENCES_PER_MESSAGE: Final = 2
-# Rarer ones of a message to choose from: those that others have written are not chosen.
+# The number of rare sequences of a message that are compared with the messages of others.
 CANDIDATES_PER_MESSAGE: Final = 8
-# The newest messages of others: their words estimate how rare a word is.
+# The number of the newest messages of others, by which the frequency of a word is estimated.
 MAX_SAMPLED: Final = 2_000
-WORDS: Final = 3
+WORDS_PER_SEQUENCE: Final = 3
 # Rows in memory at a time: a trace of a recall takes tens of kilobytes, a value of bytes megabytes.
 BATCH: Final = 25
 BATCH_OF_BYTES: Final = 8
@@ -56,11 +61,11 @@ _ESCAPES: Final = re.compile(r'\\[bfnrt"\\/]')
 
 
 def count_remaining(person: Person) -> dict[str, int]:
-    """Return the numbers of rows that are still the person's, by table: found by equality."""
+    """Return the numbers of rows with an id of the person, by table."""
     found = {}
     for (schema, table), columns in _tables().items():
-        conditions = _are_theirs(columns)
-        if table != RECEIPTS and conditions:
+        conditions = _conditions(columns)
+        if table != RECEIPTS_TABLE and conditions:
             where = f"tenant_id = %(tenant)s AND ({' OR '.join(conditions)})"
             statement = f"SELECT count(*) FROM {schema}.{table} WHERE {where}"
             if count := int(fetch_value(statement, person.parameters())):
@@ -72,15 +77,15 @@ def choose_sequences(person: Person, request: ErasureRequest) -> dict[str, Any]:
     """Return keyed digests of sequences of words that only the person has written.
 
     Returns:
-        `messages`: how many of their messages they are from; `digests`: of the sequences.
+        `messages`: the number of messages with such a sequence; `digests`: the digests.
     """
-    theirs = [words(content) for content in fetch_column(_THEIRS, person.parameters())]
+    theirs = [split_words(content) for content in fetch_column(_THEIRS, person.parameters())]
     frequency = Counter(
         word
         for (text,) in fetch_all(
             f"{_OF_OTHERS} ORDER BY number DESC LIMIT {MAX_SAMPLED}", person.parameters()
         )
-        for word in set(words(text))
+        for word in set(split_words(text))
     )
     candidates = [
         sorted(
@@ -90,22 +95,23 @@ def choose_sequences(person: Person, request: ErasureRequest) -> dict[str, Any]:
         )[:CANDIDATES_PER_MESSAGE]
         for spoken in theirs
     ]
-    common = {sequence for each in candidates for sequence in each}
+    common = {sequence for sequences in candidates for sequence in sequences}
     rare = set(common)
     for content, *_ in stream(_OF_OTHERS, person.parameters(), BATCH):
-        rare.difference_update(_sequences(words(content)))
+        rare.difference_update(_sequences(split_words(content)))
     chosen = [
-        [each for each in message if each in rare][:SEQUENCES_PER_MESSAGE] for message in candidates
+        [sequence for sequence in message if sequence in rare][:SEQUENCES_PER_MESSAGE]
+        for message in candidates
     ]
     key = _key(request)
     digests = {_digest(key, sequence) for message in chosen for sequence in message}
     return {"messages": sum(map(bool, chosen)), "digests": sorted(digests)}
 
 
-def scan(person: Person, request: ErasureRequest, chosen: dict[str, Any]) -> dict[str, Any]:
+def find_residue(person: Person, request: ErasureRequest, chosen: dict[str, Any]) -> dict[str, Any]:
     """Read every text, JSON and bytes of the tenant, and count values with ids or words.
 
-    Rows of the person's own, which an erasure by one agent leaves to others, are passed over.
+    Rows of the person are skipped: an erasure for one agent leaves those of other agents.
 
     Returns:
         `ids`: rows that mention an id, by table. `names`: values that hold a name that only the
@@ -143,9 +149,11 @@ def scan(person: Person, request: ErasureRequest, chosen: dict[str, Any]) -> dic
                 has_id = has_id or is_id.search(text) is not None
                 # JSON escapes quotes and line breaks.
                 text = _ESCAPES.sub(" ", text) if columns[name] in JSON_TYPES else text
-                spoken = words(text) if digests or called else []
-                names[f"{table}.{name}"] += holds_name(spoken, called)
-                if digests and any(_digest(key, each) in digests for each in _sequences(spoken)):
+                spoken = split_words(text) if digests or called else []
+                names[f"{table}.{name}"] += contains_name(spoken, called)
+                if digests and any(
+                    _digest(key, sequence) in digests for sequence in _sequences(spoken)
+                ):
                     found[f"{table}.{name}"] += 1
             ids[table] += has_id
     return {
@@ -160,7 +168,7 @@ def scan(person: Person, request: ErasureRequest, chosen: dict[str, Any]) -> dic
 
 
 def _tables() -> dict[tuple[str, str], dict[str, str]]:
-    """Types of columns by their names, by schema and table."""
+    """Return the types of columns by name, by schema and table."""
     tables: dict[tuple[str, str], dict[str, str]] = {}
     for schema, table, column, kind in fetch_all(
         _COLUMNS, {"schema": tenant_connection().schema_name}
@@ -169,7 +177,7 @@ def _tables() -> dict[tuple[str, str], dict[str, str]]:
     return tables
 
 
-def _are_theirs(columns: dict[str, str]) -> list[str]:
+def _conditions(columns: dict[str, str]) -> list[str]:
     agents = "%(agent)s::uuid IS NULL"
     if "agent_id" in columns:
         agents = f"({agents} OR agent_id = %(agent)s)"
@@ -186,11 +194,14 @@ def _are_theirs(columns: dict[str, str]) -> list[str]:
 
 
 def _sequences(spoken: list[str]) -> Iterator[str]:
-    return (" ".join(spoken[start : start + WORDS]) for start in range(len(spoken) - WORDS + 1))
+    return (
+        " ".join(spoken[start : start + WORDS_PER_SEQUENCE])
+        for start in range(len(spoken) - WORDS_PER_SEQUENCE + 1)
+    )
 
 
 def _key(request: ErasureRequest) -> bytes:
-    """The key of this erasure, which is not stored."""
+    """Return the key of this erasure. It is not stored."""
     return salted_hmac("konstruct.privacy.erasure", str(request.pk), algorithm="sha256").digest()
 
 

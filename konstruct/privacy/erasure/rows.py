@@ -1,14 +1,14 @@
-"""Removes a person's rows: messages in batches, with rows that belong to them; then the rest."""
+"""Removes the rows of a person: messages in batches, with rows that belong to them; then others."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 from uuid import UUID
 
-from konstruct.orchestrator.messages import Thread, locked_windows
+from konstruct.orchestrator.messages import Thread, lock_windows
 from konstruct.privacy.erasure.person import OF_PERSON, Person
 from konstruct.privacy.erasure.progress import ErasureProgress
-from konstruct.privacy.erasure.traces import facts_of, forget_in_new_replies, forget_in_traces
+from konstruct.privacy.erasure.redaction import facts_deleted_with, redact_copies, redact_new_copies
 from memory.models import Message
 from tenants import transaction
 from tenants.context import connection, fetch_value, tenant_connection
@@ -22,7 +22,7 @@ from tenants.personal_data import (
 )
 
 AddRows = Callable[[str, Iterable[str] | None, int, str], None]
-# Messages that are removed in one transaction, about: a message and its reply go together.
+# Approximate number of messages that are removed in one transaction, with their replies.
 BATCH = 1000
 
 MESSAGES: Final = "memory_message"
@@ -85,7 +85,7 @@ def remove_messages(person: Person, progress: ErasureProgress) -> None:
 
 
 def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> bool:
-    with _windows(person, agent_id), connection.cursor() as cursor:
+    with _lock_windows(person, agent_id), connection.cursor() as cursor:
         cursor.execute(_NEXT, person.parameters(agent=agent_id, limit=BATCH))
         ids = [id for (id,) in cursor.fetchall()]
         if not ids:
@@ -93,14 +93,14 @@ def _remove_batch(person: Person, agent_id: UUID, progress: ErasureProgress) -> 
         cursor.execute("SELECT now()")
         began_at = cursor.fetchone()[0]
         messages = list(Message.objects.filter(pk__in=ids))
-        facts, users = facts_of(messages), person.user_ids
-        for table, count in forget_in_traces(messages, facts=facts, without_users=users).items():
+        facts, users = facts_deleted_with(messages), person.user_ids
+        for table, count in redact_copies(messages, facts=facts, without_users=users).items():
             progress.add_rows(table, None, count, "changed")
         delete_rows_of_messages(cursor, ids, progress.add_rows)
         delete_messages(cursor, ids, progress.add_rows)
         progress.add_messages(len(ids))
         progress.save()
-    found = forget_in_new_replies(messages, began_at, facts=facts, without_users=users)
+    found = redact_new_copies(messages, began_at, facts=facts, without_users=users)
     for table, count in found.items():
         progress.add_rows(table, None, count, "changed")
     return True
@@ -117,9 +117,9 @@ def remove_rest(person: Person, progress: ErasureProgress) -> None:
 
 
 def delete_rows_of_messages(cursor: Any, ids: Sequence[UUID], add: AddRows) -> None:
-    """Delete the rows that belong to messages, before the messages themselves.
+    """Delete the rows that belong to messages, before the messages are deleted.
 
-    A worker that writes embeddings of one of them at this moment is waited for.
+    It waits for workers that write embeddings of the messages.
     """
     cursor.execute(LOCK_EMBEDDING, {"ids": ids})
     tables = personal_tables()
@@ -151,6 +151,6 @@ def _delete(
     add(table, keys, len(keys), "removed")
 
 
-def _windows(person: Person, agent_id: UUID) -> AbstractContextManager[None]:
+def _lock_windows(person: Person, agent_id: UUID) -> AbstractContextManager[None]:
     """Lock the person's windows in a transaction, so that no reply is written meanwhile."""
-    return locked_windows([Thread(agent_id, user_id, "") for user_id in person.user_ids])
+    return lock_windows([Thread(agent_id, user_id, "") for user_id in person.user_ids])

@@ -1,9 +1,9 @@
 """Removes erased data from the files of Postgres and the cache, and reports remaining copies.
 
-A removed row's bytes stay in its table's file until the page is used again; VACUUM only makes that
-possible. VACUUM FULL rewrites the table without them, and locks it meanwhile. Neither removes rows
-that an open transaction in any database of the server might read: so earlier transactions are
-waited for, and the table's dead rows are counted.
+The bytes of a removed row stay in the file of its table until the space is used again, which VACUUM
+makes possible. VACUUM FULL rewrites the table without them, and locks it meanwhile. Neither removes
+rows that an open transaction in any database of the server may read. So this module waits for
+earlier transactions, and counts the dead rows of the table afterwards.
 """
 
 import logging
@@ -18,16 +18,16 @@ from tenants.context import execute, fetch_value, tenant_connection
 
 logger = logging.getLogger(__name__)
 
-# Tables up to this size, with indexes, are rewritten immediately: one or two seconds on a slow
-# machine, most of it for the vector index. Larger ones if an operator requests it.
+# Tables up to this size, with indexes, are always rewritten. It takes one or two seconds on a slow
+# machine, most of it for the vector index. Larger tables are rewritten on request.
 MAX_REWRITE_BYTES = 16 * 2**20
 # After this time VACUUM FULL gives way to other sessions.
 LOCK_TIMEOUT = "500ms"
 # PostgreSQL's horizon of removable rows may move backwards between the vacuum of a TOAST table and
 # a rewrite, which then misses the TOAST rows of a dead row and fails. The next attempt succeeds.
 MAX_REWRITE_ATTEMPTS = 3
-# The time that open transactions get to end after rows were removed.
-TRANSACTION_SECONDS = 5.0
+# How long to wait for the end of earlier transactions.
+TRANSACTION_TIMEOUT_SECONDS = 5.0
 # Copies that cannot be removed, and when they expire.
 REMAINING_COPIES = {
     "write_ahead_log": "when PostgreSQL recycles the segments written until now",
@@ -37,11 +37,15 @@ REMAINING_COPIES = {
 }
 
 
-def settle(tables: Iterable[str], *, rewrite: bool = False) -> dict[str, Any]:
-    """Remove erased data from the files of these tables and of the cache; return what was done.
+def purge_files(tables: Iterable[str], *, rewrite: bool = False) -> dict[str, Any]:
+    """Remove erased data from the files of these tables and of the cache.
 
     Args:
-        rewrite: rewrite every table, of any size.
+        tables: names of tables of the current tenant.
+        rewrite: whether to rewrite every table, of any size.
+
+    Returns:
+        The part "storage" of the receipt.
     """
     stored: dict[str, Any] = {"rewritten": [], "vacuumed": [], "later": dict(REMAINING_COPIES)}
     _wait_for_older_transactions()
@@ -54,7 +58,7 @@ def settle(tables: Iterable[str], *, rewrite: bool = False) -> dict[str, Any]:
 
 
 def purge_one_more_file(table: str, stored: dict[str, Any], *, rewrite: bool = False) -> None:
-    """Do the same for a table that was written after `settle`, and update its result."""
+    """Purge a table that was changed after `purge_files`, and add it to its result."""
     _wait_for_older_transactions()
     _purge_table(table, stored, rewrite=rewrite)
 
@@ -74,8 +78,8 @@ def _purge_table(table: str, stored: dict[str, Any], *, rewrite: bool) -> None:
 
 
 def _wait_for_older_transactions() -> None:
-    """Wait until earlier transactions have ended, at most for TRANSACTION_SECONDS."""
-    deadline = time.monotonic() + TRANSACTION_SECONDS
+    """Wait until earlier transactions have ended, at most for TRANSACTION_TIMEOUT_SECONDS."""
+    deadline = time.monotonic() + TRANSACTION_TIMEOUT_SECONDS
     # Otherwise counts of our own removals would be added after those of ANALYZE.
     execute("SELECT pg_stat_force_next_flush()")
     next_transaction = fetch_value("SELECT pg_snapshot_xmax(pg_current_snapshot())::text")

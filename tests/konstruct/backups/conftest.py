@@ -106,7 +106,7 @@ def owner_works() -> None:
     """Run the jobs of the owner worker."""
     with database.as_owner():
         for job in jobs.JOBS:
-            job.do_all()
+            job.run_due()
 
 
 def texts(tenant: Tenant) -> list[str]:

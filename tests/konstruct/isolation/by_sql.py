@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from konstruct.isolation.attacks import attempt_rows, tables_of, try_sql
+from konstruct.isolation.attacks import attempt_statement, tables_of, try_sql
 from konstruct.isolation.attempts import Attempt, Layer
 from konstruct.isolation.catalogue import APPEND_ONLY
 from konstruct.isolation.fixtures import TenantFixture
@@ -14,10 +14,10 @@ from tenants.context import server_scope, tenant_connection, tenant_scope
 from tenants.exceptions import TenantPinned
 from tests.konstruct.isolation.more_rows import workspaces
 from tests.konstruct.isolation.statements import (
-    ENTERING,
     HARMING,
     NAMING,
-    POWERS,
+    OWNER_STATEMENTS,
+    TENANT_SWITCHES,
     UNSENT,
     WRITING,
 )
@@ -48,8 +48,10 @@ def _by_named_schema(victim: TenantFixture) -> Iterator[Attempt]:
     )
     for name, text in (("the victim's", f"{schema}."), ("our own", "")):
         statement = insert.format(text, victim.tenant.id)
-        yield attempt_rows(f"INSERT a message in the victim's name into {name} table", statement)
-    yield attempt_rows(
+        yield attempt_statement(
+            f"INSERT a message in the victim's name into {name} table", statement
+        )
+    yield attempt_statement(
         "join our messages with the victim's",
         f"SELECT count(*) FROM memory_message JOIN {schema}.memory_message AS other USING (role)",
     )
@@ -58,18 +60,20 @@ def _by_named_schema(victim: TenantFixture) -> Iterator[Attempt]:
 def _by_claims(attacker: TenantFixture, victim: TenantFixture) -> Iterator[Attempt]:
     """Attack a public table that tenants write to: the claims of workspaces."""
     table, theirs = "tenants_workspaceclaim", f"tenant_id = '{victim.tenant.id}'"
-    yield attempt_rows("SELECT the victim's claims", f"SELECT count(*) FROM {table} WHERE {theirs}")
-    yield attempt_rows("DELETE the victim's claims", f"DELETE FROM {table} WHERE {theirs}")
-    yield attempt_rows(
+    yield attempt_statement(
+        "SELECT the victim's claims", f"SELECT count(*) FROM {table} WHERE {theirs}"
+    )
+    yield attempt_statement("DELETE the victim's claims", f"DELETE FROM {table} WHERE {theirs}")
+    yield attempt_statement(
         "UPDATE a claim of ours to the victim's",
         f"UPDATE {table} SET tenant_id = '{victim.tenant.id}'",
     )
-    yield attempt_rows(
+    yield attempt_statement(
         "INSERT a claim in the victim's name",
         f"INSERT INTO {table} (channel, workspace, tenant_id)"
         f" VALUES ('slack', 'TFORGED', '{victim.tenant.id}')",
     )
-    yield attempt_rows(
+    yield attempt_statement(
         "INSERT a claim of the victim's workspace",
         f"INSERT INTO {table} (channel, workspace, tenant_id)"
         f" VALUES ('slack', '{workspaces[victim.tenant.id]}', '{attacker.tenant.id}')",
@@ -80,14 +84,16 @@ def _by_the_outbox(victim: TenantFixture) -> Iterator[Attempt]:
     """Attack the other one, the outbox, and a view of it."""
     theirs = f"tenant_id = '{victim.tenant.id}'"
     for table in ("tenants_job", "orchestrator_pendingreply"):
-        yield attempt_rows(
+        yield attempt_statement(
             f"SELECT the victim's {table}", f"SELECT count(*) FROM {table} WHERE {theirs}"
         )
-        yield attempt_rows(f"DELETE the victim's {table}", f"DELETE FROM {table} WHERE {theirs}")
-        yield attempt_rows(
+        yield attempt_statement(
+            f"DELETE the victim's {table}", f"DELETE FROM {table} WHERE {theirs}"
+        )
+        yield attempt_statement(
             f"UPDATE the victim's {table}", f"UPDATE {table} SET attempts = 0 WHERE {theirs}"
         )
-    yield attempt_rows(
+    yield attempt_statement(
         "INSERT work in the victim's name",
         "INSERT INTO tenants_job (tenant_id, kind, key)"
         f" VALUES ('{victim.tenant.id}', 'reply', '{victim.message_id}')",
@@ -122,7 +128,7 @@ def _by_settings(victim: TenantFixture) -> Iterator[Attempt]:
     driver: Any = tenant_connection().connection
     driver.execute(f"SET search_path = {schema}")
     driver.execute(f"SET app.current_tenant = '{theirs}'")
-    yield attempt_rows(
+    yield attempt_statement(
         "settings that a statement before has left behind",
         "SELECT count(*) FROM memory_message"
         f" WHERE tenant_id = '{theirs}' OR content = '{victim.secret}'",
@@ -142,7 +148,7 @@ def _by_statements(attacker: TenantFixture, victim: TenantFixture) -> Iterator[A
         "column": "content",
     }
     for via, run in {"SQL": try_sql, "driver": _try_by_driver}.items():
-        for layer, statements in ((Layer.POLICY, NAMING), (Layer.ROLE, ENTERING)):
+        for layer, statements in ((Layer.POLICY, NAMING), (Layer.ROLE, TENANT_SWITCHES)):
             for statement in statements:
                 _, outcome = run(statement.format(**names))
                 through = victim.secret in str(outcome)
@@ -156,7 +162,7 @@ def _by_statements(attacker: TenantFixture, victim: TenantFixture) -> Iterator[A
         for statement in HARMING:
             done, outcome = run(statement.format(**names))
             yield Attempt(Layer.ROLE, via, statement, done, str(outcome))
-    for statement in (*POWERS, *UNSENT):
+    for statement in (*OWNER_STATEMENTS, *UNSENT):
         done, outcome = try_sql(statement.format(**names))
         yield Attempt(Layer.ROLE, "SQL", statement, done, str(outcome))
 
@@ -171,13 +177,15 @@ def _on_own_records() -> Iterator[Attempt]:
 
 def _without_a_tenant(victim: TenantFixture) -> Iterator[Attempt]:
     with server_scope(victim.tenant.server):
-        yield attempt_rows(
+        yield attempt_statement(
             "SELECT without any tenant",
             f"SELECT count(*) FROM {victim.tenant.schema_name}.memory_message",
         )
-        yield attempt_rows("DELETE claims without any tenant", "DELETE FROM tenants_workspaceclaim")
-        yield attempt_rows("DELETE work without any tenant", "DELETE FROM tenants_job")
-        yield attempt_rows(
+        yield attempt_statement(
+            "DELETE claims without any tenant", "DELETE FROM tenants_workspaceclaim"
+        )
+        yield attempt_statement("DELETE work without any tenant", "DELETE FROM tenants_job")
+        yield attempt_statement(
             "give work up without any tenant", "UPDATE tenants_job SET failed_at = now()"
         )
         done, outcome = try_sql("SELECT count(*) FROM memory_message")

@@ -29,8 +29,8 @@ NAMING: Final = (
     " WHERE schemaname = '{schema}'",
 )
 # … or by entering the victim, running text, or reading Postgres' views of other sessions.
-ENTERING: Final = (
-    *attacks.ENTERING,
+TENANT_SWITCHES: Final = (
+    *attacks.TENANT_SWITCHES,
     "WITH s AS MATERIALIZED (SELECT set_config('app.current_tenant', '{victim}', true))"
     " SELECT {column} FROM s, {schema}.{table}",
     "SELECT {column} FROM {schema}.{table}"
@@ -144,8 +144,8 @@ UNSENT: Final = (
     "COPY {schema}.{table} TO STDOUT",
     "DISCARD ALL",
 )
-# Privileges of an owner or a superuser, in addition to the POWERS of the command.
-POWERS: Final = (
+# Privileges of an owner or a superuser, in addition to the OWNER_STATEMENTS of the command.
+OWNER_STATEMENTS: Final = (
     "CREATE POLICY opened ON {schema}.memory_message USING (true)",
     "ALTER TABLE {schema}.memory_message OWNER TO konstruct_app",
     "DROP SCHEMA {schema} CASCADE",

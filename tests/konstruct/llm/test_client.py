@@ -148,12 +148,12 @@ def test_a_long_retry_after_is_left_to_the_outbox(
 def test_permanent_error_is_reported_with_the_text_of_the_server(
     llm_server: LLMServer, pauses: list[float]
 ) -> None:
-    llm_server.answers = [Answer("out of memory", 500)] * client.MAX_TRIES
+    llm_server.answers = [Answer("out of memory", 500)] * client.MAX_ATTEMPTS
     with pytest.raises(LLMUnavailable) as caught:
         ask(llm_server, pauses)
     assert str(caught.value) == "The language model is not available now (HTTP 500)."
     assert caught.value.detail == f"{llm_server.url}/complete answered 500: 'out of memory'."
-    assert len(llm_server.requests) == client.MAX_TRIES
+    assert len(llm_server.requests) == client.MAX_ATTEMPTS
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
@@ -212,7 +212,7 @@ def test_a_password_that_is_no_part_of_a_url_is_not_shown_either(
 def test_response_without_json_is_reported(
     llm_server: LLMServer, pauses: list[float], body: str
 ) -> None:
-    llm_server.answers = [Answer(body)] * client.MAX_TRIES
+    llm_server.answers = [Answer(body)] * client.MAX_ATTEMPTS
     with pytest.raises(LLMReplyInvalid, match="it is not JSON"):
         ask(llm_server, pauses)
     assert llm_server.answers == []
@@ -397,7 +397,7 @@ def test_a_server_that_is_not_there_is_reported(pauses: list[float]) -> None:
     with pytest.raises(LLMUnavailable, match="cannot be reached") as caught:
         ask(gone, pauses)
     assert "Is LLM_POOL_URL right" in caught.value.detail
-    assert len(pauses) == client.MAX_TRIES - 1
+    assert len(pauses) == client.MAX_ATTEMPTS - 1
 
 
 @pytest.mark.parametrize("url", ["not a url", "http://[::bad", "ftp://llm"])

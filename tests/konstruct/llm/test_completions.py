@@ -14,7 +14,7 @@ from konstruct.llm.completions import (
     endpoints,
     read_completion,
     retry_after_seconds,
-    total,
+    total_usage,
 )
 from konstruct.llm.exceptions import LLMRefused, LLMReplyInvalid
 
@@ -38,7 +38,7 @@ OPENAI = Endpoint("http://llm/v1/chat/completions", "openai")
 def test_where_a_language_model_is_asked(
     url: str, api: str, known: str | None, expected: list[Endpoint]
 ) -> None:
-    assert endpoints(url, api, known=known) == expected
+    assert endpoints(url, api, known_api=known) == expected
 
 
 def test_complete_endpoint_gets_the_tier_and_the_model_if_set() -> None:
@@ -188,8 +188,12 @@ def test_usage_of_several_answers_is_known_if_that_of_each_is() -> None:
     reported = {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 9}
     one = read_completion({"content": "Hi", "usage": reported}, with_calls=True).usage
     assert one == {"prompt_tokens": 3, "completion_tokens": 0, "total_tokens": 3}
-    assert total([one, one]) == {"prompt_tokens": 6, "completion_tokens": 0, "total_tokens": 6}
-    assert (total([]), total([one, None])) == (None, None)
+    assert total_usage([one, one]) == {
+        "prompt_tokens": 6,
+        "completion_tokens": 0,
+        "total_tokens": 6,
+    }
+    assert (total_usage([]), total_usage([one, None])) == (None, None)
 
 
 def test_a_stream_is_asked_for_its_usage_where_there_is_one() -> None:

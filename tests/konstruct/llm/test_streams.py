@@ -154,4 +154,4 @@ def test_answer_is_not_retried_after_streaming_began(llm_server: LLMServer) -> N
     with pytest.raises(LLMUnavailable):
         ask(llm_server)
     assert len(llm_server.requests) == 2
-    assert client.MAX_TRIES > 2
+    assert client.MAX_ATTEMPTS > 2

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from konstruct.orchestrator import activity as module
-from konstruct.orchestrator.activity import LIMITS, activity, count_days, percentile, recount
+from konstruct.orchestrator.activity import BUCKET_LIMITS, activity, count_days, percentile, recount
 from konstruct.orchestrator.models import (
     DailyActivity,
     Escalation,
@@ -104,8 +104,8 @@ def test_the_days_before_are_for_comparison(
             exchange(program_a, days_ago=days_ago)
         found = activity(first=TODAY - timedelta(days=1), last=TODAY)
         assert [day.messages for day in found.days.values()] == [1, 1]
-        assert [day.messages for day in found.before.values()] == [1, 1]
-        assert list(found.before) == [TODAY - timedelta(days=3), TODAY - timedelta(days=2)]
+        assert [day.messages for day in found.previous_days.values()] == [1, 1]
+        assert list(found.previous_days) == [TODAY - timedelta(days=3), TODAY - timedelta(days=2)]
         alone = activity(first=TODAY, last=TODAY, agent_id=program_a.tenant.id).total
         assert alone.messages == 0
 
@@ -166,7 +166,7 @@ def test_slow_count_is_continued_by_the_next_call(
     days = [TODAY - timedelta(days=number) for number in range(2, 20)]
     with tenant_scope(program_a.tenant.id):
         exchange(program_a, days_ago=2)
-        monkeypatch.setattr(module, "COUNTING_SECONDS", -1.0)
+        monkeypatch.setattr(module, "MAX_COUNTING_SECONDS", -1.0)
         assert not count_days(days)
         assert not DailyActivity.objects.exists()
         monkeypatch.undo()
@@ -176,9 +176,11 @@ def test_slow_count_is_continued_by_the_next_call(
 
 @pytest.mark.parametrize("share", [0.5, 0.95])
 def test_a_percentile_is_interpolated_within_its_class(share: float) -> None:
-    times = [0] * (len(LIMITS) + 1)
+    times = [0] * (len(BUCKET_LIMITS) + 1)
     assert percentile(times, share) is None
     times[4] = 100
-    assert percentile(times, share) == pytest.approx(LIMITS[3] + share * (LIMITS[4] - LIMITS[3]))
-    times = [0] * len(LIMITS) + [1]
-    assert (percentile(times, share) or 0) > LIMITS[-1]
+    assert percentile(times, share) == pytest.approx(
+        BUCKET_LIMITS[3] + share * (BUCKET_LIMITS[4] - BUCKET_LIMITS[3])
+    )
+    times = [0] * len(BUCKET_LIMITS) + [1]
+    assert (percentile(times, share) or 0) > BUCKET_LIMITS[-1]

@@ -110,7 +110,7 @@ def test_tokens_and_money_are_of_this_month(program_a: Program) -> None:
     set_limits(program_a.tenant.id, {Quota.COST: Limit(hard=Decimal("0.75"))})
     assert program_a.send("Two").json()["quota"] == "cost"
     with tenant_scope(program_a.tenant.id), pytest.raises(QuotaExceeded):
-        usage.require_room(usage.OF_MODEL_CALLS)
+        usage.require_room(usage.MODEL_CALL_QUOTAS)
 
 
 def test_limits_of_a_month_are_free_again_in_the_next_one(program_a: Program) -> None:
@@ -246,7 +246,7 @@ def test_a_limit_that_cannot_be_is_refused(
 
 
 def test_the_team_is_notified_once_of_each_limit(program_a: Program) -> None:
-    from konstruct.channels.notifications import looking
+    from konstruct.channels.notifications import checks
 
     limit(program_a, Quota.MESSAGES, soft=1, hard=2)
     with tenant_scope(program_a.tenant.id):
@@ -257,13 +257,13 @@ def test_the_team_is_notified_once_of_each_limit(program_a: Program) -> None:
     for _ in range(2):
         measure(program_a)
         with tenant_scope(program_a.tenant.id):
-            looking.look(program_a.tenant.id)
+            checks.check_row(program_a.tenant.id)
             assert Notification.objects.count() == 1
     program_a.send("Two")
     assert measure(program_a)["reached"]["messages"]["level"] == "hard"
     with tenant_scope(program_a.tenant.id):
         assert Job.objects.filter(kind="notification_look").exists()
-        looking.look(program_a.tenant.id)
+        checks.check_row(program_a.tenant.id)
         assert Notification.objects.count() == 2
 
 

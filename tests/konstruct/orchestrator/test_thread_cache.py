@@ -5,7 +5,7 @@ from django_redis import get_redis_connection
 from redis.exceptions import RedisError
 
 from konstruct.orchestrator import thread_cache
-from konstruct.orchestrator.thread_cache import changing, read_through
+from konstruct.orchestrator.thread_cache import invalidate, read_through
 from tenants import transaction
 
 KEY = "t:escalation:x"
@@ -22,7 +22,7 @@ def test_the_table_is_asked_once() -> None:
     for _ in range(3):
         assert read_through(KEY, lambda: of_table({"1": "a"}, asked)) == {"1": "a"}
     assert len(asked) == 1
-    assert 0 < get_redis_connection("default").ttl(KEY) <= thread_cache.COPY_SECONDS
+    assert 0 < get_redis_connection("default").ttl(KEY) <= thread_cache.TTL_SECONDS
     get_redis_connection("default").flushdb()
     assert read_through(KEY, lambda: of_table({}, asked)) == {}
     assert len(asked) == 2
@@ -31,7 +31,7 @@ def test_the_table_is_asked_once() -> None:
 def test_reader_from_before_a_change_does_not_cache_the_old_row() -> None:
     def overtaken() -> dict[str, str]:
         with transaction.atomic():
-            changing(KEY)
+            invalidate(KEY)
         return {"1": "old"}
 
     read_through(KEY, overtaken)
@@ -42,11 +42,11 @@ def test_readers_use_the_table_between_a_change_and_its_commit() -> None:
     asked: list[int] = []
     read_through(KEY, lambda: {"1": "old"})
     with transaction.atomic():
-        changing(KEY)
+        invalidate(KEY)
         for _ in range(2):
             assert read_through(KEY, lambda: of_table({"1": "new"}, asked)) == {"1": "new"}
         # A process killed here leaves the mark, and no copy.
-        assert get_redis_connection("default").get(KEY) == thread_cache.CHANGING
+        assert get_redis_connection("default").get(KEY) == thread_cache.CHANGING_MARKER
     assert len(asked) == 2
     assert get_redis_connection("default").get(KEY) is None
 
@@ -57,5 +57,5 @@ def test_without_the_cache_the_table_is_read(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(thread_cache, "get_redis_connection", away)
     with transaction.atomic():
-        changing(KEY)
+        invalidate(KEY)
     assert read_through(KEY, lambda: {"1": "a"}) == {"1": "a"}

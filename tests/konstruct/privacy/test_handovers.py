@@ -83,7 +83,7 @@ def test_merge_moves_copies_of_handovers(handed: Tenant, agent: Agent, bert: Age
         identity = channel_identities.identity_of("slack", "T1", "maria")
         channel_identities.link(identity, "otto", by="eva")
     with database.as_owner(), tenant_scope(handed.id):
-        assert move(HistoryMerge.objects.get(), looked_for=timedelta(0))
+        assert move(HistoryMerge.objects.get(), min_age=timedelta(0))
         assert not Message.objects.filter(user_id="maria").exists()
         assert Escalation.objects.open().get().user_id == "otto"
         assert "My invoice number is 4711." in remembered(handed, bert, "otto")

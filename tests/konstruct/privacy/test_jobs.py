@@ -41,13 +41,13 @@ def test_a_tenant_that_never_served_is_passed_over(
 ) -> None:
     Tenant.objects.create(slug="never-served", name="has no schema")
     with as_owner(), caplog.at_level(logging.WARNING):
-        assert job.do_all() == 0
+        assert job.run_due() == 0
     assert caplog.records == []
 
 
 def test_idle_check_is_one_statement_for_all_tenants(as_owner: AsOwner) -> None:
     with as_owner(), public_scope(), CaptureQueriesContext(connections["default"]) as statements:
-        assert [job.do_all() for job in jobs.JOBS] == [0] * len(jobs.JOBS)
+        assert [job.run_due() for job in jobs.JOBS] == [0] * len(jobs.JOBS)
     assert len(statements) == len(jobs.JOBS)
 
 
@@ -59,7 +59,7 @@ def test_requested_job_is_kept_until_done(
             request_erasure("maria", by=EVA)
         assert waiting(tenant) == ["erasure"]
     with as_owner():
-        assert jobs.ERASE.do_all() == 2
+        assert jobs.ERASE.run_due() == 2
     assert waiting(tenant_a) == waiting(tenant_b) == []
     with tenant_scope(tenant_b.id):
         assert ErasureRequest.objects.get().done_at is not None
@@ -70,7 +70,7 @@ def test_a_suspended_tenants_people_are_erased_too(tenant_a: Tenant, as_owner: A
         request_erasure("maria", by=EVA)
     with as_owner():
         Tenant.objects.filter(pk=tenant_a.pk).update(state=Tenant.State.SUSPENDED)
-        assert jobs.ERASE.do_all() == 1
+        assert jobs.ERASE.run_due() == 1
 
 
 def test_failed_job_stores_the_error_and_is_retried_later(
@@ -84,8 +84,8 @@ def test_failed_job_stores_the_error_and_is_retried_later(
 
     with as_owner(), monkeypatch.context() as patch:
         patch.setattr(erasure, "carry_out", broken)
-        assert jobs.ERASE.do_all() == 0
-        assert jobs.ERASE.do_all() == 0
+        assert jobs.ERASE.run_due() == 0
+        assert jobs.ERASE.run_due() == 0
     with tenant_scope(tenant_a.id):
         request.refresh_from_db()
         entry = Job.objects.get()
@@ -116,7 +116,7 @@ def test_job_of_another_process_is_skipped(
     try:
         assert begun.wait(60)
         with as_owner():
-            assert jobs.ERASE.do_all() == 0
+            assert jobs.ERASE.run_due() == 0
     finally:
         let_go.set()
         thread.join()
@@ -133,13 +133,13 @@ def test_merge_job_is_kept_until_no_late_rows_are_possible(
         identity = channel_identities.identity_of("slack", "T1", "U1")
         channel_identities.link(identity, "maria", by="eva")
     with as_owner():
-        assert jobs.MERGE.do_all() == 0
+        assert jobs.MERGE.run_due() == 0
     assert waiting(tenant_a) == ["history merge"]
     with tenant_scope(tenant_a.id):
         Job.objects.update(sweep_at="2026-01-01T00:00Z")
-    monkeypatch.setattr(history_merge, "ACCEPT_WINDOW", timedelta(0))
+    monkeypatch.setattr(history_merge, "MIN_AGE", timedelta(0))
     with as_owner():
-        assert jobs.MERGE.do_all() == 1
+        assert jobs.MERGE.run_due() == 1
     assert waiting(tenant_a) == []
 
 
@@ -148,7 +148,7 @@ def test_retention_rules_are_applied_repeatedly(tenant_a: Tenant, as_owner: AsOw
         RetentionRule.objects.create(days=10)
         RetentionRule.objects.update(days=20)
     with as_owner():
-        assert jobs.RETAIN.do_all() == 0
+        assert jobs.RETAIN.run_due() == 0
     with tenant_scope(tenant_a.id):
         entry = Job.objects.get(kind="retention", key=TENANT_JOB_KEY)
         assert timedelta(minutes=50) < entry.due_at - entry.created_at
@@ -156,9 +156,9 @@ def test_retention_rules_are_applied_repeatedly(tenant_a: Tenant, as_owner: AsOw
     with as_owner(), tenant_scope(tenant_a.id):
         RetentionRule.objects.all().delete()
     with as_owner():
-        assert jobs.RETAIN.do_all() == 1
+        assert jobs.RETAIN.run_due() == 1
     assert waiting(tenant_a) == []
 
 
 def test_each_kind_has_a_thread_and_erasures_have_two() -> None:
-    assert [owner_worker.LOOPS.count(job.do_all) for job in jobs.JOBS] == [1, 2, 1, 1, 1]
+    assert [owner_worker.LOOPS.count(job.run_due) for job in jobs.JOBS] == [1, 2, 1, 1, 1]

@@ -11,7 +11,7 @@ from django_redis import get_redis_connection
 from konstruct.consistency import verify
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.handoff import escalations
-from konstruct.orchestrator.handoff.escalations import Thread, who_answers
+from konstruct.orchestrator.handoff.escalations import Thread, current_escalation
 from konstruct.orchestrator.identities import channel_identities
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
 from konstruct.orchestrator.messages import konstruct_message
@@ -90,7 +90,7 @@ def populated(
         escalations.open_escalation(
             thread, opened_by=Escalation.OpenedBy.PERSON, name="eva", reason="Mine."
         )
-        assert who_answers(thread) is not None
+        assert current_escalation(thread) is not None
         channel_identities.link(identity, "maria", by="eva")
         get_recent_messages(tenant_a.id, agent.id, "maria")
         yield tenant_a
@@ -104,9 +104,9 @@ def counts() -> dict[str, int]:
     return {model.__name__: model.objects.count() for model in models}
 
 
-def move(tenant: Tenant, *, looked_for: timedelta = NOW) -> bool:
+def move(tenant: Tenant, *, min_age: timedelta = NOW) -> bool:
     with database.as_owner(), tenant_scope(tenant.id):
-        done = [carry_out(each, looked_for=looked_for) for each in HistoryMerge.objects.open()]
+        done = [carry_out(each, min_age=min_age) for each in HistoryMerge.objects.open()]
         return all(done)
 
 
@@ -114,9 +114,9 @@ def test_all_messages_are_merged_without_loss(
     populated: Tenant, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = counts()
-    monkeypatch.setattr(merging, "ACCEPT_WINDOW", NOW)
+    monkeypatch.setattr(merging, "MIN_AGE", NOW)
     with database.as_owner():
-        assert jobs.MERGE.do_all() == 2
+        assert jobs.MERGE.run_due() == 2
     assert counts() == before
     assert set(Message.objects.values_list("user_id", flat=True)) == {"maria"}
     assert set(Scope.objects.values_list("user_id", flat=True)) == {"maria"}
@@ -136,8 +136,8 @@ def test_all_messages_are_merged_without_loss(
     assert sorted(facts) == [("maria", "Has a cat."), ("maria", "Has a dog.")]
     assert Message.objects.filter(external_id="e1").count() == 1
     assert Message.objects.filter(external_id__startswith="e1#").count() == 1
-    assert who_answers(Thread(agent.id, "maria", "dm")) is not None
-    assert who_answers(Thread(agent.id, "U1", "dm")) is None
+    assert current_escalation(Thread(agent.id, "maria", "dm")) is not None
+    assert current_escalation(Thread(agent.id, "U1", "dm")) is None
     assert AccessEvent.objects.filter(user_id="maria", subject="person").exists()
     done = HistoryMerge.objects.get(from_user="U1")
     assert (done.done_at is not None, done.moved["memory_message"]) == (True, 8)
@@ -186,9 +186,9 @@ def test_killed_merge_continues(
 def test_late_rows_of_the_old_id_are_merged_unless_unlinked(
     populated: Tenant, agent: Agent
 ) -> None:
-    assert not move(populated, looked_for=timedelta(hours=1))
+    assert not move(populated, min_age=timedelta(hours=1))
     late, _ = accept(Incoming(agent.id, "U1", "late", "rest", "Late."), tenant_id=populated.id)
-    answered = snapshot.read(konstruct_message(late))
+    answered = snapshot.read_snapshot(konstruct_message(late))
     lease = queue.REPLIES.begin(late.id, answered.thread.lane)
     assert lease is not None
     draft = respond.draft_reply(answered.message, agent)

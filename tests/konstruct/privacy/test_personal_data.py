@@ -182,8 +182,8 @@ def test_one_declaration_is_all_that_a_new_table_needs(
     write(send_message("I have a cat.", "theo", "his"), "theo")
     assert is_known(["U1"])
     channel_identities.link(identity, "maria", by="eva")
-    monkeypatch.setattr(merge, "ACCEPT_WINDOW", timedelta(0))
-    assert MERGE.do_all() == 1
+    monkeypatch.setattr(merge, "MIN_AGE", timedelta(0))
+    assert MERGE.run_due() == 1
     assert users() == ["maria", "maria", "theo"]
 
     # verify_memory.

@@ -14,7 +14,7 @@ from konstruct.consistency import verify
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.retention_rules import preview, set_days
 from konstruct.privacy import retention
-from konstruct.privacy.retention import Removed, apply_rules
+from konstruct.privacy.retention import RemovedRows, apply_rules
 from memory.conversations.importing import ImportedTurn, import_turns
 from memory.conversations.items import add_items
 from memory.conversations.short_term import append_message, clear_window, get_recent_messages
@@ -58,7 +58,7 @@ def run(*arguments: str) -> None:
         call_command("retention", "--tenant", "tenant-a", *arguments)
 
 
-def applied(tenant: Tenant) -> list[Removed]:
+def applied(tenant: Tenant) -> list[RemovedRows]:
     with database.as_owner(), tenant_scope(tenant.id):
         return apply_rules()
 
@@ -176,9 +176,9 @@ def test_clear_mark_is_removed_with_its_messages_and_from_the_cache(
         append_message(tenant_a.id, agent.id, user_id, "user", "alone since")
     with tenant_scope(tenant_a.id):
         RetentionRule.objects.create(days=30)
-    shorten = retention.shorten_window
+    shorten = retention.rebuild_cached_window
     monkeypatch.setattr(
-        retention, "shorten_window", lambda *of: None if of[1] == "maria" else shorten(*of)
+        retention, "rebuild_cached_window", lambda *of: None if of[1] == "maria" else shorten(*of)
     )
     assert [removed.users for removed in applied(tenant_a)] == [2]
     cache = get_redis_connection("default")

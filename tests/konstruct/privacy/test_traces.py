@@ -24,7 +24,7 @@ def test_erasure_is_in_the_trace_of_its_request_without_ids(program_a: Program) 
             asked = program_a.post("/api/v1/erasures/", {"user_id": "maria"})
         assert asked.status_code == 202
         with database.as_owner():
-            assert jobs.ERASE.do_all() == 1
+            assert jobs.ERASE.run_due() == 1
         traces.stop()
     spans = {span.name: span for span in collector.trace(TRACE)}
     request, erasure = spans["request"], spans["job erasure"]

@@ -16,9 +16,9 @@ from tenants.context import connection, tenant_scope
 from tenants.models import Tenant
 from tests import database
 from tests.konstruct.isolation.statements import (
-    ENTERING,
     HARMING,
     NAMING,
+    TENANT_SWITCHES,
     UNSENT,
     WRITING,
 )
@@ -80,7 +80,7 @@ def attempt(way: Way, users: tuple[Tenant, Tenant], statement: str) -> tuple[boo
 
 @pytest.mark.parametrize("way", [by_django, by_libpq])
 def test_no_statement_reads_another_tenant(users: tuple[Tenant, Tenant], way: Way) -> None:
-    given = {statement: attempt(way, users, statement) for statement in (*NAMING, *ENTERING)}
+    given = {statement: attempt(way, users, statement) for statement in (*NAMING, *TENANT_SWITCHES)}
     assert not [statement for statement, told in given.items() if "of-tenant-b" in str(told)]
     for tenant in users:
         with tenant_scope(tenant.id):

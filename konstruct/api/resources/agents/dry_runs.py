@@ -142,7 +142,7 @@ class DryRunsView(ApiView):
         trial = self._trial(agent)
         draft = draft_of(agent, **self.fields["draft"]) if "draft" in self.fields else agent
         changes = changes_of(draft, agent)
-        usage.require_room(usage.OF_MODEL_CALLS)
+        usage.require_room(usage.MODEL_CALL_QUOTAS)
         content = self.fields["content"]
         self.note(agent, query=content)
         trial, replies = trial.ask(content, agent, draft if changes else None)

@@ -130,7 +130,9 @@ class DecisionView(ToolCallsApi):
                     call_id,
                     approve,
                     by=f"{self.caller.name}, by the API",
-                    may=Q(**{name: value for name, value in bound_to.items() if value is not None}),
+                    visible=Q(
+                        **{name: value for name, value in bound_to.items() if value is not None}
+                    ),
                 )
             except AlreadyDecided as error:
                 late = error  # commits that the call has expired

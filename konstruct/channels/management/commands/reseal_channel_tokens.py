@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management import CommandError
 
 from konstruct.channels.exceptions import TokenUnreadable
-from konstruct.channels.slack.installations import encrypt_all_again
+from konstruct.channels.slack.installations import reencrypt_tokens
 from tenants import transaction
 from tenants.audit.access_log import record_command
 from tenants.audit.models import Action
@@ -27,7 +27,7 @@ class Command(KonstructCommand):
         for tenant in Tenant.objects.provisioned():
             try:
                 with tenant_scope(tenant.id), transaction.atomic():
-                    done = encrypt_all_again()
+                    done = reencrypt_tokens()
                     if done:
                         record_command(
                             self.name, Action.EDIT, "Slack workspaces", resealed_tokens=done

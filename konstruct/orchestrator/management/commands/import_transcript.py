@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from konstruct.orchestrator.history_import import (
-    SHAPE,
+    LINE_FORMAT,
     ImportStatus,
     LineDefaults,
     import_history,
@@ -31,10 +31,10 @@ class Command(KonstructCommand):
     """Imports a transcript. Running it again writes no message twice."""
 
     help = (
-        f"Imports history into a tenant from a file of JSON lines, each an object with {SHAPE}. "
-        "Lines that cannot be taken are reported and the others imported; embeddings follow in the "
-        "background. Lines without an external_id are known again by what they say, and by the "
-        "name of the file."
+        "Imports history into a tenant from a file of JSON lines, each an object with "
+        f"{LINE_FORMAT}. Lines that cannot be taken are reported and the others imported; "
+        "embeddings follow in the background. Lines without an external_id are known again by what "
+        "they say, and by the name of the file."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -8,8 +8,8 @@ from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
 
-from konstruct.orchestrator.retention_rules import MAX_DAYS, make_due_changes
-from konstruct.privacy.retention import RETENTION
+from konstruct.orchestrator.retention_rules import MAX_DAYS, apply_due_changes
+from konstruct.privacy.retention import RETENTION_ACTOR
 from memory.models import Message
 from tenants.audit.models import AccessEvent, ErasureRequest, RetentionRule
 from tenants.context import tenant_scope
@@ -29,7 +29,7 @@ def take_effect(program: Program) -> None:
     """Advance a day, and run the owner worker."""
     with tenant_scope(program.tenant.id):
         RetentionRule.objects.filter(effective_at__isnull=False).update(effective_at=Now())
-        make_due_changes(timezone.now(), by=RETENTION)
+        apply_due_changes(timezone.now(), by=RETENTION_ACTOR)
 
 
 def test_shorter_retention_shows_its_effect_and_starts_after_a_day(
@@ -50,7 +50,7 @@ def test_shorter_retention_shows_its_effect_and_starts_after_a_day(
         assert (rule.days, rule.next_days) == (MAX_DAYS, 1)
         wait = rule.effective_at - rule.created_at
         assert timedelta(hours=23) < wait < timedelta(hours=25)
-        make_due_changes(timezone.now(), by=RETENTION)
+        apply_due_changes(timezone.now(), by=RETENTION_ACTOR)
         assert RetentionRule.objects.get().days == MAX_DAYS
     assert "for good" in client.get(RULES).text
     with tenant_scope(populated_b.tenant.id):

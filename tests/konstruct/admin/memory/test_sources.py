@@ -142,7 +142,7 @@ def test_erased_prompt_is_shown_as_erased(
     )
     client.post(f"/admin/messages/{message.pk}/erase/", {"what": "message"})
     with database.as_owner():
-        assert jobs.ERASE_MESSAGES.do_all() == 1
+        assert jobs.ERASE_MESSAGES.run_due() == 1
     shown = why(client, reply)
     assert "a message or a fact that it had was erased since" in shown.text
     assert "No memory:" not in shown.text

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from konstruct.channels.models import SlackMember
-from konstruct.channels.notifications.looking import SENDING
+from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.channels.slack.installations import connect
 from konstruct.orchestrator.models import Event, Notification, NotificationRecipient
 from tenants.audit.models import AccessEvent
@@ -110,13 +110,13 @@ def test_failed_notification_is_shown_and_retried(program_a: Program, browser: B
     client.post(f"{RECIPIENTS}add/", FORM)
     (row,) = recipients(program_a)
     with tenant_scope(program_a.tenant.id):
-        SENDING.enqueue_many([row.pk])
-        SENDING.give_up(row.pk, code="refused", reason="The mail server refused it.")
+        NOTIFICATIONS.enqueue_many([row.pk])
+        NOTIFICATIONS.give_up(row.pk, code="refused", reason="The mail server refused it.")
     page = client.get(f"{RECIPIENTS}?state=failed").text
     assert "The mail server refused it." in page
     client.post(RECIPIENTS, {"action": "retry", "_selected_action": [str(row.pk)]})
     with tenant_scope(program_a.tenant.id):
-        assert not SENDING.jobs().failed().exists()
+        assert not NOTIFICATIONS.jobs().failed().exists()
 
 
 @pytest.mark.parametrize(

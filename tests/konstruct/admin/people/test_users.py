@@ -195,7 +195,7 @@ def test_page_of_an_erased_person_shows_the_receipt(
     client.post(ERASE, {"typed": "maria", "reason": "Her own wish."})
     assert "erasure requested" in client.get(PERSON, {"user": "maria"}).text
     with database.as_owner():
-        assert jobs.ERASE.do_all() == 1
+        assert jobs.ERASE.run_due() == 1
     # The typed id leads to the receipt, and is not stored again.
     assert client.get(PEOPLE, {"q": "maria"})["Location"] == f"{PERSON}?user=maria"
     page = client.get(PERSON, {"user": "maria"})

@@ -125,7 +125,7 @@ def test_a_thread_that_is_claimed_by_speaking_in_it_is_not_erased(
         assert "Not of 'mallory' alone" in refusal(answer, 403)
     assert mallory.post(ERASURES, {"user_id": OWN}).status_code == 202
     with database.as_owner():
-        assert jobs.ERASE.do_all() == 1
+        assert jobs.ERASE.run_due() == 1
     store = SessionStore(seed.program.tenant.id)
     assert len(store.get_session_messages(thread)) == 1
 

@@ -110,7 +110,7 @@ def test_post_before_a_kill_is_found_and_not_repeated(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "note_posted", die)
+        patch.setattr(queue, "record_post", die)
         with pytest.raises(Killed):
             show_all(program_with_message)
     assert slack.posts("T1") == [PLACEHOLDER.text]
@@ -165,17 +165,17 @@ def written(
     settings.LLM_POOL_URL = f"{llm_server.url}/v1"
     llm_server.default = streamed("At ", "*last*, ", "done.")
     show_all(program_with_message)
-    mark = queue.HOOK.written
+    mark = queue.HOOK.on_partial_reply
 
     def written(message: KonstructMessage) -> None:
         mark(message)
         show_all(program_with_message)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partial_reply, "FOLLOW_SECONDS", 0)
-        patch.setattr(partial_reply, "PAUSE_SECONDS", 0)
-        patch.setattr(partial_reply, "PAUSE_SECONDS_EACH", 0)
-        patch.setattr(queue.HOOK, "written", written, raising=False)
+        patch.setattr(partial_reply, "PROGRESS_SECONDS", 0)
+        patch.setattr(partial_reply, "MIN_PAUSE_SECONDS", 0)
+        patch.setattr(partial_reply, "PAUSE_SECONDS_PER_STREAM", 0)
+        patch.setattr(queue.HOOK, "on_partial_reply", written, raising=False)
         yield program_with_message
 
 
@@ -238,14 +238,14 @@ def test_a_change_while_it_is_shown_is_shown_too(
     program_with_message: Program, slack: SlackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (message_id,) = PendingReply.objects.values_list("pk", flat=True)
-    usual = worker.show
+    usual = worker.show_part
 
     def answered_meanwhile(*arguments: Any) -> None:
-        monkeypatch.setattr(worker, "show", usual)
+        monkeypatch.setattr(worker, "show_part", usual)
         usual(*arguments)
         pipeline.handle(tenant_id=program_with_message.tenant.id, message_id=message_id)
 
-    monkeypatch.setattr(worker, "show", answered_meanwhile)
+    monkeypatch.setattr(worker, "show_part", answered_meanwhile)
     show_all(program_with_message)
     assert slack.workspaces["T1"].posts[0]["shown"] == [PLACEHOLDER.text, "Noted."]
 
@@ -264,7 +264,7 @@ def test_failed_update_of_an_old_reply_does_not_fail_the_current_one(
         return stale
 
     monkeypatch.setattr(worker, "view_of", answered_meanwhile)
-    worker.bring_up_to_date(Delivery.objects.get())
+    worker.update_posts(Delivery.objects.get())
     assert slack.posts("T1") == []
     assert Delivery.objects.due().exists()
     show_all(program_with_message)

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 
 from konstruct.channels.models import SlackInstallation, SlackMember
-from konstruct.channels.notifications.looking import LOOKS, SENDING, look
+from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS, check_row
 from konstruct.channels.notifications.sending import send
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.models import Agent, Event, NotificationRecipient, PendingReply
@@ -94,13 +94,13 @@ def keys(kind: Any) -> list[UUID]:
 
 def work() -> None:
     """Run the due jobs."""
-    for key in keys(LOOKS):
-        look(key)
-    for key in keys(SENDING):
+    for key in keys(CHECKS):
+        check_row(key)
+    for key in keys(NOTIFICATIONS):
         send(key)
 
 
 def pass_time() -> None:
     """Make all jobs due."""
-    for kind in (LOOKS, SENDING):
+    for kind in (CHECKS, NOTIFICATIONS):
         kind.jobs().waiting().update(due_at="2000-01-01T00:00:00Z")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from konstruct.channels.notifications.looking import LOOKS, SENDING, look
+from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS, check_row
 from konstruct.channels.notifications.sending import send
 from konstruct.consistency import verify
 from konstruct.consistency.jobs import NO_JOB, NO_ROW
@@ -41,7 +41,11 @@ def escalate(program: Program) -> Any:
     """Open an escalation, and return its id."""
     thread = Thread(program.agent.id, "maria", "t1")
     record_message(
-        tenant_id=program.tenant.id, **thread.named, channel="rest", role="user", content="Hello"
+        tenant_id=program.tenant.id,
+        **thread.as_filter,
+        channel="rest",
+        role="user",
+        content="Hello",
     )
     return open_escalation(thread, opened_by=OpenedBy.PERSON, reason="")[0].pk
 
@@ -62,13 +66,13 @@ def test_a_look_that_is_killed_notifies_once(escalated: Program) -> None:
     key = escalate(escalated)
 
     def work() -> None:
-        LOOKS.cancel_all_attempts()  # the previous worker is dead
-        look(key)
+        CHECKS.cancel_all_attempts()  # the previous worker is dead
+        check_row(key)
 
     assert kill_everywhere(escalated, work) > 5
     assert Notification.objects.get().recipient_id == row.pk
-    assert SENDING.jobs().get().key == row.pk
-    assert not LOOKS.jobs([key]).exists()
+    assert NOTIFICATIONS.jobs().get().key == row.pk
+    assert not CHECKS.jobs([key]).exists()
     findings = verify(escalated.tenant.id, "a").findings
     assert [each for each in findings if each.kind in (NO_JOB, NO_ROW)] == []
 
@@ -77,17 +81,17 @@ def test_a_sending_that_is_killed_sends_mails_of_one_id(
     escalated: Program, mail: MailServer
 ) -> None:
     row = recipient(events=["escalation_opened"])
-    look(escalate(escalated))
+    check_row(escalate(escalated))
 
     def work() -> None:
-        SENDING.cancel_all_attempts()
+        NOTIFICATIONS.cancel_all_attempts()
         send(row.pk)
 
     assert kill_everywhere(escalated, work) > 10
     assert len({each["Message-ID"] for each in mail.mails}) == 1
     assert len({each.get_content() for each in mail.mails}) == 1
     assert Notification.objects.get().sent_at is not None
-    assert not SENDING.jobs().exists()
+    assert not NOTIFICATIONS.jobs().exists()
 
 
 def test_a_sending_that_is_killed_posts_once_in_slack(
@@ -95,13 +99,13 @@ def test_a_sending_that_is_killed_posts_once_in_slack(
 ) -> None:
     install(escalated, slack, "T1")
     row = slack_recipient(events=["escalation_opened"])
-    look(escalate(escalated))
+    check_row(escalate(escalated))
 
     def work() -> None:
-        SENDING.cancel_all_attempts()
+        NOTIFICATIONS.cancel_all_attempts()
         send(row.pk)
 
     assert kill_everywhere(escalated, work) > 10
     assert len(slack.posts("T1")) == 1
     assert "conversations.history" in slack.methods()
-    assert not SENDING.jobs().exists()
+    assert not NOTIFICATIONS.jobs().exists()

@@ -7,9 +7,9 @@ import pytest
 from django.utils import timezone
 
 from konstruct.channels.notifications import sending
-from konstruct.channels.notifications.looking import LOOKS, SENDING
+from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS
 from konstruct.channels.notifications.sending import has_recipients, send, send_test
-from konstruct.orchestrator.handoff.escalations import answer_as_person, mark_changing, resolve
+from konstruct.orchestrator.handoff.escalations import answer_as_person, invalidate_cache, resolve
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, Escalation, Notification, NotificationRecipient
 from konstruct.orchestrator.notifications import notify
@@ -27,9 +27,9 @@ def escalate_long_ago(program: Program) -> Escalation:
     ask(program, "Hello", thread_id="old")
     thread = Thread(program.agent.id, "maria", "old")
     with transaction.atomic():
-        mark_changing(thread)
+        invalidate_cache(thread)
         escalation = Escalation.objects.create(
-            **thread.named,
+            **thread.as_filter,
             channel="rest",
             message_id=Message.objects.get(thread_id="old", role="user").pk,
             opened_by="person",
@@ -60,7 +60,7 @@ def test_escalation_mail_has_a_link_and_no_message_text(team: Program, mail: Mai
     assert "maria" not in sent.as_string()
     work()
     assert len(mail.mails) == 1
-    assert not SENDING.jobs().exists()
+    assert not NOTIFICATIONS.jobs().exists()
 
 
 def test_a_notification_is_in_the_language_of_the_setting(
@@ -101,14 +101,14 @@ def test_person_waiting_too_long_is_mailed_once_more(team: Program, mail: MailSe
     ask(team)
     work()
     assert mail.mails == []
-    due = LOOKS.jobs().get().due_at - timezone.now()
+    due = CHECKS.jobs().get().due_at - timezone.now()
     assert timedelta(minutes=29) < due <= timedelta(minutes=30)
     NotificationRecipient.objects.update(wait_minutes=1)
     escalate_long_ago(team)
     work()
     (sent,) = mail.mails
     assert "still waits for a person" in sent["Subject"]
-    assert LOOKS.jobs().count() == 1
+    assert CHECKS.jobs().count() == 1
     work()
     assert len(mail.mails) == 1
 
@@ -121,10 +121,10 @@ def test_answered_person_waits_again_only_after_a_new_message(
     answer_as_person(escalation.pk, "Hello, this is Eva.", name="eva")
     work()
     assert mail.mails == []
-    assert not LOOKS.jobs().exists()
+    assert not CHECKS.jobs().exists()
     ask(team, "Are you there?", thread_id="old")
     work()
-    assert LOOKS.jobs().get().due_at > timezone.now() + timedelta(minutes=29)
+    assert CHECKS.jobs().get().due_at > timezone.now() + timedelta(minutes=29)
 
 
 def test_settled_event_is_not_mailed(team: Program, mail: MailServer) -> None:
@@ -149,7 +149,7 @@ def test_many_escalations_are_one_mail_in_so_many_minutes(team: Program, mail: M
         ask(team, thread_id=f"t{number}", user_id=f"u{number}")
     work()
     assert len(mail.mails) == 1
-    pause = SENDING.jobs().get().due_at - timezone.now()
+    pause = NOTIFICATIONS.jobs().get().due_at - timezone.now()
     assert timedelta(minutes=9) < pause <= timedelta(minutes=10)
     NotificationRecipient.objects.update(last_sent_at=timezone.now() - timedelta(minutes=10))
     pass_time()
@@ -192,7 +192,7 @@ def test_unreachable_mail_server_loses_no_notification(team: Program, mail: Mail
     mail.stop()
     ask(team)
     work()
-    job = SENDING.jobs().get()
+    job = NOTIFICATIONS.jobs().get()
     assert job.last_error == "The mail server could not be reached (ConnectionRefusedError)."
     assert job.failed_at is None
     assert job.attempts == 1
@@ -206,7 +206,7 @@ def test_a_mail_that_is_to_be_tried_later_is_sent_later_with_the_same_id(
     mail.answers = ["451 busy"]
     ask(team)
     work()
-    assert SENDING.jobs().get().last_error == (
+    assert NOTIFICATIONS.jobs().get().last_error == (
         "The mail server asks to try later, with the code 451."
     )
     batch = Notification.objects.values_list("batch", flat=True).first()
@@ -221,14 +221,14 @@ def test_refused_mail_fails_and_others_are_sent(team: Program, mail: MailServer)
     mail.answers = ["550 no such user"]
     ask(team)
     work()
-    failed = SENDING.jobs().failed().get()
+    failed = NOTIFICATIONS.jobs().failed().get()
     assert failed.last_error == "The mail server refused the mail with the code 550."
     work()
     (sent,) = mail.mails
     assert mail.recipients == [["olga@example.com"]]
     assert "The notification failed for good" in sent["Subject"]
     assert "/admin/orchestrator/notificationrecipient/?state=failed" in text_of(sent)
-    SENDING.retry(failed.key)
+    NOTIFICATIONS.retry(failed.key)
     work()
     assert mail.recipients[1] == ["gone@example.com"]
 
@@ -257,7 +257,7 @@ def test_worker_killed_after_sending_sends_the_same_mail_again(
     first, second, third = mail.mails
     assert first["Message-ID"] == second["Message-ID"] != third["Message-ID"]
     assert text_of(first) == text_of(second)
-    assert not SENDING.jobs().exists()
+    assert not NOTIFICATIONS.jobs().exists()
 
 
 def test_names_break_no_header(team: Program, mail: MailServer) -> None:
@@ -281,7 +281,7 @@ def test_notification_without_a_mail_server_fails_with_the_reason(
     assert not has_recipients()
     ask(team)
     work()
-    assert SENDING.jobs().failed().get().last_error == (
+    assert NOTIFICATIONS.jobs().failed().get().last_error == (
         "Mail is not configured on this deployment: EMAIL_HOST is not set."
     )
 

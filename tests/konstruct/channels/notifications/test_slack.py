@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from konstruct.channels.models import SlackInstallation, SlackMember
 from konstruct.channels.notifications import sending
-from konstruct.channels.notifications.looking import SENDING
+from konstruct.channels.notifications.checks import NOTIFICATIONS
 from konstruct.channels.notifications.sending import has_recipients
-from konstruct.channels.slack.answering import ANSWER, SENT
+from konstruct.channels.slack.escalation_answers import ANSWER, SENT
 from konstruct.channels.slack.installations import disconnect
 from konstruct.orchestrator.handoff.escalations import resolve
 from konstruct.orchestrator.models import Agent, Escalation
@@ -289,7 +289,7 @@ def test_slack_that_is_busy_is_waited_for(connected: Program, slack: SlackServer
         slack_recipient()
         ask(connected)
         work()
-        job = SENDING.jobs().get()
+        job = NOTIFICATIONS.jobs().get()
         assert (job.attempts, round((job.due_at - timezone.now()).total_seconds() + 0.4)) == (0, 40)
         pass_time()
         work()
@@ -307,7 +307,7 @@ def test_a_post_of_which_the_answer_was_lost_is_found(
         work()
         pass_time()
         work()
-        assert not SENDING.jobs().exists()
+        assert not NOTIFICATIONS.jobs().exists()
     assert len(slack.posts("T1")) == 1
 
 
@@ -330,7 +330,7 @@ def test_a_worker_that_was_killed_after_the_post_posts_once(
                 work()
         pass_time()
         work()
-        assert not SENDING.jobs().exists()
+        assert not NOTIFICATIONS.jobs().exists()
     assert len(slack.posts("T1")) == 1
 
 
@@ -341,7 +341,7 @@ def test_refusal_of_slack_fails_with_the_reason(connected: Program, slack: Slack
         slack_recipient()
         ask(connected)
         work()
-        assert SENDING.jobs().failed().get().last_error == (
+        assert NOTIFICATIONS.jobs().failed().get().last_error == (
             "Slack refused chat.postMessage: is_archived. The conversation is archived."
         )
 
@@ -358,7 +358,7 @@ def test_a_workspace_that_was_disconnected_reaches_no_one(
         assert not has_recipients()
         ask(connected)
         work()
-        assert SENDING.jobs().failed().get().last_error == (
+        assert NOTIFICATIONS.jobs().failed().get().last_error == (
             "The Slack workspace T1 is not connected any more."
         )
         assert SlackMember.objects.count() == 1

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from konstruct.orchestrator.agents import create_agent
-from konstruct.orchestrator.history_import import KNOWN, OWNER_FIELDS, REQUIRED
+from konstruct.orchestrator.history_import import FIELDS, OWNER_FIELDS, REQUIRED
 from konstruct.orchestrator.models import Agent
 from memory.conversations import short_term
 from memory.indexing import embedding_jobs
@@ -245,7 +245,7 @@ def test_api_description_lists_the_required_fields() -> None:
     items = described()["components"]["schemas"]["Import"]["properties"]["messages"]["items"]
     assert items["required"] == list(REQUIRED)
     documented = (ROOT / "docs" / "api.md").read_text()
-    assert all(f"`{name}`" in documented for name in KNOWN)
+    assert all(f"`{name}`" in documented for name in FIELDS)
 
 
 @pytest.mark.parametrize("odd", [None, 7, "text", [], {}])

@@ -178,7 +178,7 @@ def hold_for_consent(program: Program, message_id: str, *facts: str) -> list[Too
         message = konstruct_message(Message.objects.get(pk=message_id))
         agent = Agent.objects.get(pk=message.agent_id)
         assert tool_calls.record(message, agent, said, round_number=0)
-        return tool_calls.waiting_for(message.id)
+        return tool_calls.calls_awaiting_consent(message.id)
 
 
 def test_message_awaiting_consent_names_its_tool_calls(program_a: Program) -> None:

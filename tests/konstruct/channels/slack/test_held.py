@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from konstruct.channels.delivery.rendering import PLACEHOLDER, TAKEN_CARE_OF, WITH_PERSON
+from konstruct.channels.delivery.rendering import CLOSED, PLACEHOLDER, WITH_PERSON
 from konstruct.channels.slack.events import MessageEvent
 from konstruct.orchestrator.handoff.escalations import NOTICE, answer_as_person, resolve
 from konstruct.orchestrator.identities.channel_identities import user_of
@@ -130,7 +130,7 @@ def test_a_person_answers_in_the_thread(connected: Program, slack: SlackServer, 
         escalation = Escalation.objects.get()
         answer_as_person(escalation.pk, "This is **Eva**.", name="Eva")
         answer_all(connected)
-        assert slack.posts("T1") == [NOTICE, TAKEN_CARE_OF.text, "This is *Eva*."]
+        assert slack.posts("T1") == [NOTICE, CLOSED.text, "This is *Eva*."]
         answer_as_person(escalation.pk, "Anything else?", name="Eva")
         answer_all(connected)
         assert slack.posts("T1")[3:] == ["Anything else?"]
@@ -159,8 +159,8 @@ def test_stored_inbox_entry_is_read_as_it_was_written() -> None:
         "kind": "direct", "workspace": "T1", "channel": "D1", "user": "U1", "ts": "1.1",
         "thread_ts": "", "text": "x", "name": "", "files": [],
     }  # fmt: skip
-    event = MessageEvent.of(told)
-    assert (event.thread_id, event.key, event.begins_a_thread) == (
+    event = MessageEvent.from_json(told)
+    assert (event.thread_id, event.key, event.begins_thread) == (
         "T1/D1",
         "slack/T1/D1/1.1",
         False,

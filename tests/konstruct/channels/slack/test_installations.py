@@ -15,7 +15,7 @@ from konstruct.channels.exceptions import InstallationInvalid, TokenUnreadable
 from konstruct.channels.models import SlackInstallation, SlackUser
 from konstruct.channels.slack.installations import connect, decrypt, encrypt, token_of
 from konstruct.channels.slack.users import fetch_name
-from konstruct.channels.slack.web_api import ask
+from konstruct.channels.slack.web_api import call_slack
 from konstruct.settings.environment import fernet_keys
 from tenants import transaction
 from tenants.context import public_scope, tenant_scope
@@ -187,8 +187,8 @@ def test_slack_is_waited_for_without_a_database_connection(slack: SlackServer) -
         patch.setattr(slack, "answer", answer_and_look)
         with public_scope():
             Tenant.objects.count()
-            assert ask("auth_test", token=slack.workspaces["T9"].token)["ok"]
+            assert call_slack("auth_test", token=slack.workspaces["T9"].token)["ok"]
             assert held == [0]
             with transaction.atomic(), pytest.raises(ProgrammingError, match="is open"):
-                ask("auth_test", token=slack.workspaces["T9"].token)
+                call_slack("auth_test", token=slack.workspaces["T9"].token)
     assert held == [0]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konstruct.channels.slack.events import attached, mentions, plain_text
+from konstruct.channels.slack.events import attachment_note, mentions, plain_text
 from konstruct.channels.slack.mrkdwn import split
 
 
@@ -39,8 +39,10 @@ def test_a_mention_is_of_one_user_only() -> None:
 
 
 def test_files_are_named() -> None:
-    assert attached([]) == ""
-    assert attached(["Plan", "a.pdf"]) == ("[Attached, and not to be read here: Plan, a.pdf]")
+    assert attachment_note([]) == ""
+    assert attachment_note(["Plan", "a.pdf"]) == (
+        "[Attached, and not to be read here: Plan, a.pdf]"
+    )
 
 
 @pytest.mark.parametrize(

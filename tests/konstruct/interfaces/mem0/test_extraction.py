@@ -9,7 +9,7 @@ import pytest
 
 from konstruct.interfaces.mem0 import extraction
 from konstruct.orchestrator import runner
-from konstruct.orchestrator.extraction import asking
+from konstruct.orchestrator.extraction import fact_requests
 from konstruct.orchestrator.models import ExtractionRun, ModelCall, RunState
 from memory.models import MemoryEntry, Message
 from tenants.context import connection, tenant_scope
@@ -124,7 +124,7 @@ def test_refusal_of_the_model_loses_no_memory(program: Program, model: LLMServer
 def test_as_many_wait_for_the_model_as_may(
     program: Program, model: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "shares", FairShares(0))
+    monkeypatch.setattr(fact_requests, "request_slots", FairShares(0))
     told = program.post(ADD, BODY).json()
     assert told["ignored"]["infer"] == extraction.BUSY
     assert model.requests == []
@@ -137,7 +137,7 @@ def test_slow_requests_of_one_tenant_do_not_keep_the_model_from_another(
     tenant_id, another = program.tenant.id, uuid4()
     for slow in (tenant_id, another):
         own = 0
-        while asking.shares.enter(slow):
+        while fact_requests.request_slots.enter(slow):
             own += 1
         add_answer(model, json.dumps({"facts": FOUND}))
         told = program.post(ADD, BODY).json()
@@ -145,9 +145,9 @@ def test_slow_requests_of_one_tenant_do_not_keep_the_model_from_another(
             extraction.BUSY if slow == tenant_id else None
         )
         for _ in range(own):
-            asking.shares.leave(slow)
+            fact_requests.request_slots.leave(slow)
         model.answers.clear()
-    assert asking.shares.in_flight() == 0
+    assert fact_requests.request_slots.in_flight() == 0
 
 
 def test_model_is_called_outside_of_a_transaction_and_only_when_needed(

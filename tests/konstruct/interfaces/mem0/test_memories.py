@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from konstruct.orchestrator.models import Agent
-from konstruct.privacy.erasure.records import Names, scrubbed
+from konstruct.privacy.erasure.logs import Pseudonyms, without_person
 from memory.models import MemoryEntry
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
@@ -375,8 +375,8 @@ def test_an_erasure_finds_the_name_of_a_user_in_the_record(
     with tenant_scope(program.tenant.id):
         event = AccessEvent.objects.latest("id")
     assert '"alex"' in json.dumps(event.detail)
-    names = Names({"alex": "somebody"}, frozenset())
+    names = Pseudonyms({"alex": "somebody"}, frozenset())
     record = {"user_id": "", "subject_id": "", "request_id": "", "detail": event.detail}
-    without = scrubbed(record, names, is_theirs=False, user_fields=set())["detail"]
+    without = without_person(record, names, is_theirs=False, user_fields=set())["detail"]
     assert "alex" not in json.dumps(without)
     assert "somebody" in json.dumps(without)

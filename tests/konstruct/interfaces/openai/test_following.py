@@ -347,9 +347,9 @@ def test_options_of_code_from_before_are_read(client: Client) -> None:
     with tenant_scope(tenant_id):
         AnswerOptions.objects.all().delete()
         message = Message.objects.get(role="user")
-        tool_calls.take_results(
+        tool_calls.record_program_results(
             message,
-            {call.pk: "22" for call in tool_calls.awaiting_client(message.pk)},
+            {call.pk: "22" for call in tool_calls.calls_awaiting_program(message.pk)},
             by="tests",
             options={"tools": [WEATHER]},
         )

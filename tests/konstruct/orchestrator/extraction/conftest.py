@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from konstruct.orchestrator.extraction import asking, queue
+from konstruct.orchestrator.extraction import fact_requests, queue
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import ExtractionCursor
 from memory.conversations.transcript import record_message
@@ -23,7 +23,7 @@ from tests.servers.llm import Answer, LLMServer
 def program(program_a: Program, llm_server: LLMServer, settings: Any) -> Iterator[Program]:
     """A program of tenant A whose agent extracts facts, without a review."""
     settings.LLM_POOL_URL, settings.LLM_API = llm_server.url, "pool"
-    asking.known_formats.clear()
+    fact_requests.supported_formats.clear()
     agent = program_a.agent
     agent.extracts_facts, agent.fact_review = True, "none"
     with tenant_scope(program_a.tenant.id):

@@ -13,7 +13,7 @@ import pytest
 from django.utils import timezone
 
 from konstruct.consistency import verify
-from konstruct.orchestrator.extraction import asking, queue, runs
+from konstruct.orchestrator.extraction import fact_requests, queue, runs
 from konstruct.orchestrator.models import ExtractionCursor, ExtractionRun, RunState
 from memory.models import FactEvent, FactEvidence, MemoryEntry, Message
 from tests import database
@@ -35,7 +35,7 @@ def test_a_killed_extraction_is_done_once_and_completely(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # A forked process cannot use the threads of its parent's embedding model.
-    monkeypatch.setattr(asking, "embed", lambda texts: [[0.05] * 384 for _ in texts])
+    monkeypatch.setattr(fact_requests, "embed", lambda texts: [[0.05] * 384 for _ in texts])
     tea = fact("tea", "I like tea", id="f2", slot="drink", fact="Maria likes tea.", multi=True)
     answer = {"facts": [fact("Oslo", "I live in Oslo"), tea]}
     llm_server.default = Answer({"content": json.dumps(answer)})
@@ -75,7 +75,7 @@ def test_a_killed_preview_is_marked_as_failed_when_its_time_is_over(
     llm_server: LLMServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(asking, "embed", lambda texts: [[0.05] * 384 for _ in texts])
+    monkeypatch.setattr(fact_requests, "embed", lambda texts: [[0.05] * 384 for _ in texts])
     answer = {"facts": [fact("Oslo", "I live in Oslo")]}
     llm_server.default = Answer({"content": json.dumps(answer)})
     message = add_message("I live in Oslo.", channel="import")

@@ -83,13 +83,13 @@ def test_message_during_the_end_of_a_run_keeps_the_job(
 ) -> None:  # fmt: skip
     add_message("I live in Oslo.")
     answer(fact("Oslo", "I live in Oslo"))
-    real = runs.read
+    real = runs.parse_facts
 
     def read(output: str) -> Any:
         add_message("I like tea.")
         return real(output)
 
-    monkeypatch.setattr(runs, "read", read)
+    monkeypatch.setattr(runs, "parse_facts", read)
     runs.extract(cursor_id())
     assert waiting() == {("maria", "t1")}
     assert MemoryEntry.objects.get().value == "Oslo"

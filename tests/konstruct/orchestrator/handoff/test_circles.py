@@ -8,11 +8,11 @@ from django_redis import get_redis_connection
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import (
     NOTICE,
-    Answering,
+    EscalationState,
     OpenedBy,
     Outcome,
     Thread,
-    who_answers,
+    current_escalation,
 )
 from konstruct.orchestrator.models import Agent, Escalation
 from konstruct.orchestrator.replies.status import Status, progress_of, sent_messages
@@ -92,12 +92,12 @@ def test_handing_back_skips_inactive_agents(
     hand(message, bert)
     hand(message, carl)
     assert handovers.hand_back(thread, carl)
-    standing = who_answers(thread)
-    assert standing == Answering(agent_id=bert.id)
+    standing = current_escalation(thread)
+    assert standing == EscalationState(to_agent_id=bert.id)
     hand(message, carl)
     Agent.objects.filter(name="bert").update(is_active=False)
     assert handovers.hand_back(thread, carl)
-    assert who_answers(thread) is None
+    assert current_escalation(thread) is None
     assert not handovers.hand_back(thread, carl)
 
 
@@ -111,7 +111,7 @@ def test_thread_of_a_deleted_agent_opens_an_escalation(
         Agent.objects.filter(name="bert").update(is_active=False)
     else:  # as if the owner had removed it
         Escalation.objects.create(
-            **Thread.of(message).named, channel="rest", to_agent_id=uuid4(),
+            **Thread.of(message).as_filter, channel="rest", to_agent_id=uuid4(),
             opened_by=OpenedBy.PERSON, reason="Gone.",
         )  # fmt: skip
         get_redis_connection("default").flushdb()

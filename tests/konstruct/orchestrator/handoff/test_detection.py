@@ -2,7 +2,7 @@
 
 import pytest
 
-from konstruct.orchestrator.handoff.detection import asks_for_a_person, phrase_in, yes_or_no
+from konstruct.orchestrator.handoff.detection import asks_for_person, find_phrase, yes_or_no
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from konstruct.orchestrator.handoff.detection import asks_for_a_person, phrase_i
     ],
 )
 def test_a_plain_request_calls_for_a_person(text: str) -> None:
-    assert asks_for_a_person(text)
+    assert asks_for_person(text)
 
 
 @pytest.mark.parametrize(
@@ -44,14 +44,14 @@ def test_a_plain_request_calls_for_a_person(text: str) -> None:
     ],
 )
 def test_longer_or_other_message_is_no_request_for_a_person(text: str) -> None:
-    assert not asks_for_a_person(text)
+    assert not asks_for_person(text)
 
 
 def test_a_phrase_is_found_as_words_of_its_own() -> None:
-    assert phrase_in("I have a COMPLAINT: it broke.", ["refund", "complaint"]) == "complaint"
-    assert phrase_in("Je veux résilier", ["Resilier"]) == "Resilier"
-    assert phrase_in("complaints", ["complaint"]) is None
-    assert phrase_in("anything", [" ", "!"]) is None
+    assert find_phrase("I have a COMPLAINT: it broke.", ["refund", "complaint"]) == "complaint"
+    assert find_phrase("Je veux résilier", ["Resilier"]) == "Resilier"
+    assert find_phrase("complaints", ["complaint"]) is None
+    assert find_phrase("anything", [" ", "!"]) is None
 
 
 @pytest.mark.parametrize(

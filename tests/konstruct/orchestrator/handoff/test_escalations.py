@@ -12,7 +12,7 @@ from konstruct.consistency import windows
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import EscalationOver, NothingToEscalate
 from konstruct.orchestrator.handoff import escalations
-from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread, who_answers
+from konstruct.orchestrator.handoff.escalations import NOTICE, OpenedBy, Thread, current_escalation
 from konstruct.orchestrator.messages import KonstructMessage
 from konstruct.orchestrator.models import Agent, Escalation, HeldFor, PendingReply
 from konstruct.orchestrator.pipeline import respond, write
@@ -114,10 +114,10 @@ def test_waiting_replies_are_held_when_a_program_escalates_and_the_channel_is_no
     told = []
 
     class Hook:
-        def changed(self, message: Any) -> None:
+        def on_change(self, message: Any) -> None:
             told.append(message.content)
 
-        def written(self, message: Any) -> None:
+        def on_partial_reply(self, message: Any) -> None:
             pass
 
     monkeypatch.setattr(delivery_hooks, "_hooks", {"rest": Hook()})
@@ -215,7 +215,7 @@ def test_resolving_as_handled_closes_waiting_messages_with_a_reason(
     escalation = escalations.resolve(open_escalation().pk, by="eva", let_agent_answer=False)
     pending = PendingReply.objects.get(pk=waiting.pk)
     assert (pending.held_for, pending.last_error) == (
-        HeldFor.NOBODY,
+        HeldFor.NOT_HELD,
         "Taken care of by a person: eva.",
     )
     assert list(ledger.check()) == []
@@ -265,6 +265,6 @@ def test_another_user_tenant_and_agent_in_a_thread_of_that_name_are_answered(
     send_message("talk to a human")
     assert reply(send_message("Hello", user_id="bob")) == "Noted."
     with tenant_scope(program_b.tenant.id):
-        assert who_answers(Thread(program.agent.id, "maria", "t1")) is None
+        assert current_escalation(Thread(program.agent.id, "maria", "t1")) is None
         assert not Escalation.objects.exists()
     assert connections["default"].schema_name == program.tenant.schema_name

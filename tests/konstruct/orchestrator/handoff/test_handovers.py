@@ -15,11 +15,11 @@ from konstruct.orchestrator.exceptions import (
 )
 from konstruct.orchestrator.handoff import escalations, handovers
 from konstruct.orchestrator.handoff.escalations import (
-    Answering,
+    EscalationState,
     OpenedBy,
     Outcome,
     Thread,
-    who_answers,
+    current_escalation,
 )
 from konstruct.orchestrator.models import Agent, Escalation, ToolCall
 from konstruct.orchestrator.pipeline import respond, write
@@ -188,14 +188,14 @@ def test_cached_thread_names_the_new_agent(
     key = escalation_status_key(program.tenant.id, "t1")
     with django_capture_on_commit_callbacks(execute=True):
         hand(message, bert)
-    assert who_answers(thread) == Answering(agent_id=bert.id)
+    assert current_escalation(thread) == EscalationState(to_agent_id=bert.id)
     assert f"agent {bert.id}".encode() in get_redis_connection("default").get(key)
     with django_capture_on_commit_callbacks(execute=True):
         escalations.open_escalation(thread, opened_by=OpenedBy.PROGRAM, reason="Now a person.")
-    assert who_answers(thread) == Answering()
+    assert current_escalation(thread) == EscalationState()
     assert b"person" in get_redis_connection("default").get(key)
     get_redis_connection("default").flushdb()
-    assert who_answers(thread) == Answering()
+    assert current_escalation(thread) == EscalationState()
 
 
 def test_invalid_handover_is_refused_and_changes_nothing(
@@ -265,7 +265,7 @@ def test_equal_ids_of_two_tenants_are_handed_over_separately(
         message, _ = accept(incoming, tenant_id=program_b.tenant.id)
         work(message)
         assert answer_to(message) == ("other ada", "Noted.")
-        assert who_answers(Thread.of(message)) is None
+        assert current_escalation(Thread.of(message)) is None
         assert Message.objects.count() == 2
     assert "Hello again" not in words(llm_server.requests[-1]).replace(
         llm_server.requests[-1].question, ""

@@ -9,7 +9,7 @@ from konstruct.orchestrator.agents import create_agent
 from konstruct.orchestrator.handoff import escalations
 from konstruct.orchestrator.models import Agent, ModelCall
 from konstruct.orchestrator.pipeline.dry_run import (
-    HELD_FOR_PERSON,
+    HOLD_STEP,
     MAX_MESSAGES,
     DryReply,
     DryThread,
@@ -47,7 +47,7 @@ def ask(ada: Agent, bert: Agent) -> Iterator[Ask]:
         for content in contents:
             reply = dry_run(thread, content, ada, user_id=user_id)
             # The caller stores it as JSON.
-            thread = DryThread.of(reply.thread.as_dict())
+            thread = DryThread.from_dict(reply.thread.as_dict())
         return reply
 
     yield send
@@ -61,7 +61,7 @@ def test_a_request_for_a_person_is_decided_as_in_a_channel(ask: Ask, llm_server:
         "It would be handed to a person (the user asks for one). “talk to a human”",
     )
     held = ask("Are you there?").exchange
-    assert (held.reply, held.steps) == ("", (HELD_FOR_PERSON,))
+    assert (held.reply, held.steps) == ("", (HOLD_STEP,))
     assert llm_server.requests == []
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from django.db.models.functions import Now
 
-from konstruct.llm.client import MAX_TRIES
+from konstruct.llm.client import MAX_ATTEMPTS
 from konstruct.orchestrator import pipeline
 from konstruct.orchestrator.exceptions import MessageNotFound, NothingToRetry
 from konstruct.orchestrator.messages import konstruct_message
@@ -77,7 +77,7 @@ def make_due(message: Message) -> None:
 def test_a_worker_that_finds_and_cannot_read_a_message_leaves(
     send: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "oldest_ready", lambda thread: None)
+    monkeypatch.setattr(worker, "oldest_due", lambda thread: None)
     message = send("Hello")
     handle(message)
     assert replies() == []
@@ -252,7 +252,7 @@ def test_reply_fails_after_max_attempts_and_can_be_retried(
         make_due(message)
         handle(message)
     pending = PendingReply.objects.get()
-    assert (pending.attempts, len(llm_server.requests)) == (3, 3 * MAX_TRIES)
+    assert (pending.attempts, len(llm_server.requests)) == (3, 3 * MAX_ATTEMPTS)
     assert pending.failed_at is not None
     assert "it is not JSON" in pending.last_error
     assert claimed(queue.REPLIES) == []
@@ -341,7 +341,7 @@ def test_a_thread_is_answered_oldest_first(send: Callable[..., Message]) -> None
 def test_others_have_their_turn_before_the_rest_of_a_long_thread(
     send: Callable[..., Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "THREAD_TURN", 2)
+    monkeypatch.setattr(worker, "MAX_THREAD_MESSAGES", 2)
     contents = ["first", "second", "third", "fourth"]
     messages = [send(content) for content in contents]
     tenant_id = str(messages[0].tenant_id)

@@ -15,7 +15,7 @@ from konstruct.orchestrator import builder, runner
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent
 from konstruct.orchestrator.pipeline import respond
-from konstruct.orchestrator.pipeline.snapshot import oldest_ready
+from konstruct.orchestrator.pipeline.snapshot import oldest_due
 from konstruct.orchestrator.replies.partial_reply import text_so_far, watch
 from konstruct.orchestrator.tasks import handle_message
 from memory import recall, short_term
@@ -217,10 +217,10 @@ def test_replaced_window_and_recall_fill_the_prompt(
     monkeypatch.setattr(recall, "recall", recalled)
     monkeypatch.setattr(RecallResult, "trace", lambda self, injected: {})
     message = send_message("When do I sail?", handled=False)
-    snapshot = oldest_ready(Thread.of(message))
+    snapshot = oldest_due(Thread.of(message))
     assert snapshot is not None
-    gathered = respond.gather_context(snapshot.message, snapshot.own_agent)
-    prompt = respond.build_prompt(snapshot.own_agent, gathered).messages
+    gathered = respond.gather_context(snapshot.message, snapshot.thread_agent)
+    prompt = respond.build_prompt(snapshot.thread_agent, gathered).messages
     assert prompt[1]["content"].endswith(
         "\n- [Saturday, 2026-03-14 09:30] Maria: I sail on Fridays."
     )

@@ -38,7 +38,7 @@ MAX_FILES, MAX_RETURNS = 18, 3
 
 @pytest.fixture(autouse=True)
 def _model() -> None:
-    """Load the embedding model first: a turn with a thread ends after THREAD_SECONDS."""
+    """Load the embedding model first: a turn with a thread ends after MAX_THREAD_SECONDS."""
     get_embedder()
 
 
@@ -87,7 +87,7 @@ def test_a_reply_with_a_tool_call(
     with committed():
         asked = send_message("Remember that I like tea.", handled=False)
     require(16, asked)
-    (call,) = tool_calls.waiting_for(asked.id)
+    (call,) = tool_calls.calls_awaiting_consent(asked.id)
     with committed():
         tool_calls.decide(asked.tenant_id, call.id, True, by="maria")
     require(29, asked)

@@ -25,14 +25,14 @@ class Recorder:
         self.told: list[str] = []
         self.breaks = False
 
-    def changed(self, message: KonstructMessage) -> None:
+    def on_change(self, message: KonstructMessage) -> None:
         if self.breaks:
             raise RuntimeError("the hook broke")
         pending = PendingReply.objects.filter(pk=message.id).first()
         failed = pending is not None and pending.failed_at is not None
         self.told.append("answered" if pending is None else "failed" if failed else "waiting")
 
-    def written(self, message: KonstructMessage) -> None:
+    def on_partial_reply(self, message: KonstructMessage) -> None:
         """The language model of these tests answers at once."""
 
 

@@ -32,13 +32,13 @@ def test_claim_counts_no_attempt(program_a: Program) -> None:
 def test_wait_for_a_window_has_a_timeout(
     program_a: Program, transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages, "WINDOW_SECONDS", 0.2)
+    monkeypatch.setattr(messages, "WINDOW_LOCK_TIMEOUT_SECONDS", 0.2)
     thread, others_thread = Thread(program_a.agent.id, "maria", "t"), threading.Event()
     release = threading.Event()
 
     def hold() -> None:
         try:
-            with tenant_scope(program_a.tenant.id), messages.locked_windows([thread]):
+            with tenant_scope(program_a.tenant.id), messages.lock_windows([thread]):
                 others_thread.set()
                 assert release.wait(60)
         finally:
@@ -48,11 +48,11 @@ def test_wait_for_a_window_has_a_timeout(
         threads.submit(hold)
         assert others_thread.wait(60)
         other = replace(thread, user_id="john")
-        with messages.locked_windows([other]):
+        with messages.lock_windows([other]):
             pass
         with (
             pytest.raises(Busy, match=r"for 0\.2 seconds"),
-            messages.locked_windows([other, thread]),
+            messages.lock_windows([other, thread]),
         ):
             raise AssertionError("two have the lock")
         release.set()

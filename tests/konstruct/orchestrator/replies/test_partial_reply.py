@@ -21,8 +21,8 @@ attempts = count(1)
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partial_reply, "PAUSE_SECONDS", 0)
-    monkeypatch.setattr(partial_reply, "PAUSE_SECONDS_EACH", 0)
+    monkeypatch.setattr(partial_reply, "MIN_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(partial_reply, "PAUSE_SECONDS_PER_STREAM", 0)
 
 
 def publish(message_id: UUID, *texts: str, error: Exception | None = None) -> None:
@@ -119,9 +119,9 @@ def test_text_does_not_stay_in_the_cache() -> None:
     message = uuid4()
     watch(TENANT, message)
     cache, key = get_redis_connection(), partial_reply_key(TENANT, message)
-    assert 0 < cache.ttl(key) <= partial_reply.KEPT_SECONDS
+    assert 0 < cache.ttl(key) <= partial_reply.TTL_SECONDS
     publish(message, "Hello")
-    assert 0 < cache.ttl(key) <= partial_reply.READ_SECONDS
+    assert 0 < cache.ttl(key) <= partial_reply.COMPLETE_TTL_SECONDS
 
 
 def test_no_text_is_published_without_the_cache(
@@ -187,7 +187,7 @@ def test_erased_stream_gets_no_text() -> None:
 def test_the_more_replies_are_streamed_the_more_rarely_each_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(partial_reply, "PAUSE_SECONDS_EACH", 600)
+    monkeypatch.setattr(partial_reply, "PAUSE_SECONDS_PER_STREAM", 600)
     message = uuid4()
     watch(TENANT, message)
     with stream_reply(TENANT, message, 1) as say:
@@ -196,4 +196,4 @@ def test_the_more_replies_are_streamed_the_more_rarely_each_is_written(
             say(text)
         assert partial_reply.text_so_far(TENANT, message) == "Hel"
     assert partial_reply.text_so_far(TENANT, message) == "Hello, world"
-    assert not partial_reply._open
+    assert not partial_reply._open_streams

@@ -78,7 +78,7 @@ def test_approved_tool_call_runs_and_its_result_reaches_the_model(
         settings.LLM_POOL_URL = f"{llm_server.url}/v1"
     llm_server.answers = [wants("Maria likes tea.", openai=openai), Answer({"content": "Done!"})]
     message = send_message("Please keep in mind that I like tea.")
-    (call,) = tool_calls.waiting_for(message.id)
+    (call,) = tool_calls.calls_awaiting_consent(message.id)
     assert call.question == "May I remember this: “Maria likes tea.”?"
     assert (status(message), facts()) == (Status.AWAITING_CONSENT, [])
     later = send_message("And the weather?")
@@ -110,7 +110,7 @@ def test_denied_tool_call_does_not_run(
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
     message = send_message()
-    (call,) = tool_calls.waiting_for(message.id)
+    (call,) = tool_calls.calls_awaiting_consent(message.id)
     decide(call, False)
     decide(call, False)
     with pytest.raises(AlreadyDecided, match="it is denied"):
@@ -125,7 +125,7 @@ def test_only_the_user_can_decide_in_a_channel(
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
     message = send_message()
-    (call,) = tool_calls.waiting_for(message.id)
+    (call,) = tool_calls.calls_awaiting_consent(message.id)
     for attempt in (
         lambda: decide(call, True, user_id="eve"),
         lambda: tool_calls.decide(program_b.tenant.id, call.pk, True, by="b", user_id="maria"),
@@ -147,7 +147,7 @@ def test_a_plain_yes_or_no_of_that_user_in_that_thread_decides(
     send_message(words, user_id="eve")
     send_message(words, thread_id="t2")
     get_redis_connection("default").flushdb()
-    assert tool_calls.waiting_for(message.id)
+    assert tool_calls.calls_awaiting_consent(message.id)
     said = send_message(words)
     assert reply(said) == (
         tool_calls.CONSENT_GIVEN_REPLY if kept else tool_calls.CONSENT_DENIED_REPLY
@@ -160,7 +160,7 @@ def test_undecided_tool_call_expires(
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
     message = send_message()
-    (call,) = tool_calls.waiting_for(message.id)
+    (call,) = tool_calls.calls_awaiting_consent(message.id)
     assert tool_calls.expire_overdue(message.id) == 0
     held = PendingReply.objects.get()
     assert call.expires_at <= held.sweep_at < call.expires_at + timedelta(seconds=1)
@@ -226,7 +226,7 @@ def test_concurrent_approvals_and_executions_run_the_tool_once(
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
     message = send_message()
-    (call,) = tool_calls.waiting_for(message.id)
+    (call,) = tool_calls.calls_awaiting_consent(message.id)
     ran: list[int] = []
     tool = tool_calls.TOOLS["remember_fact"]
     run = type(tool).run
@@ -245,7 +245,7 @@ def test_concurrent_approvals_and_executions_run_the_tool_once(
             decide(call, True)
             with tenant_scope(message.tenant_id):
                 barrier.wait(60)
-                tool_calls.carry_out(snapshot.read(konstruct_message(message)).calls)
+                tool_calls.run_approved(snapshot.read_snapshot(konstruct_message(message)).calls)
         except Exception as error:
             errors.append(error)
         finally:
@@ -267,7 +267,7 @@ def test_worker_killed_during_a_tool_call_leaves_no_effect(
 ) -> None:
     llm_server.answers = [wants("Maria likes tea.")]
     message = send_message()
-    (call,) = tool_calls.waiting_for(message.id)
+    (call,) = tool_calls.calls_awaiting_consent(message.id)
     decide(call, True)
 
     def killed(*arguments: Any, **options: Any) -> None:

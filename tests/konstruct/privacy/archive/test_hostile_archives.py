@@ -122,7 +122,7 @@ def test_reading_takes_steps_in_proportion_to_the_file(
     monkeypatch.setattr(manifests, "STEPS_PER_BYTE", 1)
     with (
         pytest.raises(ArchiveDamaged, match="interrupted"),
-        manifests.opened(archive) as (file, _),
+        manifests.open_archive(archive) as (file, _),
     ):
         file.execute(f"SELECT count(*) FROM ({ENDLESS})").fetchall()
 
@@ -179,14 +179,14 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     archive: Path, tenant_b: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The checked content is the imported content."""
-    with manifests.opened(archive) as (file, manifest):
+    with manifests.open_archive(archive) as (file, manifest):
         other = replace(manifest, sha256=manifest.sha256 | {"messages": manifest.sha256["facts"]})
         (messages,) = (kind for kind in manifests.kinds() if kind.name == "messages")
         assert [len(batch) for batch in importing.batches_of(file, messages, manifest)] == [2]
         with pytest.raises(ArchiveRefused, match="its messages have another digest than its"):
             list(importing.batches_of(file, messages, other))
-    monkeypatch.setattr(importing, "opened", lambda path: nullcontext((file, other)))
-    with manifests.opened(archive) as (file, _):
+    monkeypatch.setattr(importing, "open_archive", lambda path: nullcontext((file, other)))
+    with manifests.open_archive(archive) as (file, _):
         refused(tenant_b, archive, ArchiveRefused, "its messages have another digest")
 
 

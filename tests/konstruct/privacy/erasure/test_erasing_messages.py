@@ -94,7 +94,7 @@ def target(tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message])
 def erase(tenant: Tenant) -> None:
     """Run the erasure as the owner, and the jobs that follow."""
     with database.as_owner():
-        assert jobs.ERASE_MESSAGES.do_all() == 1
+        assert jobs.ERASE_MESSAGES.run_due() == 1
     embeddings.drain(tenant.id)
 
 
@@ -228,7 +228,7 @@ def test_interrupted_erasure_continues(
     tenant_a: Tenant, target: Message, eraser: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     eraser.request("DELETE", f"{MESSAGES}{target.pk}/")
-    for step in ("_take_from_workers", "forget_in_traces", "_forget_in_cache"):
+    for step in ("_delete_reply_jobs", "redact_copies", "_delete_from_cache"):
 
         def die(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
@@ -247,7 +247,7 @@ def test_receipts_of_the_person_are_erased(
 ) -> None:
     eraser.request("DELETE", f"{MESSAGES}{target.pk}/")
     with database.as_owner(), tenant_scope(tenant_a.id):
-        assert jobs.ERASE_MESSAGES.do_all() == 1
+        assert jobs.ERASE_MESSAGES.run_due() == 1
         from konstruct.orchestrator.identities.erasure_requests import request_erasure
 
         receipt = carry_out(request_erasure("maria", by=EVA)).receipt

@@ -168,7 +168,7 @@ def test_table_without_a_declaration_stops_the_erasure(tenant_a: Tenant, owner: 
         request = request_erasure("x", by=EVA)
         with pytest.raises(rows.UnknownTable, match="for diary: add it"):
             carry_out(request)
-        assert jobs.ERASE.do_all() == 0
+        assert jobs.ERASE.run_due() == 0
         request.refresh_from_db()
         assert request.done_at is None
         assert "diary" in request.last_error
@@ -253,25 +253,25 @@ def test_erasure_interrupted_at_every_step_continues(
 ) -> None:
     request = request_erasure(MARIA, by=EVA)
     for step in (
-        "erasing._take_from_workers",
-        "records.forget",
+        "erasing._delete_reply_jobs",
+        "logs.pseudonymize",
         "cache.remove_keys",
         "rows.remove_messages",
         "rows.remove_rest",
         "erasing.count_remaining",
-        "erasing.scan",
-        "storage.settle",
+        "erasing.find_residue",
+        "storage.purge_files",
         "erasing._write_receipt",
     ):
         with monkeypatch.context() as patch:
             patch.setattr(f"konstruct.privacy.erasure.{step}", die)
             with pytest.raises(KeyboardInterrupt):
                 carry_out(request)
-    assert jobs.ERASE.do_all() == 1
+    assert jobs.ERASE.run_due() == 1
     request.refresh_from_db()
     assert request.receipt["tables"]["memory_message"]["removed"] == 8
     assert traces_of_maria(everything(tenant_a), full) == []
-    assert jobs.ERASE.do_all() == 0
+    assert jobs.ERASE.run_due() == 0
 
 
 def test_rows_written_during_an_erasure_are_erased_in_another_round(
@@ -365,5 +365,5 @@ def test_instructions_of_an_application_are_erased_with_person_and_message(
                 message_id=said.pk,
                 by=EVA,
             )
-            assert jobs.ERASE_MESSAGES.do_all() == 1
+            assert jobs.ERASE_MESSAGES.run_due() == 1
     assert "heliotrope" not in everything(tenant_a)

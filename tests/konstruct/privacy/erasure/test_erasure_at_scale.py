@@ -179,7 +179,7 @@ def test_rows_visible_to_an_open_transaction_are_not_reported_as_erased(
     tenant_a: Tenant, agent: Agent, send_message: Callable[..., Message], owner: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(storage, "TRANSACTION_SECONDS", 0.2)
+    monkeypatch.setattr(storage, "TRANSACTION_TIMEOUT_SECONDS", 0.2)
     send_message("Hello.", "maria", "hers")
     # A dump of another database has the same effect.
     there = database.url_of("superuser", tenant_a.server)
@@ -216,14 +216,14 @@ def test_a_table_that_is_in_use_is_vacuumed_and_not_waited_for(
     monkeypatch.setattr(storage, "LOCK_TIMEOUT", "10ms")
     send_message("Hello.", "maria", "hers")
     request = request_erasure("maria", by=EVA)
-    settle = storage.settle
+    settle = storage.purge_files
 
     def settled(tables: Any, *, rewrite: bool = False) -> Any:
         with psycopg.connect(database.url_of("owner")) as other:
             other.execute(f"SELECT FROM {tenant_a.schema_name}.memory_message LIMIT 1")
             return settle(tables, rewrite=rewrite)
 
-    monkeypatch.setattr(storage, "settle", settled)
+    monkeypatch.setattr(storage, "purge_files", settled)
     receipt: Any = carry_out(request).receipt
     assert receipt["storage"]["vacuumed"] == ["memory_message"]
     assert "memory_posting" in receipt["storage"]["rewritten"]

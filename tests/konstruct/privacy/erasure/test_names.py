@@ -62,7 +62,7 @@ def test_names_follow_a_link(
         identity = channel_identities.identity_of("slack", "T1", "U1")
         channel_identities.link(identity, "maria", by="eva")
     with database.as_owner(), tenant_scope(tenant_a.id):
-        merge.carry_out(HistoryMerge.objects.get(), looked_for=timedelta(0))
+        merge.carry_out(HistoryMerge.objects.get(), min_age=timedelta(0))
     assert kept(tenant_a) == [
         ("bob", "Bob"), ("maria", "Maria"), ("maria", "Mariella"), ("maria", "mia"),
     ]  # fmt: skip

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from konstruct.privacy.erasure.records import (
+from konstruct.privacy.erasure.logs import (
     ERASED,
-    Names,
-    scrubbed,
-    scrubbed_change_message,
+    Pseudonyms,
+    change_message_without_names,
+    without_person,
 )
 
 MARIA = {"maria": "erased:1", "Maria Lopez": "erased:2", "U07:maria%": "erased:3"}
@@ -22,9 +22,9 @@ def without(
     is_theirs: bool = False,
     everywhere: bool = True,
 ) -> Any:
-    names = Names(users or MARIA, frozenset({"hers"}), everywhere=everywhere)
+    names = Pseudonyms(users or MARIA, frozenset({"hers"}), everywhere=everywhere)
     event = {"user_id": None, "subject_id": "", "request_id": "", "detail": detail}
-    return scrubbed(event, names, is_theirs=is_theirs, user_fields=set())["detail"]
+    return without_person(event, names, is_theirs=is_theirs, user_fields=set())["detail"]
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_names_of_fields_are_kept_in_changes_and_names_of_objects_replaced() -> 
         {"changed": {"fields": ["Content"]}},
         {"added": {"name": "fact", "object": "Maria is ill."}},
     ]
-    assert json.loads(scrubbed_change_message(json.dumps(changed))) == [
+    assert json.loads(change_message_without_names(json.dumps(changed))) == [
         {"changed": {"fields": ["Content"]}},
         {"added": {"name": "fact", "object": ERASED}},
     ]
-    assert scrubbed_change_message("") == ""
+    assert change_message_without_names("") == ""
     for message in ("Maria is ill.", '"Maria"', '["Maria"]', "{}"):
-        assert scrubbed_change_message(message) == ERASED
+        assert change_message_without_names(message) == ERASED

@@ -6,7 +6,7 @@ import pytest
 
 from konstruct.orchestrator.models import Agent, ModelCall
 from konstruct.orchestrator.pipeline import trials
-from konstruct.orchestrator.pipeline.dry_run import HELD_FOR_PERSON, MAX_MESSAGES
+from konstruct.orchestrator.pipeline.dry_run import HOLD_STEP, MAX_MESSAGES
 from tenants.audit.models import AccessEvent
 from tenants.context import tenant_scope
 from tenants.limits.quotas import Quota
@@ -60,7 +60,7 @@ def test_dry_run_continues_a_conversation_as_in_a_channel(program_a: Program) ->
     assert first["live"]["recall"] is None
     second = dry_run(program_a, "Hello?", conversation=first["conversation"]).json()
     assert (second["user_id"], second["live"]["reply"]) == ("maria", "")
-    assert second["live"]["steps"] == [HELD_FOR_PERSON]
+    assert second["live"]["steps"] == [HOLD_STEP]
 
 
 def test_dry_run_of_a_draft_answers_and_saves_nothing(program_a: Program, model: LLMServer) -> None:
@@ -72,7 +72,7 @@ def test_dry_run_of_a_draft_answers_and_saves_nothing(program_a: Program, model:
     ]
     assert answer["live"]["reply"] == "Noted."
     goes_on = dry_run(program_a, "Hello?", draft=draft, conversation=answer["conversation"]).json()
-    assert goes_on["draft"]["steps"] == [HELD_FOR_PERSON]
+    assert goes_on["draft"]["steps"] == [HOLD_STEP]
     assert goes_on["live"]["reply"] == "Noted."
     with tenant_scope(program_a.tenant.id):
         agent = Agent.objects.get(pk=program_a.agent.pk)

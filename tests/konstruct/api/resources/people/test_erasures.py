@@ -27,7 +27,7 @@ def test_a_user_is_forgotten_and_the_program_gets_the_receipt(program_a: Program
     assert "is requested already" in refusal(again, 409)
 
     with database.as_owner():
-        assert jobs.ERASE.do_all() == 1
+        assert jobs.ERASE.run_due() == 1
     done = program_a.get(address).json()
     assert (done["url"], done["state"], done["reason"]) == (address, "done", "by mail")
     assert done["receipt"]["tables"]["memory_message"]["removed"] == 1

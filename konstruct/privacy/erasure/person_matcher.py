@@ -1,6 +1,6 @@
-"""Texts of the team that name an erased person, such as saved questions, found by whole words.
+"""Finds rows of the team whose texts name an erased person, such as saved questions.
 
-A person is named by an id, or by a name that no other person of the tenant has.
+A text names a person by an id, or by a name that no other person of the tenant has, as whole words.
 """
 
 import json
@@ -21,15 +21,15 @@ from tenants.audit.pseudonyms import is_distinctive
 from tenants.context import connection
 from tenants.personal_data import PersonalData, personal_tables
 
-# Rows that are in memory together.
+# The number of rows in memory at a time.
 BATCH: Final = 200
-# Shorter names are words of many texts.
+# Shorter names are ignored, because they are words of many texts.
 MIN_NAME_CHARACTERS: Final = 3
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
 def unique_names(user_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of a person that no other person of the tenant has, as folded words."""
+    """Return the names that no other person has, as words without case and accents."""
     accounts, known = ChannelIdentity.objects.exclude(name=""), PersonName.objects.all()
     of_person = Q(user_id__in=user_ids) | Q(own_id__in=user_ids)
     own = known.filter(user_id__in=user_ids).values_list("name", flat=True)
@@ -38,30 +38,30 @@ def unique_names(user_ids: Sequence[str]) -> tuple[str, ...]:
     others = known.filter(folded__in=names).exclude(user_id__in=user_ids)
     names.difference_update(others.values_list("folded", flat=True))
     names.difference_update(map(fold, accounts.exclude(of_person).values_list("name", flat=True)))
-    spoken = {" ".join(words(name)) for name in names}
-    return tuple(sorted(name for name in spoken if len(name) >= MIN_NAME_CHARACTERS))
+    normalized = {" ".join(split_words(name)) for name in names}
+    return tuple(sorted(name for name in normalized if len(name) >= MIN_NAME_CHARACTERS))
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text without case and accents."""
     return _WORD.findall(text.casefold() if text.isascii() else fold(text))
 
 
-def holds_name(spoken: Sequence[str], names: Sequence[str]) -> bool:
-    """Return whether words hold one of these names, which are folded words."""
-    text = f" {' '.join(spoken)} " if names else ""
+def contains_name(words: Sequence[str], names: Sequence[str]) -> bool:
+    """Return whether the words contain one of the names. Both are without case and accents."""
+    text = f" {' '.join(words)} " if names else ""
     return any(f" {name} " in text for name in names)
 
 
 def pattern_of_ids(user_ids: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that finds an id as a word, also as JSON escapes it."""
-    written = {each for id in user_ids for each in (id, json.dumps(id)[1:-1])}
+    written = {form for id in user_ids for form in (id, json.dumps(id)[1:-1])}
     written |= {json.dumps(id, ensure_ascii=False)[1:-1] for id in user_ids}
-    return re.compile("|".join(rf"(?<![^\W_]){re.escape(each)}(?![^\W_])" for each in written))
+    return re.compile("|".join(rf"(?<![^\W_]){re.escape(form)}(?![^\W_])" for form in written))
 
 
-class Naming:
-    """Returns whether a text names a person."""
+class PersonMatcher:
+    """Checks whether a text names a person. An instance is called with a text."""
 
     def __init__(self, user_ids: Iterable[str], names: Sequence[str]) -> None:
         ids = [id for id in user_ids if is_distinctive(id)]
@@ -69,16 +69,16 @@ class Naming:
         self._names = names
 
     def __call__(self, text: str) -> bool:
-        """Return whether the text holds an id or a name, also as an address encodes it."""
+        """Return whether the text contains an id or a name, also in URL encoding."""
         return any(
-            (self._ids is not None and self._ids.search(reading))
-            or holds_name(words(reading), self._names)
-            for reading in {text, unquote_plus(text)}
+            (self._ids is not None and self._ids.search(variant))
+            or contains_name(split_words(variant), self._names)
+            for variant in {text, unquote_plus(text)}
         )
 
 
 def subjects_with_texts() -> list[str]:
-    """Return the subjects in the access log of the tables that declare such texts."""
+    """Return the subjects in the access log of tables with texts that may name people."""
     return [
         str(model._meta.verbose_name_raw)
         for model in apps.get_models()
@@ -86,12 +86,12 @@ def subjects_with_texts() -> list[str]:
     ]
 
 
-def naming_rows(is_named: Naming, agent_id: UUID | None) -> Iterator[str]:
+def rows_naming_person(matcher: PersonMatcher, agent_id: UUID | None) -> Iterator[str]:
     """Yield the ids of the rows whose texts name a person, in tables that declare such texts.
 
     Args:
-        is_named: the person.
-        agent_id: rows of this agent alone; None: of all agents, and of none.
+        matcher: the matcher of the person.
+        agent_id: only rows of this agent; None: all rows.
     """
     for table, of in personal_tables().items():
         if not of.named_in or (agent_id is not None and not of.agent):
@@ -100,13 +100,13 @@ def naming_rows(is_named: Naming, agent_id: UUID | None) -> Iterator[str]:
         texts = ", ".join(f"{column}::text" for column in of.named_in)
         statement = f"SELECT {of.key}::text, concat_ws(' ', {texts}) FROM {table} WHERE {where}"
         for key, text in stream(statement, {"agent": agent_id}, BATCH):
-            if is_named(text):
+            if matcher(text):
                 yield key
 
 
 def stream(statement: str, values: dict[str, Any], batch: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a statement, of which one batch is in memory at a time."""
-    # Only in a transaction does Postgres keep the rows that wait.
+    """Yield the rows of a statement. At most `batch` rows are in memory at a time."""
+    # Postgres keeps a cursor only in a transaction.
     with transaction.atomic(), connection.chunked_cursor() as cursor:
         cursor.execute(statement, values)
         while rows := cursor.fetchmany(batch):

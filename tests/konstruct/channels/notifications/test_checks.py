@@ -10,8 +10,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from konstruct.channels.notifications import looking
-from konstruct.channels.notifications.looking import LOOKS, SENDING, look
+from konstruct.channels.notifications import checks
+from konstruct.channels.notifications.checks import CHECKS, NOTIFICATIONS, check_row
 from konstruct.llm.exceptions import LLMRefused
 from konstruct.orchestrator.handoff.escalations import OpenedBy, open_escalation
 from konstruct.orchestrator.identities.erasure_requests import request_erasure
@@ -118,7 +118,7 @@ def test_an_erasure_that_is_not_done_is_mailed(team: Program, mail: MailServer) 
     request = request_erasure("maria", by=OPERATOR)
     work()
     assert mail.mails == []
-    assert LOOKS.jobs([request.pk]).get().due_at > timezone.now() + timedelta(minutes=14)
+    assert CHECKS.jobs([request.pk]).get().due_at > timezone.now() + timedelta(minutes=14)
     old = timezone.now() - timedelta(hours=1)
     other = ErasureRequest.objects.create(user_id="ole", requested_by="eva", created_at=old)
     notify(other.pk)
@@ -148,8 +148,8 @@ def test_notifications_contain_no_data_of_an_erased_person(
 ) -> None:
     recipient(digest_minutes=60, last_sent_at=timezone.now(), includes_question=True)
     ask(team)
-    for key in LOOKS.jobs().values_list("key", flat=True):
-        look(key)
+    for key in CHECKS.jobs().values_list("key", flat=True):
+        check_row(key)
     assert Notification.objects.pending().get().user_id == "maria"
     request = request_erasure("maria", by=OPERATOR)
     with as_owner(), tenant_scope(team.tenant.id):
@@ -171,28 +171,28 @@ def test_deactivated_member_gets_no_mail(team: Program, mail: MailServer) -> Non
     eva.save()
     work()
     assert mail.mails == []
-    assert not SENDING.jobs().exists()
+    assert not NOTIFICATIONS.jobs().exists()
     assert not Notification.objects.exists()
 
 
 def test_an_escalation_that_is_rolled_back_has_no_job(team: Program) -> None:
     recipient()
     ask(team, "Hello")
-    LOOKS.jobs().delete()
+    CHECKS.jobs().delete()
     with transaction.atomic():
         thread = Thread(team.agent.id, "maria", "t1")
         open_escalation(thread, opened_by=OpenedBy.PERSON, reason="")
-        assert LOOKS.jobs().exists()
+        assert CHECKS.jobs().exists()
         transaction.set_rollback(True)
-    assert not LOOKS.jobs().exists()
+    assert not CHECKS.jobs().exists()
 
 
 def test_check_of_a_removed_row_ends(team: Program) -> None:
     recipient()
     key = uuid4()
     notify(key)
-    look(key)
-    assert not LOOKS.jobs([key]).exists()
+    check_row(key)
+    assert not CHECKS.jobs([key]).exists()
     assert not Notification.objects.exists()
 
 
@@ -200,18 +200,18 @@ def test_an_event_during_a_look_is_looked_at(team: Program, monkeypatch: Any) ->
     recipient()
     key = uuid4()
     notify(key)
-    original = looking._queue
+    original = checks._queue
 
     def queue_and_notify(*arguments: Any) -> Any:
-        monkeypatch.setattr(looking, "_queue", original)
+        monkeypatch.setattr(checks, "_queue", original)
         notify(key)
         return original(*arguments)
 
-    monkeypatch.setattr(looking, "_queue", queue_and_notify)
-    look(key)
-    assert LOOKS.jobs([key]).due().exists()
-    look(key)
-    assert not LOOKS.jobs([key]).exists()
+    monkeypatch.setattr(checks, "_queue", queue_and_notify)
+    check_row(key)
+    assert CHECKS.jobs([key]).due().exists()
+    check_row(key)
+    assert not CHECKS.jobs([key]).exists()
 
 
 def test_number_of_queries_is_constant_with_any_number_of_rows_and_recipients(
@@ -221,18 +221,18 @@ def test_number_of_queries_is_constant_with_any_number_of_rows_and_recipients(
 
     def cost() -> int:
         ask(team, thread_id=str(uuid4()))
-        (key,) = LOOKS.jobs().due().values_list("key", flat=True)
+        (key,) = CHECKS.jobs().due().values_list("key", flat=True)
         with statements() as sent:
-            look(key)
-        LOOKS.jobs().delete()
+            check_row(key)
+        CHECKS.jobs().delete()
         return len(sent)
 
-    LOOKS.jobs().delete()
+    CHECKS.jobs().delete()
     before = cost()
     for number in range(20):
         recipient(email=f"r{number}@example.com")
         ask(team, thread_id=f"t{number}")
-    LOOKS.jobs().delete()
+    CHECKS.jobs().delete()
     assert cost() == before
 
 

@@ -1,7 +1,7 @@
-"""Redacts erased messages in rows of other people: recalls, prompts, tool calls.
+"""Redacts copies of erased messages in rows of other people: recalls, prompts, tool calls.
 
-A hit is found by the message's id. In texts the lines of an erased message are replaced, with the
-speaker's name before them; other lines stay. A fact that is deleted with its supporting messages is
+Recalled messages are found by their ids. In texts, the lines of an erased message are replaced,
+together with the name of the speaker before them. Facts that are deleted with the messages are
 redacted in the same way, also in the access log.
 """
 
@@ -27,14 +27,15 @@ from tenants.audit.models import AccessEvent
 from tenants.context import fetch_column
 
 ERASED: Final = ERASED_TEXT
-# A line is recognised by its beginning. A short line must be complete, or follow a name.
-PROBE: Final = 40
-SHORT: Final = 16
+# The number of characters by which a line is recognized.
+PROBE_CHARACTERS: Final = 40
+# A shorter line must be complete, or follow the name of its speaker.
+MIN_LINE_CHARACTERS: Final = 16
 MAX_QUOTES: Final = 100
 
 
-class Copies(NamedTuple):
-    """Columns in which a row of one person may have the text of another person's message."""
+class CopyColumns(NamedTuple):
+    """The columns of a table that may contain text of messages of other people."""
 
     model: type[Model]
     columns: tuple[str, ...]
@@ -46,13 +47,13 @@ class Copies(NamedTuple):
 
 _REPLY = "JOIN memory_message AS reply ON reply.id = copy."
 COPIES: Final = (
-    Copies(
+    CopyColumns(
         RecallEvent,
         ("query", "hits", "cut", "injected", "facts", "prompt"),
         thread="reply.thread_id",
         join=f"LEFT {_REPLY}reply_id",
     ),
-    Copies(
+    CopyColumns(
         PendingEmbedding,
         ("recall_trace",),
         thread="reply.thread_id",
@@ -60,9 +61,9 @@ COPIES: Final = (
         agent="reply.agent_id",
         join=f"{_REPLY}message_id",
     ),
-    Copies(ToolCall, ("content", "arguments", "question", "result")),
-    Copies(Escalation, ("reason", "note")),
-    Copies(ConversationItem, ("item",)),
+    CopyColumns(ToolCall, ("content", "arguments", "question", "result")),
+    CopyColumns(Escalation, ("reason", "note")),
+    CopyColumns(ConversationItem, ("item",)),
 )
 _OF_SAME_USER: Final = """
     OR ({agent}, {user}) IN (
@@ -75,24 +76,24 @@ _FACTS: Final = f"""
 """
 
 
-def facts_of(messages: Sequence[Message]) -> list[MemoryEntry]:
+def facts_deleted_with(messages: Sequence[Message]) -> list[MemoryEntry]:
     """Return the facts, with their versions, that are deleted with these messages."""
     ids = [message.pk for message in messages]
     return list(MemoryEntry.objects.raw(_FACTS, {"ids": ids}))
 
 
-def forget_in_traces(
+def redact_copies(
     messages: Sequence[Message],
     *,
     facts: Sequence[MemoryEntry] = (),
     without_users: Collection[str] = (),
 ) -> dict[str, int]:
-    """Redact messages, which may be deleted already, in the rows of others.
+    """Redact copies of messages in rows of other people. The messages may be deleted already.
 
     Args:
         messages: the messages.
-        facts: the facts that are deleted with them: see `facts_of`.
-        without_users: users whose rows are all removed.
+        facts: the facts that are deleted with them: see `facts_deleted_with`.
+        without_users: users whose rows are skipped, because they are all removed.
 
     Returns:
         The numbers of changed rows by table.
@@ -109,13 +110,13 @@ def forget_in_traces(
         "users": [*without_users],
         "probes": sorted(
             ids
-            | {line[:PROBE] for line in firsts}
-            | {json.dumps(line[:PROBE], ensure_ascii=False)[1:-1] for line in firsts}
+            | {line[:PROBE_CHARACTERS] for line in firsts}
+            | {json.dumps(line[:PROBE_CHARACTERS], ensure_ascii=False)[1:-1] for line in firsts}
         ),
     }
     names = {" ".join((message.name or message.user_id).split()) for message in messages}
     redact = _redaction(texts, names)
-    changed = _forget_in_log(facts)
+    changed = _redact_access_log(facts)
     for copies in COPIES:
         with_same_user = copies.model is RecallEvent or bool(facts)
         found = _found(copies, values, with_same_user=with_same_user)
@@ -129,23 +130,23 @@ def forget_in_traces(
     return changed
 
 
-def forget_in_new_replies(
+def redact_new_copies(
     messages: Sequence[Message],
     began_at: datetime,
     *,
     facts: Sequence[MemoryEntry] = (),
     without_users: Collection[str] = (),
 ) -> dict[str, int]:
-    """Redact deleted messages in rows that workers wrote during the deletion.
+    """Redact copies of deleted messages in rows that workers wrote during the deletion.
 
-    Call it after the transaction that deleted them. A reply whose prompt may have their words is
-    written by then, and is redacted; or it loses its lease here, and is begun again without them.
+    Call it after the transaction that deleted the messages. It ends the leases of all replies, so
+    that workers begin them again without the messages. Replies that are stored are redacted.
 
     Args:
         messages: the deleted messages.
         began_at: the start of that transaction, by the clock of Postgres.
         facts: the facts that were deleted with them.
-        without_users: users whose rows are all removed.
+        without_users: users whose rows are skipped, because they are all removed.
 
     Returns:
         The numbers of changed rows by table.
@@ -155,23 +156,23 @@ def forget_in_new_replies(
     calls = ToolCall.objects.filter(created_at__gte=began_at)
     if not (replies.exists() or calls.exists()):
         return {}
-    return forget_in_traces(messages, facts=facts, without_users=without_users)
+    return redact_copies(messages, facts=facts, without_users=without_users)
 
 
-def quotes_of(message: Message) -> list[str]:
-    """Return ids of the user's other messages with the same beginning, such as quoting replies.
+def quoting_messages(message: Message) -> list[str]:
+    """Return ids of the user's other messages that contain the beginning of the message.
 
-    They stay, for a person to decide. For a message with few words there are none.
+    They are not erased: a person decides about them. A short message has none.
     """
-    line = next(iter(_lines(message.content)), "")[:PROBE].rstrip()
-    if len(line) < SHORT:
+    line = next(iter(_lines(message.content)), "")[:PROBE_CHARACTERS].rstrip()
+    if len(line) < MIN_LINE_CHARACTERS:
         return []
     others = Message.objects.filter(user_id=message.user_id, content__contains=line)
     found = others.exclude(pk=message.pk).exclude(in_reply_to=message.pk).order_by("number")
     return [str(pk) for pk in found.values_list("pk", flat=True)[:MAX_QUOTES]]
 
 
-def _forget_in_log(facts: Sequence[MemoryEntry]) -> dict[str, int]:
+def _redact_access_log(facts: Sequence[MemoryEntry]) -> dict[str, int]:
     """Redact facts in the entries of the access log that are about them."""
     texts = [text for fact in facts for text in (fact.content, fact.value)]
     redact = _redaction(texts, ())
@@ -185,7 +186,7 @@ def _forget_in_log(facts: Sequence[MemoryEntry]) -> dict[str, int]:
     return {AccessEvent._meta.db_table: changed} if changed else {}
 
 
-def _found(copies: Copies, values: Mapping[str, Any], *, with_same_user: bool) -> list[Any]:
+def _found(copies: CopyColumns, values: Mapping[str, Any], *, with_same_user: bool) -> list[Any]:
     key, table = copies.model._meta.pk.column, copies.model._meta.db_table
     of_same = _OF_SAME_USER.format(agent=copies.agent, user=copies.user)
     same_user = of_same if with_same_user else ""
@@ -206,7 +207,7 @@ def _redacted(
     if isinstance(row.get("recall_trace"), Mapping):
         return {"recall_trace": _redacted(row["recall_trace"], ids, redact)}
     now = {name: _in_texts(value, redact) for name, value in row.items()}
-    if "item" in row:  # JSON, stored as text
+    if "item" in row:  # JSON in a text column
         now["item"] = json.dumps(_in_texts(json.loads(row["item"]), redact), ensure_ascii=False)
         return now if json.loads(now["item"]) != json.loads(row["item"]) else dict(row)
     if "hits" not in row:
@@ -241,14 +242,16 @@ def _lines(text: str) -> list[str]:
 def _redaction(texts: Sequence[str], names: Collection[str]) -> Callable[[str], str]:
     """Return a function that replaces lines of these texts, with names before them, in a text."""
     lines = {line for text in texts for line in _lines(text)}
-    long = {line[: 2 * PROBE] for line in lines if len(line) >= SHORT}
+    long = {line[: 2 * PROBE_CHARACTERS] for line in lines if len(line) >= MIN_LINE_CHARACTERS}
 
     def redact_line(line: str) -> str:
         start = min((at for probe in long if (at := line.find(probe)) >= 0), default=-1)
         if start < 0:
             # A short line, or the beginning of one that was cut.
             end = line.rpartition(": ")[2].strip().rstrip("…")
-            is_cut = len(end) >= SHORT and any(probe.startswith(end) for probe in long)
+            is_cut = len(end) >= MIN_LINE_CHARACTERS and any(
+                probe.startswith(end) for probe in long
+            )
             if not end or not (is_cut or end in lines or line.strip() in lines):
                 return line
             start = line.rfind(line.strip() if line.strip() in lines else end)
@@ -263,5 +266,5 @@ def _in_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {name: _in_texts(each, change) for name, each in value.items()}
-    return [_in_texts(each, change) for each in value] if isinstance(value, list) else value
+        return {name: _in_texts(item, change) for name, item in value.items()}
+    return [_in_texts(item, change) for item in value] if isinstance(value, list) else value

@@ -1,8 +1,7 @@
-"""Answering the user of an escalation from Slack: a button opens a form, the form is an answer.
+"""Answers to users of escalations from Slack: a button opens a form, and the form has the answer.
 
-Slack signs both requests. Who may answer is a member of the team, by `SlackMember`, with the
-permission of the admin's own page; the answer and the look at the question are recorded as that
-member's.
+Slack signs both requests. A Slack user who is a member of the team (`SlackMember`) may answer with
+the permission that the page of the admin needs. The access log names this member.
 """
 
 import logging
@@ -20,7 +19,7 @@ from konstruct.channels.models import SlackMember
 from konstruct.channels.slack.adapter import token_of_workspace
 from konstruct.channels.slack.events import native_id
 from konstruct.channels.slack.inbound import serving_tenant
-from konstruct.channels.slack.web_api import ask
+from konstruct.channels.slack.web_api import call_slack
 from konstruct.orchestrator.handoff.escalations import answer_as_person
 from konstruct.orchestrator.messages import Thread
 from konstruct.orchestrator.models import Agent, Escalation
@@ -32,10 +31,10 @@ from tenants.exceptions import KonstructError
 
 logger = logging.getLogger(__name__)
 
-# The id of the button, and of the form and its field.
+# The id of the button, the form and its field.
 ANSWER: Final = "answer_escalation"
-MAY_ANSWER: Final = "orchestrator.change_escalation"
-MAY_READ: Final = "memory.view_message"
+ANSWER_PERMISSION: Final = "orchestrator.change_escalation"
+READ_PERMISSION: Final = "memory.view_message"
 # Slack's limits of a field, and of a text in a block.
 MAX_ANSWER_CHARACTERS: Final = 3000
 # Slack accepts a form for three seconds after the button.
@@ -47,18 +46,17 @@ UNKNOWN: Final = _(
 SENT: Final = _("The answer is on its way to the user.")
 
 
-def receive(payload: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Handle a request of Slack's about the answer to an escalation.
+def receive_answer(payload: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Handle a request of Slack about the answer to an escalation.
 
     Returns:
-        The document that Slack is answered with, which may be empty. None if the request is about
-        something else.
+        The JSON of the response, which may be empty; None if the request is not about an answer.
     """
     with translation.override(settings.NOTIFICATION_LANGUAGE):
-        return _received(payload)
+        return _receive(payload)
 
 
-def _received(payload: Mapping[str, Any]) -> dict[str, Any] | None:
+def _receive(payload: Mapping[str, Any]) -> dict[str, Any] | None:
     if payload.get("type") == "block_actions":
         actions = payload.get("actions")
         action = actions[0] if isinstance(actions, list) and actions else None
@@ -72,7 +70,7 @@ def _received(payload: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _open_form(payload: Mapping[str, Any], value: object) -> None:
-    """Show the form to a member who may answer, and to others why they may not."""
+    """Open the form. A person who may not answer gets the reason instead."""
     workspace, user = _sender(payload)
     tenant, trigger = serving_tenant(workspace), payload.get("trigger_id")
     if tenant is None or not user or not isinstance(trigger, str):
@@ -86,7 +84,7 @@ def _open_form(payload: Mapping[str, Any], value: object) -> None:
         else:
             form = _form(found, member)
         try:
-            ask(
+            call_slack(
                 "views_open",
                 token=token_of_workspace(workspace),
                 timeout_seconds=TIMEOUT_SECONDS,
@@ -123,18 +121,18 @@ def _answer(payload: Mapping[str, Any], view: Mapping[str, Any]) -> dict[str, An
 
 
 def member_of(workspace: str, slack_id: str) -> Any:
-    """Return the member of the team that a Slack user is, if they may answer; else None."""
+    """Return the member of the team with this Slack account; None if nobody may answer with it."""
     rows = SlackMember.objects.filter(
         installation__workspace=workspace, installation__state="connected", slack_id=slack_id
     )
     found = rows.select_related("member").first()
-    if found is None or not found.member.is_active or not found.member.has_perm(MAY_ANSWER):
+    if found is None or not found.member.is_active or not found.member.has_perm(ANSWER_PERMISSION):
         return None
     return found.member
 
 
 def _sender(payload: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the workspace and the user of a request; no user if they are of another workspace."""
+    """Return the workspace and the user of a request; "" for a user of another workspace."""
     workspace, user = native_id(payload.get("team"), "id"), native_id(payload.get("user"), "id")
     home = native_id(payload.get("user"), "team_id")
     return workspace, user if home in ("", workspace) else ""
@@ -165,8 +163,8 @@ def _note(action: Action, member: Any, found: Escalation, **detail: Any) -> None
 def _form(found: Escalation, member: Any) -> dict[str, Any]:
     """Return the form, with the user's last message if the member may read conversations."""
     blocks: list[dict[str, Any]] = []
-    if member.has_perm(MAY_READ):
-        said = Message.objects.filter(**Thread.of(found).named, role=Role.USER)
+    if member.has_perm(READ_PERMISSION):
+        said = Message.objects.filter(**Thread.of(found).as_filter, role=Role.USER)
         content = said.order_by("-number").values_list("content", flat=True).first()
         if content:
             blocks.append(_plain(content))
@@ -212,7 +210,7 @@ def _view(blocks: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(text: str) -> dict[str, Any]:
-    """A block of plain text, in which Slack reads no mention and no markup."""
+    """Return a block of plain text, in which Slack ignores mentions and markup."""
     shown = text if len(text) <= MAX_ANSWER_CHARACTERS else f"{text[: MAX_ANSWER_CHARACTERS - 1]}…"
     return {"type": "section", "text": {"type": "plain_text", "text": shown, "emoji": False}}
 

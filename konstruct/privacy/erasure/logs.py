@@ -1,6 +1,6 @@
 """Removes a person from the access log and Django's admin log. The entries stay.
 
-Ids become pseudonyms; texts about the person are replaced by a marker.
+Ids are replaced by pseudonyms, and texts about the person by a marker.
 """
 
 import json
@@ -12,10 +12,10 @@ from urllib.parse import quote, quote_plus
 from django.contrib.admin.models import LogEntry
 
 from konstruct.api.models import IdempotencyRecord
-from konstruct.privacy.erasure.naming import stream, subjects_with_texts
 from konstruct.privacy.erasure.person import IDS, OF_PERSON, Person
+from konstruct.privacy.erasure.person_matcher import stream, subjects_with_texts
 from konstruct.privacy.erasure.progress import ErasureProgress
-from konstruct.privacy.erasure.traces import ERASED
+from konstruct.privacy.erasure.redaction import ERASED
 from tenants import transaction
 from tenants.audit.access_log import USER_SUBJECTS
 from tenants.audit.models import AccessEvent, Action, ErasedId
@@ -76,21 +76,21 @@ _CREATED: Final = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """The ids and threads of a person in the logs, with their replacements."""
+class Pseudonyms:
+    """The ids of a person with their pseudonyms, and the threads of the person."""
 
     users: Mapping[str, str]
-    """Each id of theirs, and its pseudonym."""
+    """The pseudonym of each id."""
     threads: frozenset[str] = field(default_factory=frozenset)
-    """Threads that are theirs alone."""
+    """Threads with messages of the person only."""
     everywhere: bool = True
-    """Ids are replaced in texts too, and not only in fields that hold a user's id."""
+    """Whether ids are replaced in texts too, and not only in fields for ids of users."""
 
 
-def forget(person: Person, progress: ErasureProgress) -> None:
-    """Remove the person from the logs: entries stay, ids become pseudonyms, texts a marker.
+def pseudonymize(person: Person, progress: ErasureProgress) -> None:
+    """Replace the person's ids in the logs by pseudonyms, and texts about them by a marker.
 
-    The record of an Idempotency-Key is deleted together with the row that it created.
+    Records of Idempotency-Keys that created rows of the person are deleted.
     """
     users = {user_id: pseudonym(user_id) for user_id in person.user_ids}
     is_known = _is_known(person, progress)
@@ -99,7 +99,7 @@ def forget(person: Person, progress: ErasureProgress) -> None:
         ErasedId.objects.bulk_create(
             [ErasedId(digest=digest) for digest in users.values()], ignore_conflicts=True
         )
-    names = Names(users, frozenset(person.threads), everywhere=is_known)
+    names = Pseudonyms(users, frozenset(person.threads), everywhere=is_known)
     about = _events(person, [*users.values()])
     for ids in _batches(sorted(about)):
         _forget_events(ids, about, names, progress)
@@ -112,9 +112,9 @@ def forget(person: Person, progress: ErasureProgress) -> None:
 
 
 def _is_known(person: Person, progress: ErasureProgress) -> bool:
-    """Return whether any row besides the request is about the person.
+    """Return whether any row besides the request has the person's id.
 
-    Otherwise the id may be any word, such as `agent`, and stays in texts.
+    Otherwise the id may be any word, such as `agent`, and is not replaced in texts.
     """
     if person.agents or progress.found["tables"].keys() - {AccessEvent._meta.db_table}:
         return True
@@ -122,7 +122,10 @@ def _is_known(person: Person, progress: ErasureProgress) -> bool:
 
 
 def _events(person: Person, names: Sequence[str]) -> dict[int, bool]:
-    """Return entries that may mention the person, and whether they are about them."""
+    """Return the ids of entries that may contain the person's id or name.
+
+    The values are True for entries about the person, such as an access to their messages.
+    """
     # As JSON represents it, and as browsers and other clients encode it.
     written = {
         reading
@@ -137,21 +140,21 @@ def _events(person: Person, names: Sequence[str]) -> dict[int, bool]:
     ):
         about[id] = about.get(id, False) or is_theirs
     # Rows that named the person and were deleted before.
-    is_named, subjects = person.is_named, {"subjects": subjects_with_texts()}
+    is_named, subjects = person.matcher, {"subjects": subjects_with_texts()}
     about |= {id: True for id, text in stream(_WITH_TEXTS, subjects, BATCH) if is_named(text)}
     return about
 
 
 def _forget_events(
-    ids: Sequence[int], about: dict[int, bool], names: Names, progress: ErasureProgress
+    ids: Sequence[int], about: dict[int, bool], names: Pseudonyms, progress: ErasureProgress
 ) -> None:
-    """Rewrite a batch of the access log in which something is to be replaced."""
+    """Pseudonymize a batch of the access log."""
     with transaction.atomic():
         changed = []
         for event in AccessEvent.objects.select_for_update().filter(pk__in=ids):
             was = {name: getattr(event, name) for name in _COLUMNS}
             user_fields = {"subject_id"} if event.subject in USER_SUBJECTS else set()
-            now = scrubbed(was, names, is_theirs=about[event.pk], user_fields=user_fields)
+            now = without_person(was, names, is_theirs=about[event.pk], user_fields=user_fields)
             is_of_theirs = about[event.pk] and event.action != Action.ERASE
             if is_of_theirs and now["subject_id"] and now["subject_id"] not in names.users.values():
                 now["subject_id"] = ERASED
@@ -169,7 +172,7 @@ def _forget_log_entries(ids: Sequence[int], progress: ErasureProgress) -> None:
         entries = list(LogEntry.objects.select_for_update().filter(pk__in=ids))
         for entry in entries:
             entry.object_id, entry.object_repr = None, ERASED
-            entry.change_message = scrubbed_change_message(entry.change_message)
+            entry.change_message = change_message_without_names(entry.change_message)
         LogEntry.objects.bulk_update(entries, ["object_id", "object_repr", "change_message"])
         progress.add_rows(LogEntry._meta.db_table, None, len(entries), "changed")
         progress.save()
@@ -180,36 +183,36 @@ def _batches(ids: Sequence[int]) -> Iterator[tuple[int, ...]]:
         yield tuple(ids[start : start + BATCH])
 
 
-def scrubbed(
-    event: Mapping[str, Any], names: Names, *, is_theirs: bool, user_fields: set[str]
+def without_person(
+    event: Mapping[str, Any], names: Pseudonyms, *, is_theirs: bool, user_fields: set[str]
 ) -> dict[str, Any]:
-    """Return an event of the access log without the person.
+    """Return the columns of an event of the access log without the person.
 
     Args:
         event: `user_id`, `subject_id`, `request_id` and `detail`.
-        is_theirs: the event is about the person: texts in its details are replaced by a marker.
-        user_fields: more names of fields that hold a user's id.
+        names: the ids and their pseudonyms.
+        is_theirs: whether the event is about the person. Then texts in its details are replaced by
+            a marker.
+        user_fields: names of further fields for ids of users.
     """
     text = dumps(event)
     hits = [
-        (each.start, each.stop, names.users[each.id])
-        for each in candidates(text, user_fields=user_fields)
-        if each.id in names.users and (names.everywhere or each.in_user_field)
+        (match.start, match.stop, names.users[match.id])
+        for match in candidates(text, user_fields=user_fields)
+        if match.id in names.users and (names.everywhere or match.in_user_field)
     ]
     changed: dict[str, Any] = json.loads(replaced(text, hits))
     changed["detail"] = _without_texts("", changed["detail"], names, is_theirs=is_theirs)
     return changed
 
 
-def _without_texts(name: str, value: Any, names: Names, *, is_theirs: bool) -> Any:
+def _without_texts(name: str, value: Any, names: Pseudonyms, *, is_theirs: bool) -> Any:
     if isinstance(value, Mapping):
         if is_theirs and name not in _NESTED:
             return ERASED  # names of fields, such as those of metadata, are erased too
-        return {
-            each: _without_texts(each, value[each], names, is_theirs=is_theirs) for each in value
-        }
+        return {key: _without_texts(key, value[key], names, is_theirs=is_theirs) for key in value}
     if isinstance(value, list):
-        return [_without_texts(name, each, names, is_theirs=is_theirs) for each in value]
+        return [_without_texts(name, item, names, is_theirs=is_theirs) for item in value]
     if not isinstance(value, str) or not value or value in names.users.values():
         return value
     is_text = is_theirs and name not in _KEPT
@@ -217,10 +220,10 @@ def _without_texts(name: str, value: Any, names: Names, *, is_theirs: bool) -> A
     return ERASED if is_text or is_thread else value
 
 
-def scrubbed_change_message(message: str) -> str:
+def change_message_without_names(message: str) -> str:
     """Return the message of Django's admin log without the names of the person's rows.
 
-    Names of fields stay.
+    Pseudonyms of fields stay.
     """
     try:
         changes = json.loads(message)
@@ -234,9 +237,9 @@ def scrubbed_change_message(message: str) -> str:
             return ERASED
         kept.append(
             {
-                kind: {**told, "object": ERASED} if "object" in told else told
-                for kind, told in change.items()
-                if isinstance(told, dict)
+                kind: {**detail, "object": ERASED} if "object" in detail else detail
+                for kind, detail in change.items()
+                if isinstance(detail, dict)
             }
         )
     return json.dumps(kept)

@@ -1,4 +1,4 @@
-"""Requests for facts: the messages of a run, its limits, the prompt and the answer."""
+"""Requests for facts to a language model: the batch of messages, its limits, and the answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,8 +16,8 @@ from konstruct.orchestrator.extraction import prompt, rules
 from konstruct.orchestrator.extraction.candidates import (
     AnswerInvalid,
     Candidate,
-    Known,
-    Refused,
+    KnownFact,
+    RefusedCandidate,
     Source,
     dump,
     parse,
@@ -31,18 +31,18 @@ from tenants.limits.fair_shares import FairShares
 from tenants.limits.quotas import QuotaExceeded
 
 PURPOSE: Final = "extraction"
-# The maximum number of known facts in the prompt: those that changed last.
+# The maximum number of known facts in the prompt. The facts that changed last are taken.
 MAX_KNOWN_FACTS: Final = 100
-# A batch ends before the message that would exceed this.
+# A batch ends before the message with which its texts would be longer than this.
 MAX_BATCH_CHARACTERS: Final = 60_000
-# HTTP statuses of a server that does not know a response_format.
+# HTTP statuses with which servers refuse an unknown response_format.
 UNKNOWN_FORMAT_STATUSES: Final = frozenset({400, 415, 422, 501})
 
-# Parallel requests of waiting programs, each in a thread of the web process. A quarter is reserved
-# for tenants without a request.
-shares = FairShares(settings.MEM0_CONCURRENCY, settings.MEM0_CONCURRENCY // 4)
-# The format that a model at an endpoint supports, from earlier requests.
-known_formats: dict[tuple[str, str], str] = {}
+# The slots of parallel requests for which clients wait, each in a thread of the web process. A
+# quarter is reserved for tenants without a request.
+request_slots = FairShares(settings.MEM0_CONCURRENCY, settings.MEM0_CONCURRENCY // 4)
+# The response_format that worked last, by endpoint and model.
+supported_formats: dict[tuple[str, str], str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Batch:
     agent: Agent
     thread: Thread
     messages: Sequence[Message]
-    known: Sequence[Known]
+    known: Sequence[KnownFact]
 
     @property
     def sources(self) -> list[Source]:
@@ -76,26 +76,26 @@ class Batch:
         return prompt.prompt(self.sources, self.known)
 
 
-def up_to_limit(messages: list[Message]) -> list[Message]:
-    characters, count = 0, 0
-    for message in messages:
+def truncate_batch(messages: list[Message]) -> list[Message]:
+    """Return the first messages with at most MAX_BATCH_CHARACTERS together, but at least one."""
+    characters = 0
+    for index, message in enumerate(messages):
         characters += len(message.content)
-        if count and characters > MAX_BATCH_CHARACTERS:
-            break
-        count += 1
-    return messages[:count]
+        if index and characters > MAX_BATCH_CHARACTERS:
+            return messages[:index]
+    return messages
 
 
-def check_limit(batch: Batch) -> None:
-    """Refuse a batch that would exceed a limit of tokens or money of the agent or the tenant.
+def require_token_budget(batch: Batch) -> None:
+    """Check that the agent and the tenant have enough tokens and money for a request.
 
     Raises:
-        ExtractionLimitReached: a limit would be exceeded.
+        ExtractionLimitReached: the request would exceed a limit.
     """
     if not settings.LLM_POOL_URL:
         return
     try:
-        usage.require_room(usage.OF_MODEL_CALLS)
+        usage.require_room(usage.MODEL_CALL_QUOTAS)
     except QuotaExceeded as error:
         raise ExtractionLimitReached(str(error)) from error
     limit = batch.agent.extraction_max_tokens_per_day
@@ -110,12 +110,13 @@ def check_limit(batch: Batch) -> None:
         )
 
 
-def new_run(batch: Batch, **values: Any) -> ExtractionRun:
+def build_run(batch: Batch, **values: Any) -> ExtractionRun:
+    """Return an unsaved run for a batch."""
     has_model = bool(settings.LLM_POOL_URL)
     url, _ = split_credentials(settings.LLM_POOL_URL)
     return ExtractionRun(
         tenant_id=required_tenant_id(),
-        **batch.thread.named,
+        **batch.thread.as_filter,
         message_ids=[message.id for message in batch.messages],
         model=_model(batch.agent) if has_model else "",
         endpoint=url if has_model else "",
@@ -128,21 +129,25 @@ def _model(agent: Agent) -> str:
     return agent.extraction_model or agent.model or settings.LLM_MODEL or agent.model_tier
 
 
-def ask(batch: Batch, run: ExtractionRun, timeout: float | None = None) -> str:
-    """Return the answer of the language model, or of the rules without a language model.
+def request_facts(batch: Batch, run: ExtractionRun, timeout: float | None = None) -> str:
+    """Return the answer of the language model, or of the rules if none is configured.
 
-    It may take `timeout` seconds for each format that is tried. The answer, its format and its
-    tokens are set in the run, which is not saved.
+    The answer, its format and its tokens are set on the run, which is not saved.
+
+    Args:
+        batch: the messages.
+        run: the run.
+        timeout: seconds for each response_format that is tried; None: LLM_TIMEOUT.
 
     Raises:
         LLMError: there is no answer.
-        ExtractionFailed: it was cut or withheld.
+        ExtractionFailed: the answer was cut at a limit, or withheld by a content filter.
     """
     if not settings.LLM_POOL_URL:
         run.output = dump(rules.candidates(batch.sources))
         return run.output
-    known = known_format(run.endpoint, run.model)
-    for response_format in prompt.FORMATS[prompt.FORMATS.index(known) :]:
+    first = prompt.FORMATS.index(supported_format(run.endpoint, run.model))
+    for response_format in prompt.FORMATS[first:]:
         run.response_format = response_format
         try:
             completion = _request(batch, run, timeout)
@@ -151,7 +156,7 @@ def ask(batch: Batch, run: ExtractionRun, timeout: float | None = None) -> str:
             is_last = response_format == prompt.FORMATS[-1]
             if is_last or error.status not in UNKNOWN_FORMAT_STATUSES:
                 raise
-    known_formats[run.endpoint, run.model] = run.response_format
+    supported_formats[run.endpoint, run.model] = run.response_format
     run.output = completion.text
     if completion.finish_reason == "length":
         raise ExtractionFailed(
@@ -163,15 +168,15 @@ def ask(batch: Batch, run: ExtractionRun, timeout: float | None = None) -> str:
     return run.output
 
 
-def known_format(endpoint: str, model: str) -> str:
-    """Return the format that worked last; the first one for a new model."""
-    if (endpoint, model) not in known_formats:
-        last = ExtractionRun.objects.filter(endpoint=endpoint, model=model).exclude(
+def supported_format(endpoint: str, model: str) -> str:
+    """Return the response_format that worked last; for a new model, the first of FORMATS."""
+    if (endpoint, model) not in supported_formats:
+        runs = ExtractionRun.objects.filter(endpoint=endpoint, model=model).exclude(
             state__in=(RunState.RUNNING, RunState.FAILED)
         )
-        found = last.order_by("-created_at").values_list("response_format", flat=True).first()
-        known_formats[endpoint, model] = found or prompt.FORMATS[0]
-    return known_formats[endpoint, model]
+        last = runs.order_by("-created_at").values_list("response_format", flat=True).first()
+        supported_formats[endpoint, model] = last or prompt.FORMATS[0]
+    return supported_formats[endpoint, model]
 
 
 def _request(batch: Batch, run: ExtractionRun, timeout: float | None) -> Completion:
@@ -187,7 +192,7 @@ def _request(batch: Batch, run: ExtractionRun, timeout: float | None) -> Complet
         tenant_id=required_tenant_id(),
         channel=PURPOSE,
         content=messages[-1]["content"],
-        **batch.thread.named,  # type: ignore[arg-type]
+        **batch.thread.as_filter,  # type: ignore[arg-type]
     )
     options = runner.RunOptions(
         options=prompt.options(run.response_format),
@@ -209,34 +214,38 @@ class Answer:
     """The candidates of an answer, with the embeddings of their facts."""
 
     candidates: Sequence[Candidate]
-    malformed: Sequence[Refused]
+    malformed: Sequence[RefusedCandidate]
     embeddings: Mapping[str, list[float]]
 
 
-def read(output: str) -> Answer:
-    """Parse an answer and embed its facts together. Call it outside of a transaction."""
+def parse_facts(output: str) -> Answer:
+    """Parse an answer, and compute the embeddings of its facts. Call it outside of a transaction.
+
+    Raises:
+        ExtractionFailed: the answer has no list of facts.
+    """
     try:
         candidates, malformed = parse(output)
     except AnswerInvalid as error:
         raise ExtractionFailed(f"The language model gave no list of facts: {error}.") from error
-    texts = list(dict.fromkeys(each.fact for each in candidates))
+    texts = list(dict.fromkeys(candidate.fact for candidate in candidates))
     return Answer(candidates, malformed, dict(zip(texts, embed(texts), strict=True)))
 
 
-def known_facts(thread: Thread, slots: set[str] | None = None) -> list[Known]:
-    """Return active facts of the agent and the user that have a slot, newest change first.
+def known_facts(thread: Thread, slots: set[str] | None = None) -> list[KnownFact]:
+    """Return active facts of the agent and the user that have a slot, latest change first.
 
     Args:
-        thread: of the agent and the user.
-        slots: all facts of these slots; None: of all slots, MAX_KNOWN_FACTS.
+        thread: a thread of the agent with the user.
+        slots: only facts of these slots, all of them; None: of all slots, up to MAX_KNOWN_FACTS.
     """
     rows = MemoryEntry.objects.of_tenant(required_tenant_id()).as_of()
     rows = rows.filter(agent_id=thread.agent_id, user_id=thread.user_id).exclude(slot="")
     rows = rows.defer("embedding").order_by("-updated_at", "memory_id")
     rows = rows[:MAX_KNOWN_FACTS] if slots is None else rows.filter(slot__in=slots)
     return [
-        Known(
-            # The same in each prompt, so that a preview can be applied later.
+        KnownFact(
+            # Equal in all prompts: the answer of a preview names it when it is applied later.
             label=f"k{row.memory_id.hex[:8]}",
             id=row.memory_id,
             subject=row.subject,
@@ -251,11 +260,12 @@ def known_facts(thread: Thread, slots: set[str] | None = None) -> list[Known]:
 
 
 @contextmanager
-def share() -> Iterator[None]:
+def request_slot() -> Iterator[None]:
+    """Hold one of the tenant's slots for requests during the block. Raises Busy if none is free."""
     tenant_id = required_tenant_id()
-    if not shares.enter(tenant_id):
+    if not request_slots.enter(tenant_id):
         raise Busy("Too many requests wait for the language model. Try again later.")
     try:
         yield
     finally:
-        shares.leave(tenant_id)
+        request_slots.leave(tenant_id)

@@ -1,4 +1,4 @@
-"""Checks a row for events of which recipients want to be notified, and queues notifications.
+"""Checks rows for events that recipients want to know, and queues notifications.
 
 One statement for each event compares the row with all recipients, by the row's id. Notifications
 are unique by recipient, event, row and time, so that a check can be repeated.
@@ -21,13 +21,13 @@ from tenants.limits.quotas import Quota
 from tenants.traces import traceparent
 
 # The tasks are given by name: they import this module.
-LOOKS: Final = JobKind(
+CHECKS: Final = JobKind(
     "notification_look",
     task="konstruct.channels.tasks.look",
     queue="deliveries",
     max_attempts=lambda: settings.DELIVERY_MAX_ATTEMPTS,
 )
-SENDING: Final = JobKind(
+NOTIFICATIONS: Final = JobKind(
     "notification",
     task="konstruct.channels.tasks.send_notifications",
     queue="deliveries",
@@ -37,7 +37,7 @@ SENDING: Final = JobKind(
     is_final=lambda error: isinstance(error, ChannelRefused),
     is_busy=lambda error: isinstance(error, ChannelBusy),
 )
-# For an open escalation: since when its user has waited for a person. Empty once a person has
+# The time since which the user of an open escalation waits for a person; NULL if a person has
 # answered all messages.
 _WAITS_SINCE: Final = """
 coalesce(
@@ -55,8 +55,8 @@ coalesce(
     ) THEN waiting.opened_at END
 )
 """
-# By event: the row with this key while it is open, with the time of the event; and whether
-# recipients are notified after their `wait_minutes`, or immediately.
+# By event: a query for the open row with this key and the time of the event; and whether recipients
+# are notified after their `wait_minutes` instead of immediately.
 _SOURCES: Final[dict[Event, tuple[str, bool]]] = {
     Event.ESCALATION_OPENED: (
         "SELECT opened_at AS since, agent_id, user_id FROM orchestrator_escalation"
@@ -89,8 +89,8 @@ _SOURCES: Final[dict[Event, tuple[str, bool]]] = {
         True,
     ),
 }
-# Creates new notifications and enqueues the sending, and returns when a recipient waited enough.
-# A sending that was given up is tried again with new notifications, once an hour.
+# Creates notifications, enqueues their sending, and returns the time until the next recipient must
+# be notified. A failed sending is retried with new notifications, once an hour.
 _QUEUE: Final = """
 WITH open AS ({source}), wanted AS (
     SELECT recipient.id, recipient.created_at, open.*,
@@ -133,32 +133,33 @@ SELECT count(*) FROM (
 """
 
 
-def look(key: UUID) -> None:
+def check_row(key: UUID) -> None:
     """Queue the notifications of a row, and schedule the next check.
 
-    Safe to run twice: a recipient is notified once of each event. One worker at a time.
+    Safe to run twice: each recipient is notified once of an event. One worker runs it at a time.
     """
-    LOOKS.run(key, partial(_look, key))
+    CHECKS.run(key, partial(_check_row, key))
 
 
-def _look(key: UUID, lease: Lease) -> None:
+def _check_row(key: UUID, lease: Lease) -> None:
     with lease.transaction():
-        pauses = [
-            pause
-            for event, (source, waits) in _SOURCES.items()
-            if (pause := _queue(event, key, source, "wait_minutes" if waits else "0")) is not None
-        ]
+        pauses = []
+        for event, (source, waits) in _SOURCES.items():
+            pause = _queue(event, key, source, "wait_minutes" if waits else "0")
+            if pause is not None:
+                pauses.append(pause)
         if key == required_tenant_id():
             _queue_reviews(key)
             _queue_quotas()
-        SENDING.wake_on_commit()
-        if pauses and not LOOKS.jobs([key]).filter(begun_at__isnull=True).exists():
-            LOOKS.postpone(key, min(pauses))
+        NOTIFICATIONS.wake_on_commit()
+        if pauses and not CHECKS.jobs([key]).filter(begun_at__isnull=True).exists():
+            CHECKS.postpone(key, min(pauses))
         else:
-            LOOKS.finish(key, unless_requeued=True)
+            CHECKS.finish(key, unless_requeued=True)
 
 
 def _queue(event: Event, key: UUID, source: str, wait: str) -> timedelta | None:
+    """Queue the due notifications; return the time until the next one, if there is one."""
     values: dict[str, Any] = {
         "event": event,
         "key": key,
@@ -169,7 +170,7 @@ def _queue(event: Event, key: UUID, source: str, wait: str) -> timedelta | None:
 
 
 def _queue_quotas() -> None:
-    """Notify recipients of the limits that the tenant has reached, once of each."""
+    """Queue a notification for each quota that the tenant has reached."""
     for name, reached in usage.tenant_row().usage.get("reached", {}).items():
         since = datetime.fromisoformat(reached["since"]).isoformat()
         source = f"SELECT '{since}'::timestamptz AS since, NULL::uuid AS agent_id, NULL AS user_id"
@@ -177,13 +178,15 @@ def _queue_quotas() -> None:
 
 
 def _queue_reviews(key: UUID) -> None:
-    """Notify recipients of the queue of proposed facts that have as few as this as a threshold."""
-    wanted = NotificationRecipient.objects.active().filter(events__contains=[Event.REVIEW_QUEUE])
-    thresholds = list(wanted.values_list("review_threshold", flat=True))
+    """Queue notifications for recipients whose threshold of proposed facts is reached."""
+    recipients = NotificationRecipient.objects.active().filter(
+        events__contains=[Event.REVIEW_QUEUE]
+    )
+    thresholds = list(recipients.values_list("review_threshold", flat=True))
     if not thresholds:
         return
     # Counted up to the highest threshold.
     count = fetch_value(_PROPOSED, {"limit": max(thresholds)})
     source = f"{_REVIEW} AND {int(count)} > 0"
-    reached = f"CASE WHEN review_threshold <= {int(count)} THEN 0 END"
-    _queue(Event.REVIEW_QUEUE, key, source, reached)
+    wait = f"CASE WHEN review_threshold <= {int(count)} THEN 0 END"
+    _queue(Event.REVIEW_QUEUE, key, source, wait)
