@@ -10,6 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final
 
 from django.utils.crypto import salted_hmac
@@ -50,11 +51,11 @@ _COLUMNS: Final = """
             WHERE owner.attrelid = pg_class.oid AND owner.attname = 'tenant_id'))
     ORDER BY nspname, relname, attnum
 """
-_THEIRS: Final = f"""
+_MESSAGES_OF_PERSON: Final = f"""
     SELECT content FROM memory_message WHERE {OF_PERSON} AND role = 'user'
     ORDER BY md5(id::text) LIMIT {MAX_MESSAGES}
 """
-_OF_OTHERS: Final = """
+_MESSAGES_OF_OTHERS: Final = """
     SELECT content FROM memory_message WHERE user_id <> ALL(%(users)s) AND role = 'user'
 """
 _ESCAPES: Final = re.compile(r'\\[bfnrt"\\/]')
@@ -79,33 +80,28 @@ def choose_sequences(person: Person, request: ErasureRequest) -> dict[str, Any]:
     Returns:
         `messages`: the number of messages with such a sequence; `digests`: the digests.
     """
-    theirs = [split_words(content) for content in fetch_column(_THEIRS, person.parameters())]
-    frequency = Counter(
-        word
-        for (text,) in fetch_all(
-            f"{_OF_OTHERS} ORDER BY number DESC LIMIT {MAX_SAMPLED}", person.parameters()
-        )
-        for word in set(split_words(text))
-    )
-    candidates = [
-        sorted(
-            dict.fromkeys(_sequences(spoken)),
-            key=lambda sequence: sum(1 / (1 + frequency[word]) for word in sequence.split()),
-            reverse=True,
-        )[:CANDIDATES_PER_MESSAGE]
-        for spoken in theirs
-    ]
-    common = {sequence for sequences in candidates for sequence in sequences}
-    rare = set(common)
-    for content, *_ in stream(_OF_OTHERS, person.parameters(), BATCH):
-        rare.difference_update(_sequences(split_words(content)))
-    chosen = [
-        [sequence for sequence in message if sequence in rare][:SEQUENCES_PER_MESSAGE]
-        for message in candidates
-    ]
-    key = _key(request)
-    digests = {_digest(key, sequence) for message in chosen for sequence in message}
-    return {"messages": sum(map(bool, chosen)), "digests": sorted(digests)}
+    parameters, key = person.parameters(), _key(request)
+    frequency: Counter[str] = Counter()
+    newest = f"{_MESSAGES_OF_OTHERS} ORDER BY number DESC LIMIT {MAX_SAMPLED}"
+    for content in fetch_column(newest, parameters):
+        frequency.update(set(split_words(content)))
+
+    def rarity(sequence: str) -> float:
+        return sum(1 / (1 + frequency[word]) for word in sequence.split())
+
+    candidates = []
+    for content in fetch_column(_MESSAGES_OF_PERSON, parameters):
+        sequences = dict.fromkeys(_sequences(split_words(content)))
+        candidates.append(sorted(sequences, key=rarity, reverse=True)[:CANDIDATES_PER_MESSAGE])
+    unique = set(chain.from_iterable(candidates))
+    for content, *_ in stream(_MESSAGES_OF_OTHERS, parameters, BATCH):
+        unique.difference_update(_sequences(split_words(content)))
+    messages, digests = 0, set[str]()
+    for sequences_of_message in candidates:
+        chosen = [each for each in sequences_of_message if each in unique][:SEQUENCES_PER_MESSAGE]
+        messages += bool(chosen)
+        digests.update(_digest(key, sequence) for sequence in chosen)
+    return {"messages": messages, "digests": sorted(digests)}
 
 
 def find_residue(person: Person, request: ErasureRequest, chosen: dict[str, Any]) -> dict[str, Any]:
@@ -119,52 +115,68 @@ def find_residue(person: Person, request: ErasureRequest, chosen: dict[str, Any]
         table and column. `messages` and `sequences`: how many were chosen. `values`: how many were
         read. `seconds`: how long it took.
     """
-    began, key, digests = time.monotonic(), _key(request), set(chosen["digests"])
-    ids, names, found, values = Counter[str](), Counter[str](), Counter[str](), 0
-    is_id, called = pattern_of_ids(person.user_ids), person.names or ()
-    for (schema, table), columns in _tables().items():
-        read = [
-            name for name, kind in columns.items() if kind in (*TEXT_TYPES, *JSON_TYPES, "bytea")
-        ]
-        if not read:
-            continue
-        shown = [f'"{name}"' + ("" if columns[name] == "bytea" else "::text") for name in read]
-        where = "WHERE tenant_id = %(tenant)s" if schema == "public" else ""
-        has_bytes = "bytea" in columns.values()
-        rows = stream(
-            f'SELECT {", ".join(shown)} FROM "{schema}"."{table}" {where}',
-            person.parameters(),
-            BATCH_OF_BYTES if has_bytes else BATCH,
-        )
-        for row in rows:
-            cells = dict(zip(read, row, strict=True))
-            if not {cells.get(name) for name in _USER_COLUMNS}.isdisjoint(person.user_ids):
+    started_at, key, digests = time.monotonic(), _key(request), set(chosen["digests"])
+    ids, names, sequences, values = Counter[str](), Counter[str](), Counter[str](), 0
+    id_pattern, person_names = pattern_of_ids(person.user_ids), person.names or ()
+    for table, cells in _rows_of_others(person):
+        has_id = False
+        for column, text, is_json in cells:
+            values += 1
+            has_id = has_id or id_pattern.search(text) is not None
+            if not (digests or person_names):
                 continue
-            has_id = False
-            for name, cell in cells.items():
-                if not cell:
-                    continue
-                values += 1
-                text = bytes(cell).decode(errors="replace") if columns[name] == "bytea" else cell
-                has_id = has_id or is_id.search(text) is not None
-                # JSON escapes quotes and line breaks.
-                text = _ESCAPES.sub(" ", text) if columns[name] in JSON_TYPES else text
-                spoken = split_words(text) if digests or called else []
-                names[f"{table}.{name}"] += contains_name(spoken, called)
-                if digests and any(
-                    _digest(key, sequence) in digests for sequence in _sequences(spoken)
-                ):
-                    found[f"{table}.{name}"] += 1
-            ids[table] += has_id
+            # JSON escapes quotes and line breaks.
+            words = split_words(_ESCAPES.sub(" ", text) if is_json else text)
+            names[f"{table}.{column}"] += contains_name(words, person_names)
+            if digests and any(_digest(key, each) in digests for each in _sequences(words)):
+                sequences[f"{table}.{column}"] += 1
+        ids[table] += has_id
     return {
         "ids": dict(+ids),
         "names": dict(+names),
-        "words": dict(found),
+        "words": dict(sequences),
         "messages": chosen["messages"],
         "sequences": len(digests),
         "values": values,
-        "seconds": round(time.monotonic() - began, 3),
+        "seconds": round(time.monotonic() - started_at, 3),
     }
+
+
+def _rows_of_others(person: Person) -> Iterator[tuple[str, list[tuple[str, str, bool]]]]:
+    """Yield the table and the cells of each row that does not belong to the person.
+
+    A cell is the name of its column, its text, and whether it is JSON. Empty cells are left out.
+    """
+    for (schema, table), columns in _tables().items():
+        types = {
+            name: kind
+            for name, kind in columns.items()
+            if kind in (*TEXT_TYPES, *JSON_TYPES, "bytea")
+        }
+        if not types:
+            continue
+        selected = [f'"{name}"' + ("" if types[name] == "bytea" else "::text") for name in types]
+        where = "WHERE tenant_id = %(tenant)s" if schema == "public" else ""
+        rows = stream(
+            f'SELECT {", ".join(selected)} FROM "{schema}"."{table}" {where}',
+            person.parameters(),
+            BATCH_OF_BYTES if "bytea" in types.values() else BATCH,
+        )
+        for row in rows:
+            values = dict(zip(types, row, strict=True))
+            if {values.get(name) for name in _USER_COLUMNS}.isdisjoint(person.user_ids):
+                yield (
+                    table,
+                    [
+                        (name, _text(value), types[name] in JSON_TYPES)
+                        for name, value in values.items()
+                        if value
+                    ],
+                )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else bytes(value).decode(errors="replace")
 
 
 def _tables() -> dict[tuple[str, str], dict[str, str]]:
@@ -193,11 +205,10 @@ def _conditions(columns: dict[str, str]) -> list[str]:
     return conditions
 
 
-def _sequences(spoken: list[str]) -> Iterator[str]:
-    return (
-        " ".join(spoken[start : start + WORDS_PER_SEQUENCE])
-        for start in range(len(spoken) - WORDS_PER_SEQUENCE + 1)
-    )
+def _sequences(words: list[str]) -> Iterator[str]:
+    """Yield all sequences of WORDS_PER_SEQUENCE words."""
+    for start in range(len(words) - WORDS_PER_SEQUENCE + 1):
+        yield " ".join(words[start : start + WORDS_PER_SEQUENCE])
 
 
 def _key(request: ErasureRequest) -> bytes:
